@@ -1,0 +1,1 @@
+"""The headless kernel: hosts contexts, merges what people and models write, keeps it on disk."""

@@ -1,0 +1,56 @@
+"""One closed catalogue of errors, the same at every door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+
+class ErrorCode(StrEnum):
+    """Every code a call can fail with."""
+
+    INVALID_JSON = "invalid_json"
+    UNKNOWN_TOOL = "unknown_tool"
+    INVALID_PARAMS = "invalid_params"
+    BLOCK_NOT_FOUND = "block_not_found"
+    CONTEXT_NOT_FOUND = "context_not_found"
+    AMBIGUOUS_ID = "ambiguous_id"
+    LINE_OUT_OF_RANGE = "line_out_of_range"
+    CONTENT_MISMATCH = "content_mismatch"
+    STALE_VERSION = "stale_version"
+    OVERLAPPING_OPERATIONS = "overlapping_operations"
+    PATCH_FAILED = "patch_failed"
+    INVALID_REGEX = "invalid_regex"
+    REGEX_TIMEOUT = "regex_timeout"
+    INVALID_TRANSITION = "invalid_transition"
+    READ_ONLY_FIELD = "read_only_field"
+    READ_ONLY_SECTION = "read_only_section"
+    SCHEMA_VIOLATION = "schema_violation"
+    PERMISSION_DENIED = "permission_denied"
+    NOTHING_TO_UNDO = "nothing_to_undo"
+    NOTHING_TO_REDO = "nothing_to_redo"
+    TOO_LARGE = "too_large"
+    RATE_LIMITED = "rate_limited"
+    EPOCH_MISMATCH = "epoch_mismatch"
+    GAP = "gap"
+    NO_KERNEL = "no_kernel"
+    STORAGE_FAILED = "storage_failed"
+
+
+class AntiphonError(Exception):
+    """A call failed in a way the caller can understand and act on.
+
+    `message` is one sentence: what was expected, what was found, what to do. `details` carries
+    the machine-readable fields (operation index, allowed values, current lines, ...).
+    """
+
+    def __init__(self, code: ErrorCode, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.details: Mapping[str, Any] = details
+
+    def as_json(self) -> dict[str, Any]:
+        """The error as every door sends it: `{code, message, ...details}`."""
+        return {"code": self.code.value, "message": self.message, **self.details}

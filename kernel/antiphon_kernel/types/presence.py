@@ -1,0 +1,70 @@
+"""Who is in a context, where their cursor is and what they are doing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from antiphon_kernel.types.enums import Activity, PrincipalKind
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceState:
+    """One session's presence in one context, as awareness carries it.
+
+    `cursor` and `anchor` (the other end of a selection) are code point offsets into the text of
+    `block`. A model that streams has its cursor at its append point.
+    """
+
+    principal: str
+    username: str
+    kind: PrincipalKind | str
+    colour: int
+    session: str
+    block: str | None = None
+    cursor: int | None = None
+    anchor: int | None = None
+    activity: Activity | str = Activity.IDLE
+
+    def as_json(self) -> dict[str, Any]:
+        """The awareness state; absent optional fields are left out."""
+        state: dict[str, Any] = {
+            "principal": self.principal,
+            "name": self.username,
+            "kind": str(self.kind),
+            "colour": self.colour,
+            "session": self.session,
+            "activity": str(self.activity),
+        }
+        for key in ("block", "cursor", "anchor"):
+            value = getattr(self, key)
+            if value is not None:
+                state[key] = value
+        return state
+
+    @classmethod
+    def parse(cls, state: Mapping[str, Any]) -> PresenceState | None:
+        """Read an awareness state that the kernel sent; None if it is not one of ours."""
+        principal, name = state.get("principal"), state.get("name")
+        if not isinstance(principal, str) or not isinstance(name, str):
+            return None
+        block = state.get("block")
+        return cls(
+            principal=principal,
+            username=name,
+            kind=str(state.get("kind", PrincipalKind.HUMAN)),
+            colour=_whole(state.get("colour")) or 0,
+            session=str(state.get("session", "")),
+            block=block if isinstance(block, str) else None,
+            cursor=_whole(state.get("cursor")),
+            anchor=_whole(state.get("anchor")),
+            activity=str(state.get("activity", Activity.IDLE)),
+        )
+
+
+def _whole(value: object) -> int | None:
+    """Awareness JSON may come back with 3.0 for 3."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if value >= 0 and value == int(value) else None

@@ -1,0 +1,89 @@
+"""Values that travel between the layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.ids import PrincipalId, SessionId
+
+COLOUR_SLOTS = 12
+"""Principals get a colour slot 0..11 per context; a theme says what the slots look like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Anyone who acts: a person, one model, the shell, the system."""
+
+    id: PrincipalId
+    username: str
+    kind: PrincipalKind
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """A principal acting through one session: what every call and every commit is made as."""
+
+    principal: Principal
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class TextSplice:
+    """At code point `offset`, `deleted` code points went away and `inserted` came."""
+
+    offset: int
+    deleted: int
+    inserted: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockHeader:
+    """Everything of a block but its content. Absent optional fields are None.
+
+    `kind`, `role` and `status` are plain strings when the stored value is unknown to this version.
+    """
+
+    id: str
+    kind: BlockKind | str
+    role: Role | str
+    status: Status | str
+    order: str
+    created: str
+    author: str
+    """Id of the principal that created the block."""
+    parent: str | None = None
+    tool_kind: str | None = None
+    drift_kind: str | None = None
+    tool_name: str | None = None
+    tool_call_id: str | None = None
+    input: str | None = None
+    """Input of a tool call, a JSON document."""
+    exit_code: int | None = None
+    is_error: bool = False
+    truncated: bool = False
+    source_context: str | None = None
+    source_block: str | None = None
+    path: str | None = None
+    language: str | None = None
+    collapsed: bool = False
+    excluded: bool = False
+    ephemeral: bool = False
+    edited_after_done: bool = False
+    stop_reason: str | None = None
+    stopped_by: str | None = None
+    """Username of whoever interrupted the block."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_shell(self) -> bool:
+        """A shell command or the output of one."""
+        return self.kind in (BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT) and (
+            self.tool_kind == "shell"
+        )
+
+    @property
+    def is_draft(self) -> bool:
+        """A person's text that has not been submitted yet."""
+        return self.role == Role.USER and self.status in (Status.PENDING, Status.RUNNING)
