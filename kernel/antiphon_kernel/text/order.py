@@ -1,0 +1,130 @@
+"""Fractional order keys: strings that sort where a block stands.
+
+A key is an integer part and a fraction, both in base 62 (digits sort as ASCII does). The first
+letter says how many digits the integer part has, so that appending at either end counts on
+instead of growing the key; only a bisection lengthens the fraction. Every key that is returned has
+been compared with both neighbours first.
+"""
+
+from __future__ import annotations
+
+import re
+
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_VALUE = {digit: value for value, digit in enumerate(DIGITS)}
+_BASE = len(DIGITS)
+_WORD = re.compile(r"[0-9A-Za-z]+")
+_ZERO = "a0"
+
+
+class NoKeyBetweenError(ValueError):
+    """There is no key between the two given ones; the caller has to re-key a neighbour."""
+
+
+def key_between(low: str | None, high: str | None) -> str:
+    """A key that sorts after `low` and before `high`; None stands for the open end.
+
+    Raises:
+        NoKeyBetweenError: if `low >= high`, if a key has other characters than `DIGITS`, or if
+            nothing sorts between the two (as between "a" and "a0").
+    """
+    for key in (low, high):
+        if key is not None and not _WORD.fullmatch(key):
+            raise NoKeyBetweenError(f"an order key has only the characters 0-9A-Za-z: {key!r}")
+    if low is not None and high is not None and low >= high:
+        raise NoKeyBetweenError(f"the lower order key {low!r} does not sort before {high!r}")
+    key = _between(low, high)
+    if (low is not None and key <= low) or (high is not None and key >= high):
+        raise NoKeyBetweenError(f"no order key sorts between {low!r} and {high!r}")
+    return key
+
+
+def _between(low: str | None, high: str | None) -> str:
+    if low is None and high is None:
+        return _ZERO
+    low_integer = _integer_part(low) if low is not None else None
+    high_integer = _integer_part(high) if high is not None else None
+    foreign = (low is not None and low_integer is None) or (
+        high is not None and high_integer is None
+    )
+    if foreign:
+        return _midpoint(low or "", high)
+    if low is None or low_integer is None:
+        assert high is not None and high_integer is not None
+        if high_integer < high:
+            return high_integer
+        below = _step(high_integer, -1)
+        return below if below is not None else _midpoint("", high)
+    if high is None or high_integer is None:
+        above = _step(low_integer, +1)
+        return above if above is not None else low_integer + _midpoint(low[len(low_integer) :], None)
+    if low_integer == high_integer:
+        size = len(low_integer)
+        return low_integer + _midpoint(low[size:], high[size:])
+    above = _step(low_integer, +1)
+    if above is not None and above < high:
+        return above
+    return low_integer + _midpoint(low[len(low_integer) :], None)
+
+
+def _integer_part(key: str) -> str | None:
+    """The integer part of a key made here; None for a key of foreign shape."""
+    head = key[0]
+    if "a" <= head <= "z":
+        size = ord(head) - ord("a") + 2
+    elif "A" <= head <= "Z":
+        size = ord("Z") - ord(head) + 2
+    else:
+        return None
+    if len(key) < size or (len(key) > size and key.endswith("0")):
+        return None
+    return key[:size]
+
+
+def _step(integer: str, by: int) -> str | None:
+    """The integer part one up or down; None at the end of the range."""
+    head, digits = integer[0], list(integer[1:])
+    for at in range(len(digits) - 1, -1, -1):
+        value = _VALUE[digits[at]] + by
+        if 0 <= value < _BASE:
+            digits[at] = DIGITS[value]
+            return head + "".join(digits)
+        digits[at] = DIGITS[0] if by > 0 else DIGITS[-1]
+    if by > 0:
+        if head == "z":
+            return None
+        if head == "Z":
+            return _ZERO
+        new = chr(ord(head) + 1)
+    else:
+        if head == "A":
+            return None
+        if head == "a":
+            return "Z" + DIGITS[-1]
+        new = chr(ord(head) - 1)
+    grows = (new > "a") if by > 0 and new >= "a" else (by < 0 and new < "Z")
+    fill = DIGITS[0] if by > 0 else DIGITS[-1]
+    size = len(digits) + 1 if grows else len(digits) - 1
+    return new + fill * size
+
+
+def _midpoint(low: str, high: str | None) -> str:
+    """A digit string between two fractions; `low` may be empty (0), `high` None (1)."""
+    prefix: list[str] = []
+    while True:
+        low_digit = _VALUE[low[0]] if low else 0
+        if high is not None and not high:
+            raise NoKeyBetweenError("nothing sorts below an empty fraction")
+        high_digit = _VALUE[high[0]] if high is not None else _BASE
+        if high_digit - low_digit > 1:
+            # Rounded away from the end that is bisected against, a digit lasts six halvings, not five.
+            middle = (low_digit + high_digit + (high is not None)) // 2
+            return "".join(prefix) + DIGITS[middle]
+        if high_digit == low_digit:
+            prefix.append(DIGITS[low_digit])
+            low, high = low[1:], high[1:] if high is not None else None
+            continue
+        if high is not None and len(high) > 1:
+            return "".join(prefix) + high[0]
+        prefix.append(DIGITS[low_digit])
+        low, high = low[1:], None

@@ -1,0 +1,1 @@
+"""Bytes on the wire: Yjs updates, id sets, sync and awareness frames. Pure functions."""
