@@ -1,0 +1,62 @@
+# What the README and .ci/run call. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST := $(BIN)/python -m pytest
+SPEED ?= 1
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo join test test-kernel test-app test-e2e lint format bench screenshots clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+venv: $(READY) ## build the environment in .venv (every other target does it when needed)
+
+# uv where it exists, else venv and pip; one quiet line, and only when something changed.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+		|| { echo "antiphon needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 ..." >&2; exit 1; }
+	@echo "Building the environment in $(VENV) (first time only) ..."
+	@if command -v uv >/dev/null 2>&1; then \
+		{ test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); } && \
+		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'; \
+	else \
+		{ test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV); } && \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
+	fi
+	@touch $@
+
+demo: $(READY) ## the editor with a scripted model that writes while you type (SPEED=2 plays faster)
+	@$(BIN)/antiphon demo --speed $(SPEED)
+
+join: $(READY) ## a second terminal: join the newest kernel of this folder
+	@$(BIN)/antiphon join
+
+test: $(READY) ## every test
+	@$(PYTEST) -q -n auto -m "not bench"
+
+test-kernel test-app test-e2e: test-%: $(READY)
+	@$(PYTEST) -q -n auto -m "not bench" tests/$*
+
+lint: $(READY) ## style, format, strict types, layers
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --quiet --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo --no-cache
+
+format: $(READY) ## put the code in shape
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format
+
+bench: $(READY) ## measure (see tests/bench)
+	@$(PYTEST) -q -s -m bench tests/bench
+
+screenshots: $(READY) ## write screenshots/*.svg from the real app
+	@$(BIN)/python -m tests.screenshots
+
+clean: ## remove what was built
+	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find app kernel tests -name __pycache__ -type d -prune -exec rm -rf {} +

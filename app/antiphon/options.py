@@ -1,0 +1,24 @@
+"""How the app was asked to open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class AppOptions:
+    """Everything the command line decides before the app starts."""
+
+    data: Path
+    """The kernel's data folder: `kernel.json` in it says where the kernel is now."""
+    context: str = "default"
+    """Id or label of the context to show."""
+    as_name: str | None = None
+    """Act as this principal (made on first use) instead of the owner of the data folder."""
+    demo: bool = False
+    """Play the demo's first minute: the recording starts by itself and the TRY line is shown."""
+    restart: Callable[[], None] | None = None
+    """Starts the kernel again after it died; blocks until it answers, and works once: a second
+    call raises AntiphonError(no_kernel). None where the app did not start the kernel itself."""
