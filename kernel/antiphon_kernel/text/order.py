@@ -57,7 +57,9 @@ def _between(low: str | None, high: str | None) -> str:
         return below if below is not None else _midpoint("", high)
     if high is None or high_integer is None:
         above = _step(low_integer, +1)
-        return above if above is not None else low_integer + _midpoint(low[len(low_integer) :], None)
+        if above is not None:
+            return above
+        return low_integer + _midpoint(low[len(low_integer) :], None)
     if low_integer == high_integer:
         size = len(low_integer)
         return low_integer + _midpoint(low[size:], high[size:])
@@ -117,7 +119,7 @@ def _midpoint(low: str, high: str | None) -> str:
             raise NoKeyBetweenError("nothing sorts below an empty fraction")
         high_digit = _VALUE[high[0]] if high is not None else _BASE
         if high_digit - low_digit > 1:
-            # Rounded away from the end that is bisected against, a digit lasts six halvings, not five.
+            # Rounded away from the end bisected against, a digit lasts six halvings, not five.
             middle = (low_digit + high_digit + (high is not None)) // 2
             return "".join(prefix) + DIGITS[middle]
         if high_digit == low_digit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,30 @@ class Actor:
 
     principal: Principal
     session: SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A principal as a context's document knows it."""
+
+    principal: str
+    username: str
+    kind: PrincipalKind | str
+    colour: int
+    """Slot 0 to `COLOUR_SLOTS` - 1."""
+
+    def as_json(self) -> str:
+        fields = {"name": self.username, "kind": str(self.kind), "colour": self.colour}
+        return json.dumps(fields, ensure_ascii=False)
+
+    @classmethod
+    def parse(cls, principal: str, stored: str) -> Member | None:
+        """Read what `as_json` wrote; None if it is something else."""
+        try:
+            fields = json.loads(stored)
+            return cls(principal, str(fields["name"]), fields["kind"], int(fields["colour"]))
+        except (ValueError, KeyError, TypeError):
+            return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,165 @@
+"""Code points here, UTF-8 bytes there: the one module that indexes CRDT text.
+
+pycrdt counts a text in UTF-8 bytes. An index inside a character does not fail, it appends at the
+end, and a delete inside one can take the rest of the text along; so every index is computed here,
+from a mirror of the text that is kept up to date by the deltas of each transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pycrdt import Text
+
+from antiphon_kernel.types.records import TextSplice
+
+RUN_BYTES = 16_384
+"""Appended text alternates a formatting attribute every so many bytes.
+
+Without it, all text that one client appends merges into one item, and an append then costs as much
+as that item is long (3 ms at 1 MB); with it, 36 us at any length, for 0.4 % more state.
+"""
+
+RUN_ATTRIBUTE = "s"
+
+
+class TextMirror:
+    """The text of one block as a string, without copying it for each append."""
+
+    __slots__ = ("_ascii", "_head", "_size", "_tail")
+
+    def __init__(self, text: str) -> None:
+        self._head = text
+        self._tail: list[str] = []
+        self._ascii = text.isascii()
+        self._size = len(text) if self._ascii else len(text.encode())
+
+    @property
+    def text(self) -> str:
+        if self._tail:
+            self._head += "".join(self._tail)
+            self._tail.clear()
+        return self._head
+
+    @property
+    def size(self) -> int:
+        """UTF-8 bytes."""
+        return self._size
+
+    @property
+    def length(self) -> int:
+        """Code points."""
+        return len(self._head) + sum(map(len, self._tail))
+
+    def append(self, inserted: str) -> None:
+        """Follow an insertion at the end."""
+        self._insert(self._size, inserted)
+
+    def byte_offset(self, offset: int) -> int:
+        """UTF-8 bytes before code point `offset`.
+
+        Raises:
+            ValueError: if the text is shorter than that.
+        """
+        text = self.text
+        if not 0 <= offset <= len(text):
+            raise ValueError(f"offset {offset} is outside a text of {len(text)} code points")
+        if self._ascii:
+            return offset
+        if offset == len(text):
+            return self._size
+        return len(text[:offset].encode())
+
+    def apply(self, delta: Iterable[Mapping[str, Any]]) -> tuple[TextSplice, ...]:
+        """Follow a delta that counts bytes; the same as splices that count code points."""
+        splices: list[TextSplice] = []
+        at = 0  # in bytes of the text as changed so far
+        for step in delta:
+            if "retain" in step:
+                at += int(step["retain"])
+            elif "insert" in step:
+                inserted = step["insert"]
+                if not isinstance(inserted, str):
+                    raise TypeError(f"a text holds only text, not {type(inserted).__name__}")
+                splices.append(TextSplice(self._code_points(at), 0, inserted))
+                at += self._insert(at, inserted)
+            else:
+                splices.append(self._delete(at, int(step["delete"])))
+        return tuple(_joined(splices))
+
+    def _code_points(self, at: int) -> int:
+        if at == self._size:
+            return self.length
+        if self._ascii:
+            return at
+        return len(self.text.encode()[:at].decode())
+
+    def _insert(self, at: int, inserted: str) -> int:
+        plain = inserted.isascii()
+        size = len(inserted) if plain else len(inserted.encode())
+        if at == self._size:
+            self._tail.append(inserted)
+        else:
+            offset = self._code_points(at)
+            text = self.text
+            self._head = text[:offset] + inserted + text[offset:]
+        self._ascii = self._ascii and plain
+        self._size += size
+        return size
+
+    def _delete(self, at: int, count: int) -> TextSplice:
+        text = self.text
+        if self._ascii:
+            start, end = at, at + count
+        else:
+            encoded = text.encode()
+            start = len(encoded[:at].decode())
+            end = start + len(encoded[at : at + count].decode())
+        self._head = text[:start] + text[end:]
+        self._size -= count
+        if not self._ascii:
+            self._ascii = self._head.isascii()
+        return TextSplice(start, end - start, "")
+
+
+def _joined(splices: list[TextSplice]) -> list[TextSplice]:
+    """A deletion and an insertion at one place become one splice."""
+    joined: list[TextSplice] = []
+    for splice in splices:
+        last = joined[-1] if joined else None
+        if last is not None and not last.deleted and splice.deleted and not splice.inserted:
+            if splice.offset == last.offset + len(last.inserted):
+                joined[-1] = TextSplice(last.offset, splice.deleted, last.inserted)
+                continue
+        if last is not None and last.deleted and not last.inserted and not splice.deleted:
+            if splice.offset == last.offset:
+                joined[-1] = TextSplice(last.offset, last.deleted, splice.inserted)
+                continue
+        joined.append(splice)
+    return joined
+
+
+def append_text(text: Text, inserted: str) -> None:
+    """Write at the end, in runs that stay cheap to append to."""
+    if inserted:
+        at = len(text)
+        text.insert(at, inserted, {RUN_ATTRIBUTE: str(at // RUN_BYTES % 2)})
+
+
+def splice_text(text: Text, mirror: TextMirror, offset: int, deleted: int, inserted: str) -> None:
+    """Replace `deleted` code points at code point `offset` by `inserted`, in the mirror too.
+
+    Raises:
+        ValueError: if the range is not inside the text, or `inserted` holds half a surrogate pair.
+    """
+    if deleted < 0:
+        raise ValueError(f"cannot delete {deleted} code points")
+    start = mirror.byte_offset(offset)
+    end = mirror.byte_offset(offset + deleted)
+    inserted.encode()
+    if end > start:
+        del text[start:end]
+    if inserted:
+        text.insert(start, inserted)
+    mirror.apply(({"retain": start}, {"delete": end - start}, {"insert": inserted}))

@@ -1,0 +1,71 @@
+"""What a transaction did to a document, in code points and block ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from antiphon_kernel.types.records import TextSplice
+from antiphon_kernel.wire.id_set import IdSet
+
+REMOTE: Final = "remote"
+"""Origin of an update that came from the other side of a connection or from the journal."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """The text of one block changed.
+
+    The splices are sequential: each offset counts in the text as the earlier ones left it. They
+    are empty if nobody has read this block's text from this document yet: then there is no offset
+    anywhere that would have to be carried forward.
+    """
+
+    block: str
+    splices: tuple[TextSplice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderChange:
+    """These header fields of one block changed."""
+
+    block: str
+    fields: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChange:
+    """One transaction, as watchers see it."""
+
+    origin: object
+    added: tuple[str, ...] = ()
+    headers: tuple[HeaderChange, ...] = ()
+    texts: tuple[TextChange, ...] = ()
+    reordered: bool = False
+    """Whether a block that was there before now stands elsewhere."""
+
+    @property
+    def touched(self) -> tuple[str, ...]:
+        """Every block that this transaction changed, each once."""
+        blocks = dict.fromkeys(self.added)
+        blocks.update(dict.fromkeys(change.block for change in self.headers))
+        blocks.update(dict.fromkeys(change.block for change in self.texts))
+        return tuple(blocks)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One transaction in the making; filled in when it has ended.
+
+    `update` is None if nothing changed. `inserted` and `deleted` are the CRDT ids it made and
+    removed: what undo needs to take it back.
+    """
+
+    origin: object
+    update: bytes | None = None
+    inserted: IdSet = ()
+    deleted: IdSet = ()
+    change: DocumentChange = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.change = DocumentChange(self.origin)

@@ -1,0 +1,433 @@
+"""One context's document: blocks in a CRDT, read and written in code points.
+
+The layout is a public contract: root map ``meta`` (format, context, epoch, label), root map
+``blocks`` (block id to a map with the header fields and ``content``, a text), root map ``members``
+(principal id to a JSON string: who has written or been here), and root map ``gaps``, which has no
+meaning (see `Document.transaction`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pycrdt import Doc, Map, MapEvent, Text, merge_updates
+
+from antiphon_kernel.document.block_text import TextMirror, append_text, splice_text
+from antiphon_kernel.document.changes import (
+    REMOTE,
+    DocumentChange,
+    HeaderChange,
+    TextChange,
+    Transaction,
+)
+from antiphon_kernel.document.header import CONTENT, read_header, stored_header, stored_value
+from antiphon_kernel.document.revert import take_back
+from antiphon_kernel.types.ids import ContextId
+from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
+from antiphon_kernel.wire.id_set import IdRange, IdSet, decode_id_set, normalise
+from antiphon_kernel.wire.state_vector import decode_state_vector
+
+FORMAT = "1"
+"""The version of the document layout, in ``meta``."""
+
+_MANY = 64
+"""From so many new blocks in one transaction on, the order is sorted afresh."""
+
+
+def genesis_client(epoch: str) -> int:
+    """The CRDT client id under which the first transaction of an epoch wrote ``meta``.
+
+    A replica that has seen anything of this epoch knows this client; one that has seen something
+    else does not, and must not be merged.
+    """
+    return int(epoch, 16) & (2**53 - 1) or 1
+
+
+class Document:
+    """Blocks, in order, each with a header and a text; watched by transaction."""
+
+    def __init__(self, client_id: int) -> None:
+        self._doc: Doc[Any] = Doc(client_id=client_id, skip_gc=True)
+        self._meta: Map[Any] = self._doc.get("meta", type=Map)
+        self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
+        self._members: Map[Any] = self._doc.get("members", type=Map)
+        self._gaps: Map[Any] = self._doc.get("gaps", type=Map)
+        self._order: list[tuple[str, str]] = []
+        self._ids: list[str] | None = None
+        self._keys: dict[str, str] = {}
+        self._headers: dict[str, BlockHeader] = {}
+        self._mirrors: dict[str, TextMirror] = {}
+        self._watchers: list[Callable[[DocumentChange], None]] = []
+        self._update_watchers: list[Callable[[bytes, object], None]] = []
+        self._current: Transaction | None = None
+        self._spliced: dict[str, list[TextSplice]] = {}
+        self._last_writer: str | None = None
+        self._subscriptions: tuple[tuple[Any, Any], ...] = (
+            (self._blocks, self._blocks.observe_deep(self._observe_blocks)),
+            (self._doc, self._doc.observe(self._observe_transaction)),
+        )
+
+    @classmethod
+    def found(cls, client_id: int, *, context: ContextId, epoch: str, label: str) -> Document:
+        """A new, empty document: its first transaction names the context and the epoch."""
+        genesis: Doc[Any] = Doc(client_id=genesis_client(epoch))
+        meta: Map[Any] = genesis.get("meta", type=Map)
+        with genesis.transaction():
+            meta["format"] = FORMAT
+            meta["context"] = context
+            meta["epoch"] = epoch
+            meta["label"] = label
+        document = cls(client_id)
+        document.apply_update(genesis.get_update())
+        return document
+
+    def close(self) -> None:
+        """Let go of the CRDT; nothing is written or watched any more."""
+        for observed, subscription in self._subscriptions:
+            observed.unobserve(subscription)
+        self._subscriptions = ()
+        self._watchers.clear()
+        self._update_watchers.clear()
+
+    # What the document is
+
+    @property
+    def client_id(self) -> int:
+        return int(self._doc.client_id)
+
+    @property
+    def context(self) -> ContextId | None:
+        """Whose document this is; None until something has been synced."""
+        value = self._meta_string("context")
+        return ContextId(value) if value is not None else None
+
+    @property
+    def epoch(self) -> str | None:
+        return self._meta_string("epoch")
+
+    @property
+    def genesis_client(self) -> int | None:
+        """The client id that only replicas of this epoch know; None until synced."""
+        return genesis_client(self.epoch) if self.epoch is not None else None
+
+    @property
+    def label(self) -> str | None:
+        return self._meta_string("label")
+
+    def _meta_string(self, key: str) -> str | None:
+        value = self._meta.get(key)
+        return value if isinstance(value, str) else None
+
+    # Reading
+
+    def block_ids(self) -> Sequence[str]:
+        """Every block in document order: by order key, then by id."""
+        if self._ids is None:
+            self._ids = [block for _, block in self._order]
+        return self._ids
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __contains__(self, block: object) -> bool:
+        return block in self._keys
+
+    def header(self, block: str) -> BlockHeader:
+        """Raises KeyError if there is no such block."""
+        header = self._headers.get(block)
+        if header is None:
+            stored = self._block_map(block)
+            with self._doc.transaction():
+                fields = {key: stored[key] for key in stored if key != CONTENT}
+            header = self._headers[block] = read_header(block, fields)
+        return header
+
+    def text(self, block: str) -> str:
+        """Raises KeyError if there is no such block."""
+        return self._mirror(block).text
+
+    def member(self, principal: str) -> Member | None:
+        """What the document knows of a principal; None if it has never been here."""
+        stored = self._members.get(principal)
+        return Member.parse(principal, stored) if isinstance(stored, str) else None
+
+    def members(self) -> list[Member]:
+        """Everybody who has written or been here, by colour slot."""
+        known = (self.member(principal) for principal in self._members)
+        return sorted((one for one in known if one is not None), key=lambda one: one.colour)
+
+    def _block_map(self, block: str) -> Map[Any]:
+        if block not in self._keys:
+            raise KeyError(block)
+        stored: Map[Any] = self._blocks[block]
+        return stored
+
+    def _content(self, block: str) -> Text | None:
+        content = self._block_map(block).get(CONTENT)
+        return content if isinstance(content, Text) else None
+
+    def _mirror(self, block: str) -> TextMirror:
+        mirror = self._mirrors.get(block)
+        if mirror is None:
+            content = self._content(block)
+            mirror = TextMirror(str(content) if content is not None else "")
+            self._mirrors[block] = mirror
+        return mirror
+
+    # Writing
+
+    @contextmanager
+    def transaction(self, origin: object, writer: str | None = None) -> Iterator[Transaction]:
+        """All writes inside are one update and one change. Must not be held over an await.
+
+        There is no roll-back: validate before the first write.
+
+        Args:
+            origin: whatever tells watchers whose change this is.
+            writer: the principal on whose behalf this document's own client id is used. When it
+                changes, one clock is burnt in ``gaps``, so that the items of two writers never
+                touch: undo mis-splits items of different writers that the CRDT has merged.
+        """
+        if self._current is not None:
+            yield self._current
+            return
+        current = self._current = Transaction(origin)
+        try:
+            with self._doc.transaction():
+                if writer is not None and writer != self._last_writer:
+                    self._gaps["clock"] = writer[:8]
+                    self._last_writer = writer
+                yield current
+        finally:
+            self._current = None
+            self._publish(current)
+
+    def create_block(self, header: BlockHeader, content: str = "") -> None:
+        """Add a block under `header.id`.
+
+        Raises:
+            ValueError: if the id is taken or a field cannot be stored.
+        """
+        if header.id in self._keys:
+            raise ValueError(f"there is already a block {header.id}")
+        stored = stored_header(header)
+        content.encode()
+        with self.transaction(None):
+            text = Text()
+            self._blocks[header.id] = Map({**stored, CONTENT: text})
+            if content:
+                append_text(text, content)
+            self._place(header.id, header.order)
+
+    def splice(self, block: str, offset: int, deleted: int, inserted: str) -> None:
+        """Replace `deleted` code points at code point `offset` by `inserted`.
+
+        Raises:
+            KeyError: if there is no such block.
+            ValueError: if the range is outside the text or `inserted` has half a surrogate pair.
+        """
+        content = self._writable(block)
+        mirror = self._mirror(block)
+        with self.transaction(None):
+            splice_text(content, mirror, offset, deleted, inserted)
+            self._spliced.setdefault(block, []).append(TextSplice(offset, deleted, inserted))
+
+    def append(self, block: str, text: str) -> None:
+        """Write at the end; cheap at any length.
+
+        Raises:
+            KeyError: if there is no such block.
+            ValueError: if `text` has half a surrogate pair.
+        """
+        content = self._writable(block)
+        mirror = self._mirrors.get(block)
+        text.encode()
+        with self.transaction(None):
+            append_text(content, text)
+            own = self._spliced.setdefault(block, [])
+            if mirror is not None:
+                own.append(TextSplice(mirror.length, 0, text))
+                mirror.append(text)
+
+    def _writable(self, block: str) -> Text:
+        content = self._content(block)
+        if content is None:
+            raise ValueError(f"the content of block {block} is not a text")
+        return content
+
+    def set_fields(self, block: str, **fields: object) -> None:
+        """Write header fields; None removes one."""
+        stored = self._block_map(block)
+        values = {name: stored_value(name, value) for name, value in fields.items()}
+        with self.transaction(None):
+            for name, value in values.items():
+                if value is not None:
+                    stored[name] = value
+                elif name in stored:
+                    del stored[name]
+
+    def set_member(self, member: Member) -> None:
+        """Introduce a principal to everybody who reads this document."""
+        with self.transaction(None):
+            self._members[member.principal] = member.as_json()
+
+    def revert(
+        self, inserted: IdSet, deleted: IdSet, blocks: Iterable[str], origin: object
+    ) -> Transaction:
+        """Remove what is left of the text `inserted`, bring back the text `deleted`.
+
+        Only the texts of `blocks` are touched, and in them never a character that is not named.
+        What comes back has new ids: they are the `inserted` of the transaction returned.
+        """
+        reverted = Transaction(origin)
+        with self.transaction(origin) as gap:
+            self._gaps["clock"] = "revert"
+            self._last_writer = None
+        texts = [content for content in map(self._content, blocks) if content is not None]
+        self._current = reverted
+        try:
+            take_back(self._doc, texts, inserted, deleted)
+        finally:
+            self._current = None
+            self._publish(reverted)
+        if reverted.update is not None and gap.update is not None:
+            reverted.update = merge_updates(gap.update, reverted.update)
+        else:
+            reverted.update = gap.update
+        return reverted
+
+    def apply_update(self, update: bytes, origin: object = REMOTE) -> Transaction:
+        """Merge what another replica wrote.
+
+        Raises:
+            ValueError: if the bytes are not an update (the document may then hold part of it:
+                check what comes from outside before it gets here).
+        """
+        if self._current is not None:
+            raise RuntimeError("an update cannot be applied inside a transaction")
+        with self.transaction(origin) as current:
+            try:
+                self._doc.apply_update(update)
+            except (ValueError, RuntimeError) as error:
+                raise ValueError(f"not a document update: {error}") from error
+        return current
+
+    # Syncing
+
+    def state_vector(self) -> bytes:
+        """What this document has seen, as Yjs encodes it."""
+        return self._doc.get_state()
+
+    def update_since(self, state_vector: bytes | None = None) -> bytes:
+        """Everything that a replica with this state vector has not seen; None for all."""
+        if state_vector is None:
+            return self._doc.get_update()
+        return self._doc.get_update(state_vector)
+
+    # Watching
+
+    def watch(self, listener: Callable[[DocumentChange], None]) -> Callable[[], None]:
+        """Call `listener` after each transaction that changed a block; returns the way to stop."""
+        self._watchers.append(listener)
+        return lambda: self._watchers.remove(listener)
+
+    def watch_updates(self, listener: Callable[[bytes, object], None]) -> Callable[[], None]:
+        """Call `listener` with the update and origin of each transaction."""
+        self._update_watchers.append(listener)
+        return lambda: self._update_watchers.remove(listener)
+
+    def _publish(self, current: Transaction) -> None:
+        self._spliced.clear()
+        if current.update is None:
+            return
+        for on_update in tuple(self._update_watchers):
+            on_update(current.update, current.origin)
+        if current.change.touched:
+            for on_change in tuple(self._watchers):
+                on_change(current.change)
+
+    def _observe_transaction(self, event: Any) -> None:
+        current = self._current
+        assert current is not None, "a transaction that this document did not begin"
+        before = decode_state_vector(event.before_state)
+        after = decode_state_vector(event.after_state)
+        inserted = normalise(
+            IdRange(client, before.get(client, 0), clock) for client, clock in after.items()
+        )
+        deleted = decode_id_set(event.delete_set)
+        if inserted or deleted:
+            current.update = event.update
+            current.inserted = inserted
+            current.deleted = deleted
+
+    def _observe_blocks(self, events: list[Any]) -> None:
+        current = self._current
+        assert current is not None, "a transaction that this document did not begin"
+        added: list[str] = []
+        headers: dict[str, frozenset[str]] = {}
+        texts: list[TextChange] = []
+        reordered = False
+        for event in events:
+            path, in_map = event.path, isinstance(event, MapEvent)
+            if not path:
+                added += self._blocks_changed(event)
+            elif len(path) == 1 and in_map:
+                block, fields = str(path[0]), frozenset(event.keys)
+                headers[block] = fields
+                self._headers.pop(block, None)
+                reordered = ("order" in fields and self._replace(block)) or reordered
+            elif len(path) == 2 and path[1] == CONTENT and not in_map:
+                texts.append(self._text_changed(str(path[0]), event))
+        if len(added) > _MANY:
+            self._order.sort()
+        current.change = DocumentChange(
+            current.origin,
+            tuple(added),
+            tuple(HeaderChange(block, fields) for block, fields in headers.items()),
+            tuple(texts),
+            reordered,
+        )
+
+    def _blocks_changed(self, event: Any) -> list[str]:
+        """Blocks that came under the root; values that are no maps are no blocks."""
+        added = []
+        many = len(event.keys) > _MANY
+        for block in event.keys:
+            stored = self._blocks.get(block)
+            if not isinstance(stored, Map):
+                continue
+            added.append(block)
+            self._headers.pop(block, None)
+            self._mirrors.pop(block, None)
+            if block not in self._keys:
+                order = stored.get("order")
+                self._place(block, order if isinstance(order, str) else "", sort=not many)
+        return added
+
+    def _text_changed(self, block: str, event: Any) -> TextChange:
+        own = self._spliced.get(block)
+        if own is not None:
+            return TextChange(block, tuple(own))
+        mirror = self._mirrors.get(block)
+        return TextChange(block, mirror.apply(event.delta) if mirror is not None else ())
+
+    def _place(self, block: str, order: str, *, sort: bool = True) -> None:
+        self._keys[block] = order
+        self._ids = None
+        if sort:
+            insort(self._order, (order, block))
+        else:
+            self._order.append((order, block))
+
+    def _replace(self, block: str) -> bool:
+        """Move a block to where its order key now says; False if it is not there."""
+        if block not in self._keys:
+            return False
+        old = (self._keys[block], block)
+        del self._order[bisect_left(self._order, old)]
+        order = self._block_map(block).get("order")
+        self._place(block, order if isinstance(order, str) else "")
+        return True

@@ -1,0 +1,251 @@
+"""A document reads back what was written, in code points, and tells exactly what changed."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.document.document import Document, genesis_client
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.ids import ContextId, RandomIds
+from antiphon_kernel.types.records import BlockHeader, TextSplice
+from antiphon_kernel.wire.state_vector import decode_state_vector
+
+IDS = RandomIds()
+CONTEXT = ContextId("0" * 31 + "1")
+AMY = "0" * 31 + "a"
+BLOCK = f"{CONTEXT}.{AMY}.1"
+HEADER = BlockHeader(BLOCK, BlockKind.TEXT, Role.USER, Status.RUNNING, "a0", "t", AMY)
+PIECES = ("a", "é", "漢", "😀", "👨‍👩‍👧", "\r\n", "e\u0301", "\n", "\x85", "\u2028", " ")
+
+texts = st.text(alphabet=st.sampled_from([c for piece in PIECES for c in piece]), max_size=12)
+
+
+def founded() -> Document:
+    return Document.found(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
+
+
+def joined(document: Document) -> Document:
+    """A second replica of the same document; the two stay in step."""
+    replica = Document(IDS.client_id())
+    replica.apply_update(document.update_since())
+
+    def forward(to: Document, origin: str) -> None:
+        source = replica if to is document else document
+        source.watch_updates(
+            lambda update, came: to.apply_update(update, "net") if came != "net" else None
+        )
+
+    forward(replica, "net")
+    forward(document, "net")
+    return replica
+
+
+def applied(text: str, splices: tuple[TextSplice, ...]) -> str:
+    for splice in splices:
+        text = text[: splice.offset] + splice.inserted + text[splice.offset + splice.deleted :]
+    return text
+
+
+def test_a_founded_document_names_its_context_and_epoch() -> None:
+    document = founded()
+    replica = joined(document)
+    assert replica.context == CONTEXT
+    assert replica.label == "default"
+    assert replica.epoch is not None
+    assert genesis_client(replica.epoch) in decode_state_vector(replica.state_vector())
+
+
+def test_every_header_field_comes_back_on_another_replica() -> None:
+    document = founded()
+    header = replace(
+        HEADER,
+        kind=BlockKind.TOOL_CALL,
+        parent=f"{CONTEXT}.{AMY}.7",
+        tool_kind="shell",
+        tool_name="shell",
+        tool_call_id="c1",
+        input='{"command": "ls"}',
+        exit_code=3,
+        is_error=True,
+        truncated=True,
+        collapsed=True,
+        excluded=True,
+        ephemeral=True,
+        edited_after_done=True,
+        drift_kind="pull",
+        source_context=CONTEXT,
+        source_block=BLOCK,
+        path="a/b.py",
+        language="python",
+        stop_reason="interrupted",
+        stopped_by="amy",
+        metadata={"schlüssel": [1, "zwei"]},
+    )
+    document.create_block(header, "x")
+    assert joined(document).header(BLOCK) == header
+
+
+def test_an_unknown_kind_is_kept_and_shown() -> None:
+    document = founded()
+    document.create_block(replace(HEADER, kind="hologram"))
+    assert joined(document).header(BLOCK).kind == "hologram"
+
+
+def test_a_removed_field_is_absent() -> None:
+    document = founded()
+    document.create_block(replace(HEADER, path="a"))
+    document.set_fields(BLOCK, path=None)
+    assert document.header(BLOCK).path is None
+
+
+@pytest.mark.parametrize("offset", [-1, 4])
+def test_a_splice_outside_the_text_changes_nothing(offset: int) -> None:
+    document = founded()
+    document.create_block(HEADER, "漢字😀")
+    before = document.state_vector()
+    with pytest.raises(ValueError, match="offset"):
+        document.splice(BLOCK, offset, 0, "x")
+    assert document.state_vector() == before
+
+
+def test_half_a_surrogate_pair_is_refused_and_changes_nothing() -> None:
+    document = founded()
+    document.create_block(HEADER, "abc")
+    before = document.state_vector()
+    for write in (
+        lambda: document.splice(BLOCK, 1, 1, "\ud83d"),
+        lambda: document.append(BLOCK, "\ude00"),
+    ):
+        with pytest.raises(ValueError, match="surrogate"):
+            write()
+    assert document.state_vector() == before
+    assert document.text(BLOCK) == "abc"
+
+
+@given(texts, st.integers(0, 12), st.integers(0, 12), texts)
+def test_a_splice_at_every_position_of_any_text_is_a_string_splice(
+    text: str, offset: int, deleted: int, inserted: str
+) -> None:
+    document = founded()
+    document.create_block(HEADER, text)
+    offset = min(offset, len(text))
+    deleted = min(deleted, len(text) - offset)
+    document.splice(BLOCK, offset, deleted, inserted)
+    expected = text[:offset] + inserted + text[offset + deleted :]
+    assert document.text(BLOCK) == expected
+    fresh = Document(IDS.client_id())
+    fresh.apply_update(document.update_since())
+    assert fresh.text(BLOCK) == expected
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32))
+def test_changes_carry_a_text_forward_on_both_replicas(seed: int) -> None:
+    rng = random.Random(seed)
+    document = founded()
+    document.create_block(HEADER)
+    replica = joined(document)
+    followed = {}
+    for side in (document, replica):
+        followed[side] = side.text(BLOCK)
+
+        def follow(change: DocumentChange, side: Document = side) -> None:
+            for text in change.texts:
+                followed[side] = applied(followed[side], text.splices)
+
+        side.watch(follow)
+    oracle = ""
+    for _ in range(60):
+        writer = rng.choice([document, replica])
+        with writer.transaction(None):
+            for _ in range(rng.randint(1, 3)):
+                piece = rng.choice(PIECES) * rng.randint(0, 2)
+                if rng.random() < 0.3:
+                    writer.append(BLOCK, piece)
+                    oracle += piece
+                    continue
+                offset = rng.randint(0, len(oracle))
+                deleted = min(len(oracle) - offset, rng.randint(0, 4))
+                writer.splice(BLOCK, offset, deleted, piece)
+                oracle = oracle[:offset] + piece + oracle[offset + deleted :]
+        assert document.text(BLOCK) == replica.text(BLOCK) == oracle
+    assert followed[document] == followed[replica] == oracle
+
+
+def test_blocks_stand_in_the_order_of_their_keys_then_ids() -> None:
+    document = founded()
+    for number, order in enumerate(("a1", "a0", "a0", "a2")):
+        document.create_block(replace(HEADER, id=f"{CONTEXT}.{AMY}.{number}", order=order))
+    ids = [block.rsplit(".", 1)[1] for block in document.block_ids()]
+    assert ids == ["1", "2", "0", "3"]
+    changes: list[DocumentChange] = []
+    document.watch(changes.append)
+    document.set_fields(f"{CONTEXT}.{AMY}.3", order="Zz")
+    assert [block.rsplit(".", 1)[1] for block in document.block_ids()] == ["3", "1", "2", "0"]
+    assert changes[0].reordered
+
+
+def test_a_second_block_under_one_id_is_refused() -> None:
+    document = founded()
+    document.create_block(HEADER)
+    with pytest.raises(ValueError, match="already"):
+        document.create_block(HEADER)
+
+
+def test_many_blocks_arriving_at_once_are_in_order() -> None:
+    document = founded()
+    rng = random.Random(1)
+    with document.transaction(None):
+        for number in range(500):
+            order = f"a{rng.choice('0123456789')}{rng.choice('VWXYZ')}"
+            document.create_block(replace(HEADER, id=f"{CONTEXT}.{AMY}.{number}", order=order))
+    replica = joined(document)
+    assert list(replica.block_ids()) == list(document.block_ids())
+    orders = [(replica.header(block).order, block) for block in replica.block_ids()]
+    assert orders == sorted(orders)
+
+
+def test_a_transaction_tells_which_ids_it_made_and_removed() -> None:
+    document = founded()
+    document.create_block(HEADER, "hello")
+    with document.transaction("me") as written:
+        document.splice(BLOCK, 0, 2, "xyz")
+    assert written.update is not None
+    assert sum(item.end - item.start for item in written.inserted) == 3
+    assert sum(item.end - item.start for item in written.deleted) == 2
+    assert written.change.touched == (BLOCK,)
+
+
+def test_a_transaction_without_effect_has_no_update() -> None:
+    document = founded()
+    document.create_block(HEADER, "hello")
+    with document.transaction("me") as written:
+        document.splice(BLOCK, 2, 0, "")
+    assert written.update is None
+
+
+def test_the_cost_of_an_append_does_not_grow_with_the_text() -> None:
+    import time
+
+    document = founded()
+    document.create_block(HEADER)
+
+    def cost(appends: int) -> float:
+        best = float("inf")
+        for _ in range(5):
+            start = time.perf_counter()
+            for _ in range(appends):
+                document.append(BLOCK, "x" * 50)
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    small = cost(40)
+    while len(document.text(BLOCK)) < 1_000_000:
+        document.append(BLOCK, "y" * 10_000)
+    assert cost(40) < small * 8
