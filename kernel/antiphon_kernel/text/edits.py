@@ -1,0 +1,275 @@
+r"""Line edits: from a batch of operations to the smallest splices that carry it out.
+
+All line numbers of a batch refer to the text before the batch. Everything is checked before
+anything is planned, so a batch that fails changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from antiphon_kernel.text.lines import out_of_range, split_lines
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import TextSplice
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Put whole lines above `line`; the number of lines puts them at the end."""
+
+    line: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Take the lines from `start_line` to `end_line` (exclusive) away."""
+
+    start_line: int
+    end_line: int
+    expected_text: str | None = None
+    """If given, the edit fails unless these lines are what the range holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Put whole lines in the place of a range; an empty range makes it an insert."""
+
+    start_line: int
+    end_line: int
+    content: str
+    expected_text: str | None = None
+    """If given, the edit fails unless these lines are what the range holds."""
+
+
+EditOperation = Insert | Delete | Replace
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Lines `start` to `end` become `lines`; asked for by operation `index`."""
+
+    start: int
+    end: int
+    lines: list[str]
+    index: int
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Code points `start` to `end` of the text before become `text`."""
+
+    start: int
+    end: int
+    text: str
+
+
+def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice]:
+    """The splices that carry out `operations`: sorted, disjoint, without common ends.
+
+    Each offset counts in the text as the earlier splices of the list have left it.
+
+    Raises:
+        AntiphonError: line_out_of_range, invalid_params, content_mismatch or
+            overlapping_operations; `operation` in its details is the index of the culprit.
+    """
+    lines = split_lines(text)
+    changes = [_checked(lines, operation, i) for i, operation in enumerate(operations)]
+    changes.sort(key=lambda change: (change.start, change.end, change.index))
+    _refuse_overlap(changes)
+    changes = [change for change in changes if change.start < change.end or change.lines]
+    if not changes:
+        return []
+    ends_in_newline = _ends_in_newline(text, lines, changes, operations)
+    return _as_splices(text, _pieces(text, lines, changes, ends_in_newline))
+
+
+def apply_splices(text: str, splices: Iterable[TextSplice]) -> str:
+    """`text` after the sequential `splices`.
+
+    Raises:
+        ValueError: if a splice reaches outside the text.
+    """
+    for splice in splices:
+        end = splice.offset + splice.deleted
+        if not 0 <= splice.offset <= end <= len(text):
+            raise ValueError(f"{splice} does not fit a text of {len(text)} code points")
+        text = text[: splice.offset] + splice.inserted + text[end:]
+    return text
+
+
+def _checked(lines: list[str], operation: EditOperation, index: int) -> _Change:
+    """The operation as a change of lines, if the text allows it."""
+    if isinstance(operation, Insert):
+        start = end = operation.line
+        expected = None
+    else:
+        start, end = operation.start_line, operation.end_line
+        expected = operation.expected_text
+    for line in (start, end):
+        if not 0 <= line <= len(lines):
+            raise out_of_range(line, len(lines), operation=index, start_line=start, end_line=end)
+    if start > end or (start == end and isinstance(operation, Delete)):
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"Operation {index} names the lines {start} to {end}, which is no range:"
+            " end_line is exclusive and must be greater than start_line.",
+            operation=index,
+            start_line=start,
+            end_line=end,
+            line_count=len(lines),
+        )
+    if expected is not None and split_lines(expected) != lines[start:end]:
+        actual = "\n".join(lines[start:end])
+        raise AntiphonError(
+            ErrorCode.CONTENT_MISMATCH,
+            f"Operation {index} expected other text in the lines {start} to {end} than is there:"
+            " read the block again and edit what it says now.",
+            operation=index,
+            start_line=start,
+            end_line=end,
+            expected=expected,
+            actual=actual,
+            line_count=len(lines),
+        )
+    content = "" if isinstance(operation, Delete) else operation.content
+    return _Change(start, end, split_lines(content), index)
+
+
+def _refuse_overlap(changes: Sequence[_Change]) -> None:
+    """Two ranges that share a line, or an insert strictly inside a range, are an error."""
+    widest: _Change | None = None
+    for change in changes:
+        if widest is not None and change.start < widest.end:
+            first, second = sorted((widest.index, change.index))
+            raise AntiphonError(
+                ErrorCode.OVERLAPPING_OPERATIONS,
+                f"The operations {first} and {second} of one edit touch the same lines: join"
+                " them into one, or send them one after the other.",
+                operation=second,
+                other=first,
+                start_line=change.start,
+                end_line=change.end,
+            )
+        if widest is None or change.end > widest.end:
+            widest = change
+
+
+def _ends_in_newline(
+    text: str,
+    lines: list[str],
+    changes: Sequence[_Change],
+    operations: Sequence[EditOperation],
+) -> bool:
+    """Whether the result ends in a newline."""
+    if text.endswith("\n"):
+        return True
+    last = changes[-1]
+    if last.end == len(lines) and not _last_line(lines, changes):
+        return True
+    if text:
+        return False
+    operation = operations[last.index]
+    return not isinstance(operation, Delete) and operation.content.endswith("\n")
+
+
+def _last_line(lines: list[str], changes: Sequence[_Change]) -> str | None:
+    """The last line of the result, when the last change reaches the end; None: no lines left."""
+    end = len(lines)
+    for change in reversed(changes):
+        if change.end != end:
+            break
+        if change.lines:
+            return change.lines[-1]
+        end = change.start
+    return lines[end - 1] if end else None
+
+
+def _pieces(
+    text: str, lines: list[str], changes: Sequence[_Change], ends_in_newline: bool
+) -> list[_Piece]:
+    """The changes in code points.
+
+    Every line is taken as ended by a newline; when the last one is not, the places behind that
+    missing newline are pulled back and the newline is added or taken away where it matters.
+    """
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    pieces = [
+        _Piece(starts[c.start], starts[c.end], "".join(f"{line}\n" for line in c.lines))
+        for c in changes
+    ]
+    reaches_end = pieces[-1].end == starts[-1]
+    if not reaches_end:
+        return pieces
+    if starts[-1] > len(text):
+        first = next(piece for piece in pieces if piece.end > len(text))
+        if first.start > len(text):
+            first.text = "\n" + first.text
+        for piece in pieces:
+            piece.start = min(piece.start, len(text))
+            piece.end = min(piece.end, len(text))
+    if not ends_in_newline:
+        _drop_last_newline(text, pieces)
+    return pieces
+
+
+def _drop_last_newline(text: str, pieces: Sequence[_Piece]) -> None:
+    """Make the result end without the newline that its last line now has."""
+    end = len(text)
+    last = pieces[-1]
+    for piece in reversed(pieces):
+        if piece.end != end:
+            break
+        last = piece
+        if piece.text:
+            piece.text = piece.text[:-1]
+            return
+        end = piece.start
+    last.start -= 1
+
+
+def _as_splices(text: str, pieces: Sequence[_Piece]) -> list[TextSplice]:
+    """Trim every piece, join those that touch, and count offsets sequentially."""
+    joined: list[_Piece] = []
+    for piece in pieces:
+        _trim(text, piece)
+        if joined and joined[-1].end == piece.start:
+            joined[-1].end = piece.end
+            joined[-1].text += piece.text
+        else:
+            joined.append(piece)
+    splices = []
+    drift = 0
+    for piece in joined:
+        _trim(text, piece)
+        deleted = piece.end - piece.start
+        if deleted or piece.text:
+            splices.append(TextSplice(piece.start + drift, deleted, piece.text))
+            drift += len(piece.text) - deleted
+    return splices
+
+
+def _trim(text: str, piece: _Piece) -> None:
+    """Leave the code points alone that are the same before and after, at both ends."""
+    before, after = text[piece.start : piece.end], piece.text
+    head = _common_head(before, after)
+    before, after = before[head:], after[head:]
+    tail = _common_head(before[::-1], after[::-1])
+    piece.start += head
+    piece.end -= tail
+    piece.text = after[: len(after) - tail]
+
+
+def _common_head(one: str, other: str) -> int:
+    """How many code points two texts begin with in common, by halving: long texts are usual."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_kernel.text.edits import (
+    Delete,
+    EditOperation,
+    Insert,
+    Replace,
+    apply_splices,
+    plan_edit,
+)
+from antiphon_kernel.text.lines import split_lines
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import TextSplice
+
+CHARACTERS = "abc\n\n\r\f\u2028\N{GRINNING FACE}"
+TEXT = st.text(alphabet=CHARACTERS, max_size=16)
+
+
+def edited(text: str, *operations: EditOperation) -> str:
+    return apply_splices(text, plan_edit(text, operations))
+
+
+def naive_edit(text: str, operations: Sequence[EditOperation]) -> str:
+    """The rules read aloud: a list of lines, edited from the back, then the final newline."""
+    lines = split_lines(text)
+    above: list[list[str]] = [[] for _ in range(len(lines) + 1)]
+    kept = [True] * len(lines)
+    contents = []
+    for operation in operations:
+        if isinstance(operation, Delete):
+            kept[operation.start_line : operation.end_line] = [False] * (
+                operation.end_line - operation.start_line
+            )
+            continue
+        start = operation.line if isinstance(operation, Insert) else operation.start_line
+        end = start if isinstance(operation, Insert) else operation.end_line
+        contents.append(operation.content)
+        if start == end:
+            above[start].extend(split_lines(operation.content))
+    replaced: list[list[str]] = [[] for _ in range(len(lines) + 1)]
+    for operation in operations:
+        if isinstance(operation, Replace) and operation.start_line < operation.end_line:
+            kept[operation.start_line : operation.end_line] = [False] * (
+                operation.end_line - operation.start_line
+            )
+            replaced[operation.start_line] = split_lines(operation.content)
+    result = []
+    for number in range(len(lines) + 1):
+        result += above[number] + replaced[number]
+        if number < len(lines) and kept[number]:
+            result.append(lines[number])
+    if not result:
+        return ""
+    given_contents = [content for content in contents if content]
+    final = (
+        (text != "" and text.endswith("\n"))
+        or (text == "" and given_contents[-1].endswith("\n"))
+        or result[-1] == ""
+    )
+    return "\n".join(result) + ("\n" if final else "")
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[str, list[EditOperation]]:
+    """A text and operations on it that do not overlap, in any order."""
+    text = draw(TEXT)
+    count = len(split_lines(text))
+    cuts = sorted(draw(st.lists(st.integers(0, count), max_size=8)))
+    operations: list[EditOperation] = []
+    for start, end in zip(cuts[::2], cuts[1::2], strict=False):
+        if start == end:
+            operations.append(
+                draw(
+                    st.one_of(
+                        st.builds(Insert, st.just(start), TEXT),
+                        st.builds(Replace, st.just(start), st.just(start), TEXT),
+                    )
+                )
+            )
+        else:
+            operations.append(
+                draw(
+                    st.one_of(
+                        st.just(Delete(start, end)),
+                        st.builds(Replace, st.just(start), st.just(end), TEXT),
+                    )
+                )
+            )
+        if draw(st.booleans()):
+            operations.append(Insert(draw(st.sampled_from((start, end))), draw(TEXT)))
+    return text, draw(st.permutations(operations))
+
+
+@given(batches())
+def test_a_batch_does_what_editing_a_list_of_lines_does(
+    batch: tuple[str, list[EditOperation]],
+) -> None:
+    text, operations = batch
+    assert edited(text, *operations) == naive_edit(text, operations)
+
+
+@given(batches())
+def test_splices_are_sorted_apart_and_touch_only_what_changes(
+    batch: tuple[str, list[EditOperation]],
+) -> None:
+    text, operations = batch
+    behind = -1
+    for splice in plan_edit(text, operations):
+        removed = text[splice.offset : splice.offset + splice.deleted]
+        assert splice.offset > behind
+        assert removed or splice.inserted
+        if removed and splice.inserted:
+            assert removed[0] != splice.inserted[0]
+            assert removed[-1] != splice.inserted[-1]
+        text = apply_splices(text, [splice])
+        behind = splice.offset + len(splice.inserted)
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "result"),
+    [
+        ("a\nb", Insert(2, "c"), "a\nb\nc"),
+        ("a\nb", Insert(2, "c\n"), "a\nb\nc"),
+        ("a\nb\n", Insert(2, "c"), "a\nb\nc\n"),
+        ("a\nb", Delete(1, 2), "a"),
+        ("a\nb\n", Delete(1, 2), "a\n"),
+        ("a\nb", Delete(0, 1), "b"),
+        ("a", Delete(0, 1), ""),
+        ("a\n", Delete(0, 1), ""),
+        ("a\nb", Replace(1, 2, "c\n"), "a\nc"),
+        ("a\nb", Replace(1, 2, ""), "a"),
+        ("\nb", Delete(1, 2), "\n"),
+        ("a", Insert(1, "\n"), "a\n\n"),
+        ("a", Replace(0, 1, "\n"), "\n"),
+        ("a", Insert(1, ""), "a"),
+        ("", Insert(0, "a"), "a"),
+        ("", Insert(0, "a\n"), "a\n"),
+        ("", Insert(0, "\n"), "\n"),
+        ("", Replace(0, 0, "a"), "a"),
+        ("a\r\nb\r\n", Replace(0, 1, "c\r\n"), "c\r\nb\r\n"),
+        ("a\u2028b\nc\x85d\fe", Replace(1, 2, "f"), "a\u2028b\nf"),
+    ],
+)
+def test_the_final_newline_follows_the_rules(
+    text: str, operation: EditOperation, result: str
+) -> None:
+    assert edited(text, operation) == result
+
+
+def test_inserts_at_one_line_apply_in_the_order_given() -> None:
+    assert edited("z\n", Insert(0, "a"), Insert(0, "b"), Replace(0, 0, "c")) == "a\nb\nc\nz\n"
+    assert edited("", Insert(0, "a\n"), Insert(0, "b")) == "a\nb"
+
+
+def test_line_numbers_refer_to_the_text_before_the_batch() -> None:
+    assert edited("a\nb\nc\n", Delete(0, 1), Replace(2, 3, "C"), Insert(2, "x")) == "b\nx\nC\n"
+
+
+def test_an_insert_at_the_edge_of_a_range_stays_outside_of_it() -> None:
+    operations = (Replace(1, 2, "B"), Insert(1, "above"), Insert(2, "below"))
+    assert edited("a\nb\nc", *operations) == "a\nabove\nB\nbelow\nc"
+
+
+def test_only_the_changed_characters_are_touched() -> None:
+    text = "one two three\nfour\n"
+    assert plan_edit(text, [Replace(0, 1, "one 2 three")]) == [TextSplice(4, 3, "2")]
+    assert plan_edit(text, [Replace(0, 2, text)]) == []
+    assert plan_edit(text, [Insert(0, "one two three"), Delete(0, 1)]) == []
+
+
+def test_characters_beyond_the_basic_plane_are_never_split() -> None:
+    text = "\N{GRINNING FACE}\n"
+    smile = "\N{SMILING FACE WITH OPEN MOUTH}"
+    assert plan_edit(text, [Replace(0, 1, smile)]) == [TextSplice(0, 1, smile)]
+
+
+def test_expected_text_is_compared_as_lines() -> None:
+    assert edited("a\nb", Replace(0, 1, "c", expected_text="a")) == "c\nb"
+    assert edited("a\nb", Replace(0, 1, "c", expected_text="a\n")) == "c\nb"
+    assert edited("a\nb", Delete(0, 2, expected_text="a\nb\n")) == ""
+    assert edited("a", Replace(1, 1, "b", expected_text="")) == "a\nb"
+
+
+@pytest.mark.parametrize(
+    ("operations", "code", "culprit"),
+    [
+        ([Insert(0, "x"), Insert(4, "x")], ErrorCode.LINE_OUT_OF_RANGE, 1),
+        ([Delete(2, 4)], ErrorCode.LINE_OUT_OF_RANGE, 0),
+        ([Replace(-1, 2, "x")], ErrorCode.LINE_OUT_OF_RANGE, 0),
+        ([Delete(1, 1)], ErrorCode.INVALID_PARAMS, 0),
+        ([Insert(0, "x"), Replace(2, 1, "x")], ErrorCode.INVALID_PARAMS, 1),
+        ([Delete(0, 1), Replace(1, 2, "x", "a")], ErrorCode.CONTENT_MISMATCH, 1),
+        ([Delete(0, 1, "a\n\n")], ErrorCode.CONTENT_MISMATCH, 0),
+        ([Delete(0, 2), Replace(1, 3, "x")], ErrorCode.OVERLAPPING_OPERATIONS, 1),
+        ([Insert(1, "x"), Delete(0, 2)], ErrorCode.OVERLAPPING_OPERATIONS, 1),
+        ([Delete(1, 2), Delete(1, 2)], ErrorCode.OVERLAPPING_OPERATIONS, 1),
+    ],
+)
+def test_a_bad_operation_fails_the_batch_and_is_named(
+    operations: list[EditOperation], code: ErrorCode, culprit: int
+) -> None:
+    with pytest.raises(AntiphonError) as caught:
+        plan_edit("a\nb\nc", operations)
+    assert caught.value.code is code
+    assert caught.value.details["operation"] == culprit
+
+
+def test_a_mismatch_says_what_was_found() -> None:
+    with pytest.raises(AntiphonError) as caught:
+        plan_edit("a\nb\nc", [Delete(1, 3, "b")])
+    details = caught.value.details
+    assert (details["expected"], details["actual"]) == ("b", "b\nc")
+    assert (details["start_line"], details["end_line"], details["line_count"]) == (1, 3, 3)
+
+
+@given(TEXT, st.data())
+def test_ranges_overlap_exactly_when_they_share_a_line(text: str, data: st.DataObject) -> None:
+    count = len(split_lines(text))
+    line = st.integers(0, count)
+    one, other = (sorted((data.draw(line), data.draw(line))) for _ in range(2))
+    shared = max(one[0], other[0]) < min(one[1], other[1])
+    pierced = any(a[0] == a[1] and b[0] < a[0] < b[1] for a, b in ((one, other), (other, one)))
+    operations = [Replace(one[0], one[1], "x"), Replace(other[0], other[1], "y")]
+    if shared or pierced:
+        with pytest.raises(AntiphonError) as caught:
+            plan_edit(text, operations)
+        assert caught.value.code is ErrorCode.OVERLAPPING_OPERATIONS
+    else:
+        plan_edit(text, operations)
+
+
+def test_a_splice_outside_the_text_is_refused() -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        apply_splices("abc", [TextSplice(2, 2, "")])
