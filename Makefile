@@ -41,11 +41,10 @@ test: $(READY) ## every test
 test-kernel test-app test-e2e: test-%: $(READY)
 	@$(PYTEST) -q -n auto -m "not bench" tests/$*
 
-lint: $(READY) ## style, format, strict types, layers
+lint: $(READY) ## style, format, strict types
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-logo --no-cache
 
 format: $(READY) ## put the code in shape
 	@$(BIN)/ruff check --quiet --fix-only

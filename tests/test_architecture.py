@@ -1,0 +1,107 @@
+"""The rules that keep the rooms apart: layers, private names, weight of imports, size of files."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = (ROOT / "app" / "antiphon", ROOT / "kernel" / "antiphon_kernel")
+MAX_LINES = 500
+
+
+def sources(*folders: Path) -> list[Path]:
+    return sorted(path for folder in folders for path in folder.rglob("*.py"))
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
+
+
+def private_names_reached(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Private names that `tree` takes out of our other modules, with their lines."""
+    modules: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("antiphon"):
+            for alias in node.names:
+                if is_private(alias.name):
+                    yield node.lineno, f"{node.module}.{alias.name}"
+                modules.add(alias.asname or alias.name)
+        elif isinstance(node, ast.Import):
+            modules.update(
+                alias.asname or alias.name
+                for alias in node.names
+                if alias.name.startswith("antiphon")
+            )
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Attribute)
+            and is_private(node.attr)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in modules
+        ):
+            yield node.lineno, f"{node.value.id}.{node.attr}"
+
+
+def modules_loaded_by(statement: str) -> set[str]:
+    """Top-level names in `sys.modules` after `statement` ran in a fresh interpreter."""
+    code = f"import sys; {statement}; print(*{{name.split('.')[0] for name in sys.modules}})"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    return set(done.stdout.split())
+
+
+def test_imports_point_down_and_make_no_cycles() -> None:
+    """The contracts are in pyproject.toml, [tool.importlinter]."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_module_takes_another_modules_private_names() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} {name}"
+        for path in sources(*PACKAGES, ROOT / "tests")
+        for line, name in private_names_reached(ast.parse(path.read_text("utf-8")))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import antiphon_kernel.client.replica", {"textual", "rich", "uvicorn", "aiosqlite"}),
+        ("import antiphon.command_line.commands", {"textual", "rich", "pycrdt", "uvicorn"}),
+        ("import antiphon_kernel.process.run", {"textual", "rich"}),
+    ],
+)
+def test_a_module_is_light_to_import(statement: str, unwanted: set[str]) -> None:
+    assert modules_loaded_by(statement) & unwanted == set()
+
+
+def test_no_file_is_too_long_to_be_about_one_thing() -> None:
+    sizes = {
+        str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines())
+        for path in sources(*PACKAGES, ROOT / "tests")
+    }
+    assert {path: size for path, size in sizes.items() if size > MAX_LINES} == {}
+
+
+def test_a_package_init_says_what_the_package_is_and_exports_nothing() -> None:
+    for path in sources(*PACKAGES):
+        if path.name != "__init__.py":
+            continue
+        body = ast.parse(path.read_text("utf-8")).body
+        assert len(body) == 1, f"{path.relative_to(ROOT)} holds more than a docstring"
+        assert ast.get_docstring(ast.Module(body, [])), f"{path.relative_to(ROOT)} has no docstring"
