@@ -1,1 +1,1 @@
-"""The terminal app and the command line of antiphon."""
+"""antiphon's terminal app: people and language models writing in one document."""

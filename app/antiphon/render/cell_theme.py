@@ -1,0 +1,261 @@
+"""Every style that drawing a cell, its gutter or a presence mark needs, made from a theme.
+
+A theme names author colours in its variables `author-0` to `author-11` and may overrule single
+cell colours with `cell-dim`, `cell-code-background` and the other names of `CELL_COLOURS`. What a
+theme does not name is derived from its foreground, background and accents, so that every Textual
+theme works. Wherever two meanings could be told apart by colour only, they also differ in weight,
+slant, underline or a sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rich.style import Style
+from textual.color import Color, ColorParseError
+from textual.theme import Theme
+
+from antiphon_kernel.types.records import COLOUR_SLOTS
+
+CELL_COLOURS: Final = (
+    "dim",
+    "heading",
+    "link",
+    "code",
+    "code-background",
+    "code-keyword",
+    "code-name",
+    "code-string",
+    "code-number",
+    "code-comment",
+    "selection",
+    "match",
+    "focus",
+    "unread",
+)
+"""What a theme can set as `cell-<name>`."""
+
+_ATTRIBUTES: Final = (
+    Style(),
+    Style(bold=True),
+    Style(underline=True),
+    Style(italic=True),
+    Style(bold=True, underline=True),
+    Style(bold=True, italic=True),
+    Style(italic=True, underline=True),
+    Style(bold=True, italic=True, underline=True),
+    Style(overline=True),
+    Style(bold=True, overline=True),
+    Style(underline2=True),
+    Style(bold=True, underline2=True),
+)
+"""What tells the slots apart where a theme gives several of them one colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTheme:
+    """Styles of highlighted code, on the code background."""
+
+    plain: Style
+    keyword: Style
+    name: Style
+    string: Style
+    number: Style
+    comment: Style
+
+
+@dataclass(frozen=True, slots=True)
+class CellTheme:
+    """Styles by what they mean; text styles have no background unless it is their meaning."""
+
+    name: str
+    dark: bool
+    background: Style
+    """The page: foreground and background of everything else."""
+    text: Style
+    dim: Style
+    """Thinking, tool output, notes, and whatever is beside the point."""
+    heading_1: Style
+    heading_2: Style
+    heading_3: Style
+    """Of levels 3 to 6."""
+    emphasis: Style
+    strong: Style
+    strike: Style
+    inline_code: Style
+    link: Style
+    link_target: Style
+    marker: Style
+    """Bullets, numbers, quote bars, rules and table lines."""
+    quote: Style
+    table_head: Style
+    code: CodeTheme
+    thinking: Style
+    tool_prompt: Style
+    tool_command: Style
+    fold: Style
+    """The line that stands for folded ones."""
+    status_done: Style
+    status_running: Style
+    status_failed: Style
+    error: Style
+    authors: tuple[Style, ...]
+    """Names and gutter marks, by colour slot."""
+    blame: tuple[Style, ...]
+    """Text tinted by its author, by colour slot."""
+    cursors: tuple[Style, ...]
+    """Somebody's cursor cell and name tag, by colour slot."""
+    selections: tuple[Style, ...]
+    """Somebody's selection, by colour slot."""
+    own_cursor: Style
+    own_selection: Style
+    focus: Style
+    """The gutter bar of the focused cell."""
+    unread: Style
+    match: Style
+    """Search hits."""
+    current_match: Style
+
+    @classmethod
+    def from_theme(cls, theme: Theme) -> CellTheme:
+        """The styles of a theme; colours that cannot be read are derived instead."""
+        palette = _Palette(theme)
+        return _build(theme, palette)
+
+    def author(self, slot: int) -> Style:
+        """Style of an author's name; any whole number is a slot."""
+        return self.authors[slot % COLOUR_SLOTS]
+
+
+class _Palette:
+    """Colours of a theme by name, with derived ones for what it leaves out."""
+
+    def __init__(self, theme: Theme) -> None:
+        system = theme.to_color_system().generate()
+        self._generated: Mapping[str, str] = system
+        self._variables: Mapping[str, str] = theme.variables
+        self.foreground = self._of(theme.foreground, system.get("foreground"), "#e0e0e0")
+        self.background = self._of(theme.background, system.get("background"), "#121212")
+        self.primary = self._of(theme.primary, None, "#7fb4e0")
+        self.accent = self._of(theme.accent, system.get("accent"), theme.primary)
+        self.success = self._of(theme.success, system.get("success"), theme.primary)
+        self.warning = self._of(theme.warning, system.get("warning"), theme.primary)
+        self.error = self._of(theme.error, system.get("error"), theme.primary)
+
+    def mixed(self, colour: Color, share: float) -> Color:
+        """`colour` on the page, with so much of it left."""
+        return self.background.blend(colour, share)
+
+    def cell(self, name: str, derived: Color) -> Color:
+        return self._of(self._variables.get(f"cell-{name}"), None, derived.hex)
+
+    def author(self, slot: int) -> Color:
+        given = self._variables.get(f"author-{slot}")
+        return self._of(given, None, _spread(self.primary, slot).hex)
+
+    @staticmethod
+    def _of(first: str | None, second: str | None, last: str) -> Color:
+        for candidate in (first, second, last):
+            if candidate is None:
+                continue
+            try:
+                return Color.parse(candidate)
+            except ColorParseError:
+                continue
+        return Color(128, 128, 128)
+
+
+def _spread(colour: Color, slot: int) -> Color:
+    """The twelve hues around the circle that start at `colour`, neighbours in slot far apart."""
+    from textual.color import HSL
+
+    hue, saturation, lightness = colour.hsl
+    turned = (hue + (slot * 5 % COLOUR_SLOTS) / COLOUR_SLOTS) % 1.0
+    return Color.from_hsl(*HSL(turned, max(saturation, 0.45), lightness))
+
+
+def _foreground(colour: Color, **attributes: bool) -> Style:
+    return Style(color=colour.rich_color, **attributes)  # type: ignore[arg-type]
+
+
+def _build(theme: Theme, palette: _Palette) -> CellTheme:
+    page, ink = palette.background, palette.foreground
+    dim = palette.cell("dim", palette.mixed(ink, 0.62))
+    heading = palette.cell("heading", palette.primary)
+    slots = [palette.author(slot) for slot in range(COLOUR_SLOTS)]
+    marks = [Style()] * COLOUR_SLOTS
+    if len({colour.hex for colour in slots}) < COLOUR_SLOTS:
+        marks = list(_ATTRIBUTES)
+    match = palette.cell("match", palette.warning)
+    return CellTheme(
+        name=theme.name,
+        dark=theme.dark,
+        background=Style(color=ink.rich_color, bgcolor=page.rich_color),
+        text=_foreground(ink),
+        dim=_foreground(dim),
+        heading_1=_foreground(heading, bold=True, underline=True),
+        heading_2=_foreground(heading, bold=True),
+        heading_3=_foreground(heading, bold=True, italic=True),
+        emphasis=Style(italic=True),
+        strong=Style(bold=True),
+        strike=Style(strike=True),
+        inline_code=Style(
+            color=palette.cell("code", palette.accent).rich_color,
+            bgcolor=_code_background(palette).rich_color,
+        ),
+        link=_foreground(palette.cell("link", palette.primary), underline=True),
+        link_target=_foreground(dim),
+        marker=_foreground(dim),
+        quote=Style(color=dim.rich_color, italic=True),
+        table_head=Style(bold=True),
+        code=_code_theme(palette),
+        thinking=_foreground(dim, italic=True),
+        tool_prompt=_foreground(palette.accent, bold=True),
+        tool_command=_foreground(ink, bold=True),
+        fold=_foreground(dim),
+        status_done=_foreground(dim),
+        status_running=_foreground(palette.accent),
+        status_failed=_foreground(palette.error, bold=True),
+        error=_foreground(palette.error),
+        authors=tuple(
+            _foreground(colour, bold=True) + mark for colour, mark in zip(slots, marks, strict=True)
+        ),
+        blame=tuple(_foreground(colour) + mark for colour, mark in zip(slots, marks, strict=True)),
+        cursors=tuple(
+            Style(color=page.rich_color, bgcolor=colour.rich_color, bold=True) for colour in slots
+        ),
+        selections=tuple(
+            Style(bgcolor=palette.mixed(colour, 0.28).rich_color) + Style(underline=True)
+            for colour in slots
+        ),
+        own_cursor=Style(color=page.rich_color, bgcolor=ink.rich_color),
+        own_selection=Style(
+            bgcolor=palette.cell("selection", palette.mixed(palette.primary, 0.35)).rich_color
+        ),
+        focus=_foreground(palette.cell("focus", palette.primary), bold=True),
+        unread=_foreground(palette.cell("unread", palette.accent), bold=True),
+        match=Style(bgcolor=palette.mixed(match, 0.35).rich_color, underline=True),
+        current_match=Style(color=page.rich_color, bgcolor=match.rich_color, bold=True),
+    )
+
+
+def _code_background(palette: _Palette) -> Color:
+    return palette.cell("code-background", palette.mixed(palette.foreground, 0.07))
+
+
+def _code_theme(palette: _Palette) -> CodeTheme:
+    ground = Style(bgcolor=_code_background(palette).rich_color)
+
+    def on_code(name: str, derived: Color, **attributes: bool) -> Style:
+        return ground + _foreground(palette.cell(name, derived), **attributes)
+
+    return CodeTheme(
+        plain=ground + _foreground(palette.foreground),
+        keyword=on_code("code-keyword", palette.primary, bold=True),
+        name=on_code("code-name", palette.foreground),
+        string=on_code("code-string", palette.success),
+        number=on_code("code-number", palette.accent),
+        comment=on_code("code-comment", palette.mixed(palette.foreground, 0.62), italic=True),
+    )

@@ -1,0 +1,45 @@
+"""The block's text as it may be put on a terminal, code point by code point."""
+
+from __future__ import annotations
+
+import re
+
+from antiphon_kernel.text.neutral import neutralise
+
+_PICTURE = "\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+_STRAY_JOINER = re.compile(f"(?<![{_PICTURE}\ufe0f])\u200d|\u200d(?![{_PICTURE}])")
+
+
+def displayable(text: str) -> str:
+    """`text` of the same length, without anything that drives or confuses a terminal.
+
+    Besides neutralising, a joiner that does not join two pictures becomes a non-joiner: widths
+    are counted as if it always joined.
+    """
+    if not text.isascii() and "\u200d" in text:
+        text = _STRAY_JOINER.sub("\u200c", text)
+    return neutralise(text)
+
+
+class SourceLines:
+    r"""The lines of a displayable text, without line ends, and where they are in the text.
+
+    A line ends at ``\n``; a ``\r`` right before it, or at the end of the text, is part of the line
+    end and not shown.
+    """
+
+    __slots__ = ("lines", "starts", "total")
+
+    def __init__(self, text: str, offset: int = 0) -> None:
+        """`offset` is where `text` starts in the block's text."""
+        self.lines: list[str] = []
+        self.starts: list[int] = []
+        at = offset
+        for line in text.split("\n"):
+            self.starts.append(at)
+            at += len(line) + 1
+            self.lines.append(displayable(line.removesuffix("\r")))
+        self.total = at - 1
+
+    def __len__(self) -> int:
+        return len(self.lines)

@@ -1,0 +1,269 @@
+"""Rendered lines and the map between a block's text and its place on them.
+
+Offsets count code points of the block's text; lines and columns count from 0 inside the cell.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, overload
+
+from textual.strip import Strip
+
+
+class SourceRun(NamedTuple):
+    """Neighbouring columns of a line that show neighbouring code points of the text.
+
+    A run of width 0 marks where text that is not shown (syntax, folded lines) has its place.
+    """
+
+    column: int
+    width: int
+    offset: int
+    length: int
+    atomic: bool = False
+    """The code points are one picture (an emoji sequence, a tab, an entity): no place inside."""
+
+    def column_of(self, offset: int) -> int:
+        """Column of `offset`, which is not before the run; behind the run: the run's end."""
+        into = offset - self.offset
+        if into >= self.length:
+            return self.column + self.width
+        if self.atomic or not self.width:
+            return self.column
+        return self.column + into * (self.width // self.length)
+
+    def offset_of(self, column: int) -> int:
+        """Offset shown at `column`, which is inside the run."""
+        if self.atomic:
+            return self.offset
+        return self.offset + (column - self.column) * self.length // self.width
+
+
+class RenderedLine(NamedTuple):
+    """One screen line; columns without a run are decoration."""
+
+    strip: Strip
+    runs: tuple[SourceRun, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.strip.text
+
+    def shifted(self, distance: int) -> RenderedLine:
+        """The same picture of a text that stands `distance` code points further on."""
+        if not distance:
+            return self
+        return RenderedLine(
+            self.strip, tuple(run._replace(offset=run.offset + distance) for run in self.runs)
+        )
+
+
+class Span(NamedTuple):
+    """Columns `start` to `end` (exclusive) of a line."""
+
+    line: int
+    start: int
+    end: int
+
+
+class Section:
+    """Consecutive lines of a cell whose runs count offsets from `start`."""
+
+    __slots__ = ("_places", "_run_offsets", "first_line", "lines", "start")
+
+    def __init__(self, start: int, first_line: int, lines: Sequence[RenderedLine]) -> None:
+        self.start = start
+        self.first_line = first_line
+        self.lines = lines
+        self._run_offsets: list[int] | None = None
+        self._places: list[tuple[int, SourceRun]] = []
+
+    @property
+    def end_line(self) -> int:
+        return self.first_line + len(self.lines)
+
+    def moved(self, start: int, first_line: int) -> Section:
+        """The same lines at another place of the text and the cell."""
+        return Section(start, first_line, self.lines)
+
+    def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
+        """The last run that starts at or before `offset`, with its line; offsets as in the runs."""
+        offsets = self._index()
+        at = bisect_right(offsets, offset) - 1
+        return self._places[at] if at >= 0 else None
+
+    def first_run(self) -> tuple[int, SourceRun] | None:
+        """The first run of all, with its line."""
+        return self._places[0] if self._index() else None
+
+    def _index(self) -> list[int]:
+        if self._run_offsets is None:
+            self._places = [
+                (number, run) for number, line in enumerate(self.lines) for run in line.runs
+            ]
+            self._run_offsets = [run.offset for _, run in self._places]
+        return self._run_offsets
+
+
+class RenderedCell:
+    """A block's picture. Never changes; a stream's next picture shares the sections before it."""
+
+    __slots__ = ("_frozen", "_frozen_count", "_live", "line_count")
+
+    def __init__(
+        self, live: Sequence[Section], frozen: list[Section] | None = None, frozen_count: int = 0
+    ) -> None:
+        """`frozen` may grow at its end later: only its first `frozen_count` belong to this."""
+        self._live = live
+        self._frozen = frozen if frozen is not None else []
+        self._frozen_count = frozen_count
+        sections = self._section_count
+        self.line_count = self._section(sections - 1).end_line if sections else 0
+
+    @classmethod
+    def of_lines(cls, lines: Sequence[RenderedLine]) -> RenderedCell:
+        """A cell of lines whose runs count from the start of the text."""
+        return cls((Section(0, 0, lines),))
+
+    def followed_by(self, decoration: Sequence[RenderedLine]) -> RenderedCell:
+        """This cell and, below it, lines that show nothing of the text."""
+        count = self._section_count
+        start = self._section(count - 1).start if count else 0
+        below = Section(start, self.line_count, decoration)
+        return RenderedCell((*self._live, below), self._frozen, self._frozen_count)
+
+    @property
+    def lines(self) -> Sequence[RenderedLine]:
+        """All lines, made when asked for; `strip` is cheaper when only the picture is wanted."""
+        return _Lines(self)
+
+    def strip(self, line: int) -> Strip:
+        """The picture of a line, not padded."""
+        section = self._section(self._section_of_line(line))
+        return section.lines[line - section.first_line].strip
+
+    def line(self, line: int) -> RenderedLine:
+        """A line with its runs in offsets of the block's text."""
+        section = self._section(self._section_of_line(line))
+        return section.lines[line - section.first_line].shifted(section.start)
+
+    def place_of(self, offset: int) -> tuple[int, int]:
+        """Line and column of a code point; never moves back as `offset` grows.
+
+        Text that is not shown has the place of what is shown before it or, at the start of a
+        paragraph, of what it introduces. The column may be one behind the last of the line.
+        """
+        index = self._section_of_offset(offset)
+        for at in range(index, -1, -1):
+            section = self._section(at)
+            if found := section.run_before(offset - section.start):
+                line, run = found
+                return section.first_line + line, run.column_of(offset - section.start)
+        for at in range(self._section_count):
+            section = self._section(at)
+            if found := section.first_run():
+                return section.first_line + found[0], found[1].column
+        return 0, 0
+
+    def offset_at(self, line: int, column: int) -> int | None:
+        """Offset of the code point shown nearest; None only if the cell shows no text at all."""
+        if not self.line_count:
+            return None
+        line = max(0, min(line, self.line_count - 1))
+        for number in range(line, -1, -1):
+            runs = self.line(number).runs
+            if runs:
+                return _nearest(runs, column if number == line else 1 << 30)
+        for number in range(line + 1, self.line_count):
+            runs = self.line(number).runs
+            if runs:
+                return _nearest(runs, 0)
+        return None
+
+    def spans_of(self, start: int, end: int) -> list[Span]:
+        """The columns that show the text from `start` to `end`, from the top down."""
+        if end <= start or not self.line_count:
+            return []
+        first, last = self.place_of(start)[0], self.place_of(end)[0]
+        spans: list[Span] = []
+        for number in range(first, last + 1):
+            for run in self.line(number).runs:
+                low, high = max(start, run.offset), min(end, run.offset + run.length)
+                if low >= high or not run.width:
+                    continue
+                left = run.column_of(low)
+                right = run.column + run.width if run.atomic else run.column_of(high)
+                if spans and spans[-1].line == number and spans[-1].end == left:
+                    left = spans.pop().start
+                spans.append(Span(number, left, right))
+        return spans
+
+    @property
+    def _section_count(self) -> int:
+        return self._frozen_count + len(self._live)
+
+    def _section(self, index: int) -> Section:
+        if index < self._frozen_count:
+            return self._frozen[index]
+        return self._live[index - self._frozen_count]
+
+    def _section_of_line(self, line: int) -> int:
+        if not 0 <= line < self.line_count:
+            raise IndexError(f"line {line} of a cell of {self.line_count} lines")
+        low, high = 0, self._section_count
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._section(middle).first_line <= line:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _section_of_offset(self, offset: int) -> int:
+        low, high = 0, self._section_count
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._section(middle).start <= offset:
+                low = middle
+            else:
+                high = middle
+        return low if high else -1
+
+
+class _Lines(Sequence[RenderedLine]):
+    def __init__(self, cell: RenderedCell) -> None:
+        self._cell = cell
+
+    def __len__(self) -> int:
+        return self._cell.line_count
+
+    @overload
+    def __getitem__(self, index: int) -> RenderedLine: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[RenderedLine]: ...
+    def __getitem__(self, index: int | slice) -> RenderedLine | list[RenderedLine]:
+        if isinstance(index, slice):
+            return [self._cell.line(at) for at in range(*index.indices(len(self)))]
+        return self._cell.line(index + len(self) if index < 0 else index)
+
+    def __iter__(self) -> Iterator[RenderedLine]:
+        return (self._cell.line(at) for at in range(len(self)))
+
+
+def _nearest(runs: Sequence[SourceRun], column: int) -> int:
+    """Offset nearest to `column` among the runs of one line."""
+    before = None
+    for run in runs:
+        if run.column <= column < run.column + run.width:
+            return run.offset_of(column)
+        if run.column > column:
+            gap_before = column - (before.column + before.width) if before else 1 << 30
+            if before is None or run.column - column <= gap_before:
+                return run.offset
+            break
+        if run.width or before is None:
+            before = run
+    assert before is not None
+    return before.offset + (before.length if before.width else 0)

@@ -1,0 +1,51 @@
+"""What a renderer is told about a block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
+
+
+@dataclass(frozen=True, slots=True)
+class CellView:
+    """A block as it is to be shown: everything a picture of it depends on, but width and theme.
+
+    `kind`, `role`, `status` and `tool_kind` are plain strings when this version does not know the
+    stored value.
+    """
+
+    id: str
+    kind: BlockKind | str
+    role: Role | str
+    status: Status | str
+    text: str
+    """The block's exact content."""
+    version: int = 0
+    """Grows whenever anything here changes; together with the id it names this view."""
+    author: str = ""
+    """Username of whoever created the block."""
+    colour: int = 0
+    """The author's colour slot, 0 to 11."""
+    is_self: bool = False
+    """The person at this screen is the author."""
+    tool_kind: ToolKind | str | None = None
+    tool_name: str | None = None
+    input: str | None = None
+    """Input of a tool call, a JSON document; shown when the call has no text."""
+    exit_code: int | None = None
+    is_error: bool = False
+    truncated: bool = False
+    stop_reason: str | None = None
+    stopped_by: str | None = None
+    """Username of whoever interrupted the block."""
+    collapsed: bool = False
+    """Folded on this screen now."""
+    edited_after_done: bool = False
+    path: str | None = None
+    """Of a file block."""
+    language: str | None = None
+    """Of a file block; overrules what the path suggests."""
+    drift_kind: str | None = None
+    source_context: str | None = None
+    """Where a drift block came from."""
