@@ -1,0 +1,111 @@
+"""Calling the kernel's tools over one WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.connecting import open_socket
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.wire.close_codes import is_final
+
+
+class KernelCalls:
+    """Tool calls in the order in which they are made; connects when first needed."""
+
+    def __init__(
+        self, locate: Callable[[], KernelAddress], *, as_name: str | None = None
+    ) -> None:
+        self._locate = locate
+        self._as_name = as_name
+        self._socket: ClientConnection | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._connecting = asyncio.Lock()
+        self._ids = itertools.count(1)
+        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of one tool call.
+
+        Raises:
+            AntiphonError: what the tool failed with; `no_kernel` if the kernel cannot be reached,
+                or went away before it answered (the call may have taken effect then).
+        """
+        async with self._connecting:
+            socket = self._socket or await self._connect()
+            number = next(self._ids)
+            answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+            self._pending[number] = answer
+            try:
+                await socket.send(json.dumps({"id": number, "tool": tool, "params": dict(params)}))
+            except ConnectionClosed:
+                await asyncio.sleep(0)
+        try:
+            return await answer
+        finally:
+            self._pending.pop(number, None)
+
+    async def close(self) -> None:
+        """Let go of the connection; calls that wait for an answer fail with `no_kernel`."""
+        socket, reader = self._socket, self._reader
+        self._socket = self._reader = None
+        if socket is not None:
+            await socket.close()
+        if reader is not None:
+            await reader
+
+    async def _connect(self) -> ClientConnection:
+        socket = await open_socket(self._locate(), ("call",), as_name=self._as_name)
+        self._socket = socket
+        self._reader = asyncio.create_task(self._read(socket), name="answers to tool calls")
+        return socket
+
+    async def _read(self, socket: ClientConnection) -> None:
+        try:
+            async for message in socket:
+                self._answered(json.loads(message))
+        except ConnectionClosed:
+            pass
+        finally:
+            if self._socket is socket:
+                self._socket = None
+            self._fail_pending(_lost(socket))
+
+    def _answered(self, message: dict[str, Any]) -> None:
+        answer = self._pending.get(message["id"])
+        if answer is None or answer.done():
+            return
+        error = message.get("error")
+        if error is None:
+            answer.set_result(message["result"])
+        else:
+            answer.set_exception(read_error(error))
+
+    def _fail_pending(self, error: AntiphonError) -> None:
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(error)
+
+
+def read_error(stated: Mapping[str, Any]) -> AntiphonError:
+    """The error that a kernel states as `{code, message, ...details}`."""
+    details = {key: value for key, value in stated.items() if key not in ("code", "message")}
+    return AntiphonError(ErrorCode(stated["code"]), str(stated["message"]), **details)
+
+
+def _lost(socket: ClientConnection) -> AntiphonError:
+    if socket.close_code is not None and is_final(socket.close_code):
+        reason = socket.close_reason or f"refused with code {socket.close_code}"
+        return AntiphonError(ErrorCode.PERMISSION_DENIED, reason)
+    return AntiphonError(
+        ErrorCode.NO_KERNEL,
+        "The kernel went away before it answered; the call may have taken effect. "
+        "Look, then call again.",
+    )

@@ -1,0 +1,61 @@
+"""Opening a WebSocket to a kernel, over its unix socket or TCP."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import quote, urlencode, urlsplit
+
+from websockets.asyncio.client import ClientConnection, connect, unix_connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+OPEN_SECONDS: Final = 10.0
+CLOSE_SECONDS: Final = 1.0
+
+
+async def open_socket(
+    address: KernelAddress, path: tuple[str, ...], *, as_name: str | None, **query: str
+) -> ClientConnection:
+    """Connect to the door at `path`, acting as `as_name` (by default as the owner).
+
+    Raises:
+        AntiphonError: `no_kernel` if nothing answers there.
+    """
+    if as_name is not None:
+        query["as"] = as_name
+    socket = address.reachable_socket
+    if socket is None and address.token is not None:
+        query["token"] = address.token
+    target = "/" + "/".join(quote(part, safe="") for part in path)
+    if query:
+        target += "?" + urlencode(query)
+    try:
+        if socket is not None:
+            return await unix_connect(
+                str(socket),
+                f"ws://localhost{target}",
+                compression=None,
+                max_size=None,
+                open_timeout=OPEN_SECONDS,
+                close_timeout=CLOSE_SECONDS,
+            )
+        return await connect(
+            _websocket_base(address) + target,
+            compression=None,
+            max_size=None,
+            open_timeout=OPEN_SECONDS,
+            close_timeout=CLOSE_SECONDS,
+        )
+    except (OSError, EOFError, InvalidHandshake, InvalidURI, ConnectionClosed) as error:
+        raise AntiphonError(
+            ErrorCode.NO_KERNEL,
+            f"No kernel answers at {socket or address.http} ({error}). Is it running?",
+        ) from error
+
+
+def _websocket_base(address: KernelAddress) -> str:
+    parts = urlsplit(address.http)
+    scheme = "wss" if parts.scheme == "https" else "ws"
+    return f"{scheme}://{parts.netloc}{parts.path.rstrip('/')}"

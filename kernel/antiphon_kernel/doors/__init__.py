@@ -1,0 +1,1 @@
+"""Ways into a running kernel; they translate and authenticate, and decide nothing."""

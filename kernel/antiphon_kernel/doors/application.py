@@ -1,0 +1,33 @@
+"""All doors as one ASGI application."""
+
+from __future__ import annotations
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, WebSocketRoute
+
+from antiphon_kernel.doors.access import Access
+from antiphon_kernel.doors.calls import Calls
+from antiphon_kernel.doors.limits import DoorLimits
+from antiphon_kernel.doors.sync.server import SyncDoor
+from antiphon_kernel.kernel.kernel import Kernel
+
+
+def build_application(
+    kernel: Kernel, access: Access, sync: SyncDoor, limits: DoorLimits
+) -> Starlette:
+    """Routes `/sync/{context}`, `/call`, `/call/{tool}` and `/health`."""
+    calls = Calls(kernel, access, limits)
+
+    async def health(_: Request) -> Response:
+        return JSONResponse({"kernel": kernel.id})
+
+    return Starlette(
+        routes=[
+            WebSocketRoute("/sync/{context}", sync),
+            WebSocketRoute("/call", calls.socket),
+            Route("/call/{tool}", calls.post, methods=["POST"]),
+            Route("/health", health),
+        ]
+    )

@@ -1,0 +1,140 @@
+"""Tool calls over HTTP and WebSocket."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from antiphon_kernel.doors.access import Access, UnauthorisedError
+from antiphon_kernel.doors.limits import DoorLimits
+from antiphon_kernel.doors.sync.connection import short_reason
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.wire.close_codes import CloseCode
+
+_logger: Final = logging.getLogger("antiphon.calls")
+
+_STATUS: Final = {
+    ErrorCode.PERMISSION_DENIED: 403,
+    ErrorCode.READ_ONLY_FIELD: 403,
+    ErrorCode.READ_ONLY_SECTION: 403,
+    ErrorCode.BLOCK_NOT_FOUND: 404,
+    ErrorCode.CONTEXT_NOT_FOUND: 404,
+    ErrorCode.UNKNOWN_TOOL: 404,
+    ErrorCode.STALE_VERSION: 409,
+    ErrorCode.INVALID_TRANSITION: 409,
+    ErrorCode.TOO_LARGE: 413,
+    ErrorCode.RATE_LIMITED: 429,
+    ErrorCode.STORAGE_FAILED: 503,
+}
+
+
+class Calls:
+    """The doors `/call` (a WebSocket) and `/call/{tool}` (POST)."""
+
+    def __init__(self, kernel: Kernel, access: Access, limits: DoorLimits) -> None:
+        self._kernel = kernel
+        self._access = access
+        self._limits = limits
+
+    async def post(self, request: Request) -> Response:
+        """One call: the body is the parameters, the answer is the result or `{"error": …}`."""
+        try:
+            async with self._access.session(request.scope) as visit:
+                params = _parse_params(await self._body(request))
+                result = await self._kernel.call(visit.actor, request.path_params["tool"], params)
+        except UnauthorisedError as error:
+            return JSONResponse({"error": error.as_json()}, 401)
+        except AntiphonError as error:
+            return JSONResponse({"error": error.as_json()}, _STATUS.get(error.code, 400))
+        return JSONResponse(result)
+
+    async def socket(self, socket: WebSocket) -> None:
+        """Frames `{"id", "tool", "params"}`, answered in order, for as long as one session."""
+        await socket.accept()
+        try:
+            async with self._access.session(socket.scope) as visit:
+                await self._converse(socket, visit.actor)
+        except UnauthorisedError as error:
+            await socket.close(CloseCode.UNAUTHORISED, short_reason(error.message))
+        except (WebSocketDisconnect, OSError):
+            return
+
+    async def _converse(self, socket: WebSocket, actor: Actor) -> None:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text")
+            if text is None:
+                await socket.close(
+                    CloseCode.UNSUPPORTED_DATA, "Tool calls are text frames, not binary."
+                )
+                return
+            try:
+                answer = await self._answer(actor, text)
+            except Exception:
+                _logger.exception("a tool call failed in a way that no error describes")
+                await socket.close(CloseCode.INTERNAL_ERROR, "The kernel failed at this call.")
+                return
+            await socket.send_text(json.dumps(answer, ensure_ascii=False))
+
+    async def _answer(self, actor: Actor, text: str) -> dict[str, Any]:
+        number: object = None
+        try:
+            frame = _parse_json(text.encode(errors="surrogatepass"))
+            if not isinstance(frame, dict):
+                raise _not_a_call("a JSON object", frame)
+            number = frame.get("id")
+            tool, params = frame.get("tool"), frame.get("params")
+            if not isinstance(tool, str):
+                raise _not_a_call("`tool`, the name of a tool", frame)
+            if params is None:
+                params = {}
+            if not isinstance(params, dict):
+                raise _not_a_call("`params`, an object", frame)
+            return {"id": number, "result": await self._kernel.call(actor, tool, params)}
+        except AntiphonError as error:
+            return {"id": number, "error": error.as_json()}
+
+    async def _body(self, request: Request) -> bytes:
+        body = bytearray()
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > self._limits.request:
+                    raise AntiphonError(
+                        ErrorCode.TOO_LARGE,
+                        f"A call may have {self._limits.request} bytes: send less at a time.",
+                        limit=self._limits.request,
+                    )
+        except ClientDisconnect as error:
+            raise AntiphonError(ErrorCode.INVALID_JSON, "The body ended early.") from error
+        return bytes(body)
+
+
+def _parse_params(body: bytes) -> dict[str, Any]:
+    if not body.strip():
+        return {}
+    params = _parse_json(body)
+    if not isinstance(params, dict):
+        raise _not_a_call("the parameters as a JSON object", params)
+    return params
+
+
+def _parse_json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise AntiphonError(ErrorCode.INVALID_JSON, f"This is not JSON: {error}.") from error
+
+
+def _not_a_call(expected: str, found: object) -> AntiphonError:
+    shown = json.dumps(found, ensure_ascii=False)[:80]
+    return AntiphonError(ErrorCode.INVALID_PARAMS, f"A call needs {expected}, found {shown}.")

@@ -1,0 +1,213 @@
+"""Serving the doors on a loopback TCP port and a unix socket, in the running event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import socket as sockets
+import stat
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+
+from antiphon_kernel.doors.access import VIA, Access
+from antiphon_kernel.doors.application import build_application
+from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
+from antiphon_kernel.doors.sync.server import CUT_EXTENSION, SyncDoor
+from antiphon_kernel.kernel.kernel import Kernel
+
+HOST: Final = "127.0.0.1"
+
+_SOCKET_PATH_BYTES: Final = 100
+"""The system's own limit is 104 or 108 bytes."""
+
+_FAREWELL_SECONDS: Final = 2.0
+
+
+class _WebSocketProtocol(WebSocketsSansIOProtocol):
+    """The server's WebSocket connection, with a way to drop it at once."""
+
+    async def run_asgi(self) -> None:
+        extensions = dict(self.scope["extensions"] or {})
+        self.scope["extensions"] = {**extensions, CUT_EXTENSION: {"cut": self.transport.abort}}
+        await super().run_asgi()
+
+
+class _Entrance:
+    """The application as one listener sees it: it knows which transport its requests came over."""
+
+    def __init__(self, application: ASGIApp, via: str) -> None:
+        self._application = application
+        self._via = via
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[VIA] = self._via
+        await self._application(scope, receive, send)
+
+
+class Doors:
+    """The doors of a kernel while they are open."""
+
+    def __init__(
+        self,
+        token: str,
+        port: int,
+        socket: Path,
+        sync_door: SyncDoor,
+        private_folder: Path | None,
+    ) -> None:
+        self.token = token
+        """What the owner shows over TCP."""
+        self.port = port
+        self.http = f"http://{HOST}:{port}"
+        self.sync = f"ws://{HOST}:{port}/sync"
+        self.socket = socket
+        """The unix socket; in a private folder elsewhere if the asked for path was too long."""
+        self._sync_door = sync_door
+        self._listeners: list[tuple[asyncio.Server, ServerState]] = []
+        self._private_folder = private_folder
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected now."""
+        return sum(len(state.connections) for _, state in self._listeners)
+
+    async def listen(
+        self, application: ASGIApp, sock: sockets.socket, via: str, limits: DoorLimits
+    ) -> None:
+        """Accept connections on a bound socket."""
+        config = Config(
+            _Entrance(application, via),
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            ws=_WebSocketProtocol,
+            ws_max_size=limits.frame,
+            ws_per_message_deflate=False,
+        )
+        config.load()
+        state = ServerState()
+
+        def protocol() -> asyncio.Protocol:
+            made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]
+                config=config, server_state=state, app_state={}
+            )
+            return made
+
+        loop = asyncio.get_running_loop()
+        if sock.family == sockets.AF_UNIX:
+            server = await loop.create_unix_server(protocol, sock=sock, backlog=config.backlog)
+        else:
+            server = await loop.create_server(protocol, sock=sock, backlog=config.backlog)
+        self._listeners.append((server, state))
+
+    async def close(self) -> None:
+        """Stop listening, tell every client, wait shortly, then drop who is left."""
+        for server, _ in self._listeners:
+            server.close()
+        self.socket.unlink(missing_ok=True)
+        await self._sync_door.server.stop()
+        for _, state in self._listeners:
+            for connection in tuple(state.connections):
+                connection.shutdown()
+        tasks = self._tasks()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_FAREWELL_SECONDS)
+        for _, state in self._listeners:
+            for connection in tuple(state.connections):
+                connection.transport.abort()
+        left = self._tasks()
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        if self._private_folder is not None:
+            shutil.rmtree(self._private_folder, ignore_errors=True)
+
+    def _tasks(self) -> set[asyncio.Task[None]]:
+        return {task for _, state in self._listeners for task in state.tasks}
+
+
+async def serve(
+    kernel: Kernel,
+    *,
+    port: int,
+    socket: Path,
+    token: str | None = None,
+    limits: DoorLimits = DEFAULT_DOOR_LIMITS,
+) -> Doors:
+    """Open the doors of `kernel`.
+
+    Args:
+        port: of the loopback interface; 0 for any free one.
+        socket: where the unix socket should be; `Doors.socket` says where it is.
+        token: what the owner shows over TCP; drawn at random by default.
+
+    Raises:
+        OSError: if the port is taken.
+    """
+    token = token if token is not None else secrets.token_urlsafe(24)
+    access = Access(kernel, token)
+    sync_door = SyncDoor(kernel, access, limits)
+    application = build_application(kernel, access, sync_door, limits)
+    tcp = _bind_tcp(port)
+    path, private_folder = _place_socket(socket)
+    unix = _bind_unix(path)
+    doors = Doors(token, tcp.getsockname()[1], path, sync_door, private_folder)
+    await doors.listen(application, tcp, "tcp", limits)
+    await doors.listen(application, unix, "unix", limits)
+    return doors
+
+
+def _bind_tcp(port: int) -> sockets.socket:
+    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
+    try:
+        sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
+        sock.bind((HOST, port))
+    except BaseException:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return sock
+
+
+def _place_socket(wanted: Path) -> tuple[Path, Path | None]:
+    """Where the socket goes, and the folder that was made for it if it cannot go where wanted.
+
+    It has to be in a folder of this user alone, under a path that the system accepts.
+    """
+    folder = wanted.parent
+    if not folder.exists():
+        folder.mkdir(mode=0o700, parents=True)
+    private = not stat.S_IMODE(folder.stat().st_mode) & 0o077
+    if private and len(os.fsencode(wanted)) <= _SOCKET_PATH_BYTES:
+        return wanted, None
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    for base in (runtime, tempfile.gettempdir(), "/tmp"):
+        if base and Path(base).is_dir() and len(os.fsencode(base)) <= _SOCKET_PATH_BYTES - 40:
+            made = Path(tempfile.mkdtemp(prefix="antiphon-", dir=base))
+            return made / "kernel.sock", made
+    raise OSError(f"there is no folder whose path is short enough for a unix socket ({wanted})")
+
+
+def _bind_unix(path: Path) -> sockets.socket:
+    path.unlink(missing_ok=True)
+    sock = sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        sock.bind(str(path))
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        os.umask(mask)
+    sock.setblocking(False)
+    return sock

@@ -1,0 +1,1 @@
+"""The sync door: rooms that speak the Yjs sync and awareness protocols."""

@@ -1,0 +1,137 @@
+"""One client of a room, over ASGI."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from antiphon_kernel.doors.limits import DoorLimits
+from antiphon_kernel.doors.sync.outgoing import Outgoing
+from antiphon_kernel.doors.sync.receipts import Receipts
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.wire.close_codes import CloseCode
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_REASON_BYTES: Final = 123
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """How a connection is ended: a last frame, then the close code with its reason."""
+
+    code: CloseCode
+    reason: str
+    frame: bytes | None = None
+
+
+class MisuseError(Exception):
+    """The client does something that the protocol does not know."""
+
+    def __init__(self, code: CloseCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+class Connection:
+    """The channel to one client, who is behind it, and what it has been told.
+
+    Satisfies the library's `Channel` protocol: a path, `send`, `recv` and iteration.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        actor: Actor,
+        receive: Receive,
+        send: Send,
+        cut: Callable[[], None],
+        limits: DoorLimits,
+        *,
+        wants_acks: bool,
+    ) -> None:
+        self.actor = actor
+        self.outgoing = Outgoing(limits.unread)
+        self.receipts = Receipts(self._saved)
+        self.joined = False
+        """Whether the client has said what it has: from then on it gets every change."""
+        self.awareness_client: int | None = None
+        self.goodbye: Goodbye | None = None
+        self.sending_since: float | None = None
+        """When the frame that the client does not read was handed over."""
+        self.cut = cut
+        self._path = path
+        self._receive = receive
+        self._send = send
+        self._wants_acks = wants_acks
+
+    @property
+    def path(self) -> str:
+        """The context as the client named it."""
+        return self._path
+
+    async def send(self, message: bytes) -> None:
+        """Hand over one binary message; waits while the client does not read."""
+        await self._send({"type": "websocket.send", "bytes": message})
+
+    async def recv(self) -> bytes:
+        """The next binary message.
+
+        Raises:
+            StopAsyncIteration: the client has gone.
+            MisuseError: the client sent text.
+        """
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            raise StopAsyncIteration
+        data = message.get("bytes")
+        if data is None:
+            raise MisuseError(
+                CloseCode.UNSUPPORTED_DATA, "A sync connection takes binary frames, not text."
+            )
+        return bytes(data)
+
+    def __aiter__(self) -> Connection:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await self.recv()
+
+    def finish(self, goodbye: Goodbye) -> None:
+        """Say goodbye and hang up; the first reason counts."""
+        if self.goodbye is None:
+            self.goodbye = goodbye
+            self.outgoing.wake()
+
+    async def hang_up(self, goodbye: Goodbye) -> None:
+        """Send what `finish` was given."""
+        if goodbye.frame is not None:
+            await self.send(goodbye.frame)
+        await self._send(
+            {
+                "type": "websocket.close",
+                "code": int(goodbye.code),
+                "reason": short_reason(goodbye.reason),
+            }
+        )
+
+    def _saved(self) -> None:
+        if self.receipts.failure is not None:
+            self.finish(
+                Goodbye(
+                    CloseCode.INTERNAL_ERROR, f"An update was not saved: {self.receipts.failure}"
+                )
+            )
+        elif self._wants_acks:
+            self.outgoing.ack(self.receipts.on_disk)
+
+
+def short_reason(reason: str) -> str:
+    """As much of a sentence as fits into a close frame."""
+    data = reason.encode()
+    if len(data) <= _REASON_BYTES:
+        return reason
+    return data[: _REASON_BYTES - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,136 @@
+"""What is on its way to one client: in order, and never more than it can read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import cached_property
+
+from antiphon_kernel.wire.frames import SyncUpdate, encode_frame
+from antiphon_kernel.wire.update import decode_update
+
+
+class UpdateFrame:
+    """A change that goes to several clients; encoded once for all of them."""
+
+    def __init__(self, update: bytes) -> None:
+        self.update = update
+        self.frame = encode_frame(SyncUpdate(update))
+
+    @cached_property
+    def starts(self) -> dict[int, int]:
+        """The first clock of each CRDT client in it."""
+        starts: dict[int, int] = {}
+        for item in decode_update(self.update).inserted():
+            starts.setdefault(item.client, item.start)
+        return starts
+
+
+class StateRequest:
+    """The client wants all that its state vector lacks."""
+
+    def __init__(self, state_vector: bytes) -> None:
+        self.state_vector = state_vector
+
+
+class Outgoing:
+    """The frames for one client.
+
+    When more than `limit` bytes wait, the queue is dropped: the client has fallen behind, and
+    gets the document's state from where it stopped, once it reads again.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._queue: deque[bytes | UpdateFrame | StateRequest] = deque()
+        self._size = 0
+        self._behind: dict[int, int] | None = None
+        self._changed = asyncio.Event()
+        self._ack: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait."""
+        return self._size
+
+    @property
+    def fallen_behind(self) -> bool:
+        return self._behind is not None
+
+    def update(self, update: UpdateFrame) -> None:
+        """Queue a change."""
+        if self._behind is not None:
+            self._miss(self._behind, update)
+        elif self._size + len(update.frame) > self._limit:
+            self._behind = {}
+            self._drop(self._behind)
+            self._miss(self._behind, update)
+        else:
+            self._queue.append(update)
+            self._size += len(update.frame)
+        self._changed.set()
+
+    def frame(self, frame: bytes) -> None:
+        """Queue a frame that is not a change of the document."""
+        if self._behind is None:
+            self._queue.append(frame)
+            self._size += len(frame)
+            self._changed.set()
+
+    def state(self, state_vector: bytes) -> None:
+        """Queue the answer to a sync step 1."""
+        self._queue.append(StateRequest(state_vector))
+        self._changed.set()
+
+    def ack(self, count: int) -> None:
+        """Say that so many updates are on disk; of several such, the last is sent."""
+        self._ack = count
+        self._changed.set()
+
+    def wake(self) -> None:
+        """Let whoever waits in `changed` look again."""
+        self._changed.set()
+
+    async def changed(self) -> None:
+        """Wait until there is something to send."""
+        await self._changed.wait()
+        self._changed.clear()
+
+    def take(self) -> bytes | StateRequest | None:
+        """The next thing to send, in order."""
+        if not self._queue:
+            return None
+        item = self._queue.popleft()
+        if isinstance(item, UpdateFrame):
+            item = item.frame
+        if isinstance(item, bytes):
+            self._size -= len(item)
+        return item
+
+    def take_ack(self) -> int | None:
+        """The acknowledgement that is due."""
+        count, self._ack = self._ack, None
+        return count
+
+    def take_missed(self) -> dict[int, int] | None:
+        """If the client had fallen behind: from which clock of which CRDT clients it lacks text.
+
+        From now on changes are queued again, to be sent behind the state that brings these.
+        """
+        missed, self._behind = self._behind, None
+        return missed
+
+    def _drop(self, missed: dict[int, int]) -> None:
+        requests: list[StateRequest] = []
+        for item in self._queue:
+            if isinstance(item, UpdateFrame):
+                self._miss(missed, item)
+            elif isinstance(item, StateRequest):
+                requests.append(item)
+        self._queue = deque(requests)
+        self._size = 0
+
+    @staticmethod
+    def _miss(missed: dict[int, int], update: UpdateFrame) -> None:
+        for client, start in update.starts.items():
+            missed[client] = min(start, missed.get(client, start))

@@ -1,0 +1,339 @@
+"""One context's room: everyone who follows its document over a connection.
+
+The library's room sends and stores in tasks that cancel each other when one client drops; so its
+client loop, its broadcast and its store path are replaced here. What is stored is the context's
+business: a change gets here when it is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from logging import Logger
+from typing import Final
+
+from pycrdt import Channel
+from pycrdt.websocket import YRoom
+
+from antiphon_kernel.doors.limits import DoorLimits
+from antiphon_kernel.doors.sync.attendance import Attendance
+from antiphon_kernel.doors.sync.connection import Connection, Goodbye, MisuseError
+from antiphon_kernel.doors.sync.outgoing import StateRequest, UpdateFrame
+from antiphon_kernel.kernel.context import Broadcast, Context
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.wire.awareness import AwarenessEntry, decode_awareness, encode_awareness
+from antiphon_kernel.wire.close_codes import CloseCode
+from antiphon_kernel.wire.frames import (
+    Ack,
+    AwarenessUpdate,
+    PermissionDenied,
+    QueryAwareness,
+    SyncStep1,
+    SyncStep2,
+    SyncUpdate,
+    decode_frame,
+    encode_frame,
+)
+from antiphon_kernel.wire.merge import merge
+from antiphon_kernel.wire.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.wire.update import EMPTY_UPDATE
+
+_GOODBYE_SECONDS: Final = 5.0
+
+
+class Room(YRoom):
+    """Takes in what clients write, and sends them what others have written."""
+
+    clients: set[Connection]  # type: ignore[assignment]
+
+    def __init__(self, context: Context, limits: DoorLimits, log: Logger) -> None:
+        super().__init__(ready=False, log=log)
+        self.context = context
+        self.empty = asyncio.Event()
+        """Set when the last client has left."""
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._commits: deque[Broadcast] = deque()
+        self._announced: dict[int, AwarenessEntry] = {}
+        self._flush_timer: asyncio.Handle | None = None
+        self._flushed_at = float("-inf")
+        self._present: set[int] = set()
+        self._announcing: asyncio.Task[None] | None = None
+        self._attendance = Attendance(context.presence, self._presence_changed)
+        self._unsubscribe: Callable[[], None] | None = context.subscribe(self._committed)
+        self._heartbeat = self._loop.call_later(limits.heartbeat, self._beat)
+        context.on_failure(self._failed)
+
+    async def stop(self) -> None:
+        """Let go of the context."""
+        if self._unsubscribe is None:
+            return
+        self._unsubscribe()
+        self._unsubscribe = None
+        self._attendance.close()
+        self._heartbeat.cancel()
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        if self._announcing is not None:
+            self._announcing.cancel()
+
+    def dismiss(self, code: CloseCode, reason: str) -> None:
+        """Say goodbye to everyone."""
+        for client in self.clients:
+            client.finish(Goodbye(code, reason))
+
+    # One client
+
+    async def serve(self, channel: Channel) -> None:
+        """Speak with one client until it goes; whatever it does, nobody else notices."""
+        assert isinstance(channel, Connection)
+        self.clients.add(channel)
+        writer = asyncio.create_task(self._write(channel), name="sync writer")
+        try:
+            await self._read(channel)
+        except MisuseError as error:
+            channel.finish(Goodbye(error.code, error.reason))
+        except OSError:
+            self.log.debug("a sync client dropped its connection")
+        except Exception:
+            self.log.exception("serving a sync client failed")
+            channel.finish(Goodbye(CloseCode.INTERNAL_ERROR, "The kernel failed at this message."))
+        finally:
+            self._attendance.leave(channel)
+            if channel.goodbye is None:
+                writer.cancel()
+            await asyncio.wait([writer], timeout=_GOODBYE_SECONDS)
+            writer.cancel()
+            self.clients.discard(channel)
+            if not self.clients:
+                self.empty.set()
+
+    async def _read(self, client: Connection) -> None:
+        turn_ends = self._loop.time() + self._limits.turn
+        async for message in client:
+            self._receive(client, message)
+            if client.goodbye is not None:
+                return
+            await client.receipts.fewer_than(self._limits.uncommitted_updates)
+            if self._loop.time() >= turn_ends:
+                await asyncio.sleep(0)
+                turn_ends = self._loop.time() + self._limits.turn
+
+    def _receive(self, client: Connection, message: bytes) -> None:
+        try:
+            frame = decode_frame(message)
+            match frame:
+                case SyncUpdate(update):
+                    self._take_in(client, update, complete=False)
+                case SyncStep2(update):
+                    self._take_in(client, update, complete=True)
+                case SyncStep1(state_vector):
+                    self._greet(client, state_vector)
+                case AwarenessUpdate(update):
+                    self._take_presence(client, update)
+                case QueryAwareness():
+                    self._send_everyone(client)
+                case PermissionDenied() | Ack():
+                    raise ValueError("only a kernel sends this frame")
+        except ValueError as error:
+            raise MisuseError(CloseCode.MALFORMED, f"A frame cannot be read: {error}.") from error
+
+    def _greet(self, client: Connection, state_vector: bytes) -> None:
+        """The client says what it has: ask for what is new in it, answer with what it lacks."""
+        if len(state_vector) > self._limits.state_vector:
+            raise ValueError(f"a state vector of {len(state_vector)} bytes is too long")
+        clocks = decode_state_vector(state_vector)
+        genesis = self.context.document.genesis_client
+        if clocks and genesis is not None and genesis not in clocks:
+            reason = (
+                "This replica belongs to another epoch of the context: begin with an empty one."
+            )
+            client.finish(Goodbye(CloseCode.OTHER_EPOCH, reason))
+            return
+        if not client.joined:
+            self._ask(client)
+            client.joined = True
+            client.outgoing.state(state_vector)
+            self._send_everyone(client)
+        else:
+            client.outgoing.state(state_vector)
+
+    def _ask(self, client: Connection) -> None:
+        state_vector = self.context.document.state_vector()
+        client.outgoing.frame(encode_frame(SyncStep1(state_vector)))
+
+    def _take_in(self, client: Connection, update: bytes, *, complete: bool) -> None:
+        if not client.joined:
+            raise ValueError("a sync step 1 must come before anything else")
+        receipts = client.receipts
+        try:
+            if update == EMPTY_UPDATE:
+                settled = asyncio.ensure_future(self.context.settled())
+                receipts.applied(settled, complete=complete)
+            else:
+                future = self.context.apply_remote(client.actor, update, client)
+                receipts.applied(future, complete=complete)
+        except AntiphonError as error:
+            if error.code is ErrorCode.GAP:
+                receipts.gap()
+                self._ask(client)
+            elif error.code is ErrorCode.STORAGE_FAILED:
+                client.finish(Goodbye(CloseCode.INTERNAL_ERROR, error.message))
+            else:
+                reason = f"{error.code.value}: {error.message}"
+                frame = encode_frame(PermissionDenied(reason))
+                client.finish(Goodbye(CloseCode.REFUSED, reason, frame))
+
+    async def _write(self, client: Connection) -> None:
+        """Send what is due, one frame at a time, until the client is dismissed or gone."""
+        outgoing = client.outgoing
+        try:
+            while client.goodbye is None:
+                item = outgoing.take()
+                if isinstance(item, StateRequest):
+                    await self._hand_over(client, await self._state_since(item.state_vector))
+                elif item is not None:
+                    await self._hand_over(client, item)
+                elif (count := outgoing.take_ack()) is not None:
+                    await self._hand_over(client, encode_frame(Ack(count)))
+                elif (missed := outgoing.take_missed()) is not None:
+                    await self._resync(client, missed)
+                else:
+                    await outgoing.changed()
+            await client.hang_up(client.goodbye)
+        except OSError:
+            client.cut()
+        except AntiphonError as error:
+            await client.hang_up(Goodbye(CloseCode.INTERNAL_ERROR, error.message))
+        except Exception:
+            self.log.exception("sending to a sync client failed")
+            client.cut()
+
+    async def _hand_over(self, client: Connection, frame: bytes) -> None:
+        client.sending_since = self._loop.time()
+        await client.send(frame)
+        client.sending_since = None
+
+    async def _state_since(self, state_vector: bytes) -> bytes:
+        return encode_frame(SyncStep2(await self.context.committed_state(state_vector)))
+
+    async def _resync(self, client: Connection, missed: dict[int, int]) -> None:
+        """Bring a client that had fallen behind up to date in one frame."""
+        clocks = decode_state_vector(self.context.document.state_vector())
+        for crdt_client, start in missed.items():
+            clocks[crdt_client] = min(start, clocks.get(crdt_client, start))
+        await self._hand_over(client, await self._state_since(encode_state_vector(clocks)))
+        self._send_everyone(client)
+
+    # Presence
+
+    def _take_presence(self, client: Connection, update: bytes) -> None:
+        if len(update) > self._limits.awareness:
+            raise ValueError(f"an awareness message of {len(update)} bytes is too long")
+        entries = decode_awareness(update)
+        self._attendance.receive(client, self.context.welcome(client.actor), entries)
+        own = self._attendance.echo(client)
+        if own is not None:
+            client.outgoing.frame(_awareness_frame([own]))
+
+    def _send_everyone(self, client: Connection) -> None:
+        everyone = self._attendance.everyone(but=client.awareness_client)
+        client.outgoing.frame(_awareness_frame(everyone))
+
+    def _presence_changed(self, client: int) -> None:
+        self._present.add(client)
+        if self._announcing is None:
+            self._announcing = asyncio.create_task(self._announce(), name="presence")
+
+    async def _announce(self) -> None:
+        """Let presence follow the text that was accepted before it, never overtake it."""
+        try:
+            while self._present:
+                entries = {client: self._attendance.entry(client) for client in self._present}
+                self._present.clear()
+                await self.context.settled()
+                self._announced.update(entries)
+                self._schedule_flush()
+        except AntiphonError as error:
+            self.log.warning("presence is not announced: %s", error)
+        finally:
+            self._announcing = None
+
+    # Broadcast
+
+    def _committed(self, commit: Broadcast) -> None:
+        self._commits.append(commit)
+        self._schedule_flush()
+
+    def _schedule_flush(self) -> None:
+        if self._flush_timer is None:
+            due = self._flushed_at + self._limits.tick
+            if due <= self._loop.time():
+                self._flush_timer = self._loop.call_soon(self._flush)
+            else:
+                self._flush_timer = self._loop.call_at(due, self._flush)
+
+    def _flush(self) -> None:
+        self._flush_timer = None
+        batch = [
+            self._commits.popleft()
+            for _ in range(min(len(self._commits), self._limits.merged_updates))
+        ]
+        if batch:
+            self._broadcast(batch)
+        if self._commits:
+            self._flush_timer = self._loop.call_soon(self._flush)
+        elif self._announced:
+            self._broadcast_presence()
+        self._flushed_at = self._loop.time()
+
+    def _broadcast(self, batch: Sequence[Broadcast]) -> None:
+        sources = {commit.source for commit in batch}
+        shared: UpdateFrame | None = None
+        for client in self.clients:
+            if not client.joined:
+                continue
+            if client in sources:
+                others = [commit.update for commit in batch if commit.source is not client]
+                if others:
+                    client.outgoing.update(UpdateFrame(merge(others)))
+                continue
+            if shared is None:
+                shared = UpdateFrame(merge([commit.update for commit in batch]))
+            client.outgoing.update(shared)
+
+    def _broadcast_presence(self) -> None:
+        announced, self._announced = self._announced, {}
+        shared = _awareness_frame(announced.values())
+        for client in self.clients:
+            if not client.joined:
+                continue
+            if client.awareness_client in announced:
+                others = [
+                    entry
+                    for number, entry in announced.items()
+                    if number != client.awareness_client
+                ]
+                if others:
+                    client.outgoing.frame(_awareness_frame(others))
+            else:
+                client.outgoing.frame(shared)
+
+    def _beat(self) -> None:
+        """A sign of life for everyone; who has not read anything for long is cut off."""
+        self._heartbeat = self._loop.call_later(self._limits.heartbeat, self._beat)
+        frame = _awareness_frame(self._attendance.in_the_kernel())
+        oldest = self._loop.time() - self._limits.stalled
+        for client in self.clients:
+            if client.sending_since is not None and client.sending_since < oldest:
+                client.cut()
+            elif client.joined:
+                client.outgoing.frame(frame)
+
+    def _failed(self, error: AntiphonError) -> None:
+        self.dismiss(CloseCode.RESTART, error.message)
+
+
+def _awareness_frame(entries: Iterable[AwarenessEntry]) -> bytes:
+    return encode_frame(AwarenessUpdate(encode_awareness(entries)))

@@ -1,0 +1,115 @@
+"""The sync door itself: from an ASGI connection to a room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from pycrdt import Channel
+from pycrdt.websocket import ASGIServer, WebsocketServer
+
+from antiphon_kernel.doors.access import Access, UnauthorisedError
+from antiphon_kernel.doors.limits import DoorLimits
+from antiphon_kernel.doors.sync.connection import (
+    Connection,
+    Receive,
+    Send,
+    short_reason,
+)
+from antiphon_kernel.doors.sync.room import Room
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.wire.close_codes import CloseCode
+
+CUT_EXTENSION: Final = "antiphon.cut"
+"""ASGI extension of our server; `cut` in it is a function that drops the connection at once."""
+
+FAREWELL_SECONDS: Final = 1.0
+
+
+class SyncServer(WebsocketServer):
+    """A room for each context that somebody follows; rooms go when the last client has left."""
+
+    rooms: dict[str, Room]  # type: ignore[assignment]
+
+    def __init__(self, kernel: Kernel, limits: DoorLimits) -> None:
+        super().__init__(log=logging.getLogger("antiphon.sync"))
+        self._kernel = kernel
+        self._limits = limits
+
+    async def get_room(self, name: str) -> Room:
+        """The room of the context that `name` (a label or an id) refers to.
+
+        Raises:
+            AntiphonError: context_not_found, ambiguous_id.
+        """
+        context = await self._kernel.context(name)
+        room = self.rooms.get(context.id)
+        if room is None or room.context is not context:
+            room = self.rooms[context.id] = Room(context, self._limits, self.log)
+        return room
+
+    async def serve(self, websocket: Channel) -> None:
+        """Bring a client to its room and stay until it leaves."""
+        room = await self.get_room(websocket.path)
+        try:
+            await room.serve(websocket)
+        finally:
+            if not room.clients:
+                if self.rooms.get(room.context.id) is room:
+                    del self.rooms[room.context.id]
+                await room.stop()
+
+    async def stop(self) -> None:
+        """Say goodbye to everyone, and give them a moment to hear it."""
+        rooms = tuple(self.rooms.values())
+        for room in rooms:
+            room.dismiss(CloseCode.RESTART, "The kernel is shutting down.")
+        goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
+        if goodbyes:
+            await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
+            for goodbye in goodbyes:
+                goodbye.cancel()
+
+
+class SyncDoor(ASGIServer):
+    """The ASGI application behind `/sync/{context}`."""
+
+    def __init__(self, kernel: Kernel, access: Access, limits: DoorLimits) -> None:
+        self.server = SyncServer(kernel, limits)
+        super().__init__(self.server)
+        self._kernel = kernel
+        self._access = access
+        self._limits = limits
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Let a client in, or tell it in a close frame why not."""
+        message = await receive()
+        if message["type"] != "websocket.connect":
+            return
+        await send({"type": "websocket.accept"})
+        try:
+            async with self._access.session(scope) as visit:
+                connection = Connection(
+                    scope["path_params"]["context"],
+                    visit.actor,
+                    receive,
+                    send,
+                    scope.get("extensions", {}).get(CUT_EXTENSION, {}).get("cut", _nothing),
+                    self._limits,
+                    wants_acks=visit.query.get("ack") == "1",
+                )
+                await self.server.serve(connection)
+        except UnauthorisedError as error:
+            await _refuse(send, CloseCode.UNAUTHORISED, error.message)
+        except AntiphonError as error:
+            await _refuse(send, CloseCode.NOT_FOUND, f"{error.code.value}: {error.message}")
+
+
+async def _refuse(send: Send, code: CloseCode, reason: str) -> None:
+    await send({"type": "websocket.close", "code": int(code), "reason": short_reason(reason)})
+
+
+def _nothing() -> None:
+    """A server without the extension closes when it likes."""

@@ -1,0 +1,27 @@
+"""Why a kernel closes a WebSocket, as the code says it."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class CloseCode(IntEnum):
+    """Codes from 4400 to 4499 mean that trying again in the same way cannot help."""
+
+    NORMAL = 1000
+    GOING_AWAY = 1001
+    UNSUPPORTED_DATA = 1003
+    TOO_BIG = 1009
+    INTERNAL_ERROR = 1011
+    RESTART = 1012
+    TRY_AGAIN_LATER = 1013
+    MALFORMED = 4400
+    UNAUTHORISED = 4401
+    REFUSED = 4403
+    NOT_FOUND = 4404
+    OTHER_EPOCH = 4409
+
+
+def is_final(code: int) -> bool:
+    """Whether connecting again in the same way would end in the same way."""
+    return 4400 <= code < 4500
