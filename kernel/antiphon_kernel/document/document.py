@@ -46,6 +46,18 @@ def genesis_client(epoch: str) -> int:
     return int(epoch, 16) & (2**53 - 1) or 1
 
 
+def genesis_update(context: ContextId, epoch: str, label: str) -> bytes:
+    """The first transaction of a document: names the context and the epoch, nothing else."""
+    genesis: Doc[Any] = Doc(client_id=genesis_client(epoch))
+    meta: Map[Any] = genesis.get("meta", type=Map)
+    with genesis.transaction():
+        meta["format"] = FORMAT
+        meta["context"] = context
+        meta["epoch"] = epoch
+        meta["label"] = label
+    return genesis.get_update()
+
+
 class Document:
     """Blocks, in order, each with a header and a text; watched by transaction."""
 
@@ -64,6 +76,7 @@ class Document:
         self._update_watchers: list[Callable[[bytes, object], None]] = []
         self._current: Transaction | None = None
         self._spliced: dict[str, list[TextSplice]] = {}
+        self._writer: str | None = None
         self._last_writer: str | None = None
         self._subscriptions: tuple[tuple[Any, Any], ...] = (
             (self._blocks, self._blocks.observe_deep(self._observe_blocks)),
@@ -72,16 +85,9 @@ class Document:
 
     @classmethod
     def found(cls, client_id: int, *, context: ContextId, epoch: str, label: str) -> Document:
-        """A new, empty document: its first transaction names the context and the epoch."""
-        genesis: Doc[Any] = Doc(client_id=genesis_client(epoch))
-        meta: Map[Any] = genesis.get("meta", type=Map)
-        with genesis.transaction():
-            meta["format"] = FORMAT
-            meta["context"] = context
-            meta["epoch"] = epoch
-            meta["label"] = label
+        """A new, empty document."""
         document = cls(client_id)
-        document.apply_update(genesis.get_update())
+        document.apply_update(genesis_update(context, epoch, label))
         return document
 
     def close(self) -> None:
@@ -197,11 +203,10 @@ class Document:
         current = self._current = Transaction(origin)
         try:
             with self._doc.transaction():
-                if writer is not None and writer != self._last_writer:
-                    self._gaps["clock"] = writer[:8]
-                    self._last_writer = writer
+                self._writer = writer
                 yield current
         finally:
+            self._writer = None
             self._current = None
             self._publish(current)
 
@@ -216,6 +221,7 @@ class Document:
         stored = stored_header(header)
         content.encode()
         with self.transaction(None):
+            self._part_writers()
             text = Text()
             self._blocks[header.id] = Map({**stored, CONTENT: text})
             if content:
@@ -232,6 +238,8 @@ class Document:
         content = self._writable(block)
         mirror = self._mirror(block)
         with self.transaction(None):
+            if deleted or inserted:
+                self._part_writers()
             splice_text(content, mirror, offset, deleted, inserted)
             self._spliced.setdefault(block, []).append(TextSplice(offset, deleted, inserted))
 
@@ -246,11 +254,19 @@ class Document:
         mirror = self._mirrors.get(block)
         text.encode()
         with self.transaction(None):
+            if text:
+                self._part_writers()
             append_text(content, text)
             own = self._spliced.setdefault(block, [])
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
+
+    def _part_writers(self) -> None:
+        """Burn a clock if somebody else has written last; called before each first write."""
+        if self._writer is not None and self._writer != self._last_writer:
+            self._gaps["clock"] = self._writer[:8]
+            self._last_writer = self._writer
 
     def _writable(self, block: str) -> Text:
         content = self._content(block)
@@ -263,6 +279,7 @@ class Document:
         stored = self._block_map(block)
         values = {name: stored_value(name, value) for name, value in fields.items()}
         with self.transaction(None):
+            self._part_writers()
             for name, value in values.items():
                 if value is not None:
                     stored[name] = value
@@ -272,6 +289,7 @@ class Document:
     def set_member(self, member: Member) -> None:
         """Introduce a principal to everybody who reads this document."""
         with self.transaction(None):
+            self._part_writers()
             self._members[member.principal] = member.as_json()
 
     def revert(

@@ -1,0 +1,84 @@
+"""What goes into the journal and comes back out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from antiphon_kernel.types.ids import ContextId
+from antiphon_kernel.types.records import Principal
+from antiphon_kernel.wire.id_set import IdSet
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRow:
+    """A context as the journal knows it. `number` stands for it in other rows."""
+
+    number: int
+    id: ContextId
+    label: str
+    epoch: str
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """The version counter of a block. `number` counts per context, in order of creation."""
+
+    number: int
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class UndoRow:
+    """One thing that can be undone or redone: the CRDT ids it made and removed, and where.
+
+    `number` orders the rows of a context: the highest of a stack is undone or redone first.
+    """
+
+    number: int
+    principal: str
+    session: str
+    kind: str
+    stack: str
+    time: int
+    blocks: tuple[str, ...]
+    inserted: IdSet
+    deleted: IdSet
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One committed transaction of one context and everything that must be stored with it."""
+
+    context: ContextRow
+    seq: int
+    time: int
+    principal: Principal
+    session: str
+    operation: str
+    blocks: tuple[BlockRow, ...]
+    """The blocks it touched, with their new versions."""
+    update: bytes
+    unit: int | None = None
+    undo: tuple[UndoRow, ...] = ()
+    """Undo rows that are new or changed with it."""
+    dropped_undo: tuple[int, ...] = ()
+    """Numbers of undo rows that are gone with it."""
+    clients: tuple[int, ...] = ()
+    """CRDT client ids that this principal used for the first time."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContext:
+    """All that is needed to open a context again."""
+
+    row: ContextRow
+    seq: int
+    updates: tuple[bytes, ...]
+    """In order of `seq`."""
+    blocks: tuple[BlockRow, ...]
+    undo: tuple[UndoRow, ...]
+    clients: Mapping[int, str] = field(default_factory=dict)
+    """CRDT client id to the principal that writes with it."""

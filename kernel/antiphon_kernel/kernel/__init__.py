@@ -1,0 +1,1 @@
+"""Contexts, sessions, presence and the tools: puts document and journal together."""

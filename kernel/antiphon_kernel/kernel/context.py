@@ -1,0 +1,428 @@
+"""One context while it is open: its document, its journal, its outbox.
+
+Every change goes the same way: it is applied to the document, handed to the journal, and when it is
+on disk it is acknowledged and given to the subscribers, in the order of `seq`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pycrdt import merge_updates
+
+from antiphon_kernel.document.changes import DocumentChange, Transaction
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.journal.journal import Journal
+from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext, UndoRow
+from antiphon_kernel.kernel.admission import admit
+from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.kernel.presence import Presence
+from antiphon_kernel.kernel.undo_stack import StackChange, UndoKind, UndoStacks
+from antiphon_kernel.text.order import NoKeyBetweenError, key_between
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
+
+_LOAD_CHUNK = 100
+"""Updates merged for one transaction when loading; more at once costs gigabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """A committed change, as subscribers get it. `source` is who handed it in as raw update."""
+
+    seq: int
+    update: bytes
+    source: object
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A change that has been applied and is on its way to disk."""
+
+    seq: int
+    versions: Mapping[str, int]
+    """New version of each block it touched."""
+    on_disk: asyncio.Future[None]
+
+    async def saved(self) -> None:
+        """Wait until it is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        await asyncio.shield(self.on_disk)  # a caller that gives up must not fail the others
+
+
+class Context:
+    """An open context. All methods belong to one event loop."""
+
+    def __init__(
+        self,
+        stored: StoredContext,
+        document: Document,
+        journal: Journal,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self.document = document
+        self.presence = Presence()
+        self.limits = limits
+        self.undo = UndoStacks(stored.undo, limits.undo_entries)
+        self._row = stored.row
+        self._journal = journal
+        self._clock = clock
+        self._seq = self._committed = stored.seq
+        self._blocks = {row.id: row for row in stored.blocks}
+        self._owners = dict(stored.clients)
+        self._numbers = _highest_numbers(document.block_ids())
+        self._subscribers: list[Callable[[Broadcast], None]] = []
+        self._on_failure: list[Callable[[AntiphonError], None]] = []
+        self._last: asyncio.Future[None] | None = None
+        self._failure: AntiphonError | None = None
+
+    @classmethod
+    def load(
+        cls,
+        stored: StoredContext,
+        client_id: int,
+        journal: Journal,
+        clock: Clock,
+        limits: Limits,
+    ) -> Context:
+        """Open a context from what the journal has of it."""
+        document = Document(client_id)
+        for at in range(0, len(stored.updates), _LOAD_CHUNK):
+            document.apply_update(merge_updates(*stored.updates[at : at + _LOAD_CHUNK]))
+        return cls(stored, document, journal, clock, limits)
+
+    @property
+    def id(self) -> ContextId:
+        return self._row.id
+
+    @property
+    def label(self) -> str:
+        return self._row.label
+
+    @property
+    def epoch(self) -> str:
+        return self._row.epoch
+
+    @property
+    def seq(self) -> int:
+        """The version of the context: the number of its last transaction."""
+        return self._seq
+
+    def version(self, block: str) -> int:
+        """How often a block has changed; 1 at creation."""
+        row = self._blocks.get(block)
+        return row.version if row is not None else 0
+
+    # Writing
+
+    def write(
+        self,
+        actor: Actor,
+        operation: str,
+        change: Callable[[], None],
+        *,
+        undo: UndoKind | None = UndoKind.CALL,
+    ) -> Written:
+        """Apply a change that is known to be valid and send it on its way to disk.
+
+        Args:
+            change: writes to `document`; runs inside one transaction.
+            undo: how its text counts for the actor's undo; None if not at all.
+
+        Raises:
+            AntiphonError: storage_failed, if the context has been stopped by an earlier failure.
+        """
+        self._refuse_if_stopped()
+        with self.document.transaction(operation, writer=actor.principal.id) as transaction:
+            self._introduce(actor)
+            change()
+        return self._commit(actor, operation, transaction, transaction.update, undo)
+
+    def revert(self, actor: Actor, row: UndoRow) -> Written:
+        """Take an undo unit back (or do it again) on behalf of `actor`."""
+        self._refuse_if_stopped()
+        transaction = self.document.revert(row.inserted, row.deleted, row.blocks, "undo")
+        stacks = self.undo.turn(
+            row, transaction.inserted, transaction.deleted, self._clock.now_ms()
+        )
+        operation = "undo" if row.stack == "undo" else "redo"
+        return self._commit(actor, operation, transaction, transaction.update, None, stacks=stacks)
+
+    def apply_remote(self, actor: Actor, update: bytes, source: object) -> asyncio.Future[int]:
+        """Check and apply a raw update of a connected client; the future gives `seq` when on disk.
+
+        Raises:
+            AntiphonError: gap, too_large, invalid_params, permission_denied, storage_failed.
+        """
+        self._refuse_if_stopped()
+        admitted = admit(self.document, actor, update, self._owners, self.limits)
+        transaction = self.document.apply_update(update, origin=source)
+        for client in admitted.clients:
+            self._owners[client] = actor.principal.id
+        raw = update if transaction.update is not None else None
+        with self.document.transaction("draft", writer=actor.principal.id) as normalised:
+            self._introduce(actor)
+            for draft in admitted.drafts:
+                self._normalise_draft(actor, draft)
+        if raw is not None and normalised.update is not None:
+            raw = merge_updates(raw, normalised.update)
+        written = self._commit(
+            actor,
+            "sync",
+            transaction,
+            raw if raw is not None else normalised.update,
+            UndoKind.TYPING,
+            source=source,
+            clients=admitted.clients,
+            echo=normalised.update,
+        )
+        return asyncio.ensure_future(_seq_when_on_disk(written))
+
+    def welcome(self, actor: Actor) -> Member:
+        """Make a principal known to the context's document; its name and colour."""
+        if self.document.member(actor.principal.id) is None:
+            self.write(actor, "join", lambda: None, undo=None)
+        member = self.document.member(actor.principal.id)
+        assert member is not None
+        return member
+
+    def _introduce(self, actor: Actor) -> None:
+        principal = actor.principal
+        if self.document.member(principal.id) is not None:
+            return
+        taken = {member.colour for member in self.document.members()}
+        free = [slot for slot in range(COLOUR_SLOTS) if slot not in taken]
+        colour = free[0] if free else len(self.document.members()) % COLOUR_SLOTS
+        member = Member(principal.id, principal.username, principal.kind, colour)
+        self.document.set_member(member)
+
+    def _normalise_draft(self, actor: Actor, draft: str) -> None:
+        """A client chose the header of its draft; what follows from who it is, the kernel says."""
+        header = self.document.header(draft)
+        fields: dict[str, object] = {}
+        if header.role != Role.USER:
+            fields["role"] = Role.USER
+        if header.kind != BlockKind.TEXT:
+            fields["kind"] = BlockKind.TEXT
+        if header.status not in (Status.PENDING, Status.RUNNING):
+            fields["status"] = Status.PENDING
+        if header.author != actor.principal.id:
+            fields["author"] = actor.principal.id
+        try:
+            key_between(header.order or None, None)
+        except NoKeyBetweenError:
+            fields["order"] = self.order_at_end()
+        if not header.order:
+            fields["order"] = self.order_at_end()
+        if fields:
+            self.document.set_fields(draft, **fields)
+
+    def order_at_end(self) -> str:
+        """The order key for a block that comes last."""
+        blocks = self.document.block_ids()
+        last = self.document.header(blocks[-1]).order if blocks else None
+        return key_between(last, None)
+
+    def order_after(self, block: str) -> str:
+        """The order key for a block that comes right after `block`.
+
+        Call it inside `write`: neighbours that concurrency has given the same key are re-keyed.
+        """
+        ids = self.document.block_ids()
+        at = ids.index(block)
+        low = self.document.header(block).order
+        rest = list(ids[at + 1 :])
+        crowd = 0
+        while crowd < len(rest) and self.document.header(rest[crowd]).order <= low:
+            crowd += 1
+        high = self.document.header(rest[crowd]).order if crowd < len(rest) else None
+        own = low = key_between(low, high)
+        for neighbour in rest[:crowd]:
+            low = key_between(low, high)
+            self.document.set_fields(neighbour, order=low)
+        return own
+
+    def next_block_id(self, principal: PrincipalId) -> BlockId:
+        """A fresh id for a block that this principal creates through a tool."""
+        seq = self._numbers.get(principal, 0) + 1
+        self._numbers[principal] = seq
+        return BlockId(self.id, principal, seq)
+
+    # Committing
+
+    def _commit(
+        self,
+        actor: Actor,
+        operation: str,
+        transaction: Transaction,
+        update: bytes | None,
+        undo: UndoKind | None,
+        *,
+        source: object = None,
+        clients: tuple[int, ...] = (),
+        echo: bytes | None = None,
+        stacks: StackChange | None = None,
+    ) -> Written:
+        if update is None:
+            return Written(self._seq, {}, self._last or _done())
+        follow_up = self._follow_up(transaction.change)
+        if follow_up is not None:
+            update = merge_updates(update, follow_up)
+            echo = merge_updates(echo, follow_up) if echo is not None else follow_up
+        touched = transaction.change.touched
+        time = self._clock.now_ms()
+        if stacks is None:
+            stacks = self._record_undo(actor, transaction, undo, time)
+        self._seq += 1
+        rows = tuple(map(self._next_version, touched))
+        on_disk = self._journal.commit(
+            Commit(
+                context=self._row,
+                seq=self._seq,
+                time=time,
+                principal=actor.principal,
+                session=actor.session,
+                operation=operation,
+                blocks=rows,
+                update=update,
+                unit=stacks.kept[0].number if stacks.kept else None,
+                undo=stacks.kept,
+                dropped_undo=stacks.dropped,
+                clients=clients,
+            )
+        )
+        broadcasts = [Broadcast(self._seq, update, source)]
+        if source is not None and echo is not None:
+            # Its own update does not go back to a client, but what the kernel added does.
+            broadcasts.append(Broadcast(self._seq, echo, None))
+        on_disk.add_done_callback(lambda future: self._after_commit(future, broadcasts))
+        self._last = on_disk
+        return Written(self._seq, {row.id: row.version for row in rows}, on_disk)
+
+    def _follow_up(self, change: DocumentChange) -> bytes | None:
+        """What the kernel itself says of blocks whose text has changed."""
+        due: dict[str, dict[str, object]] = {}
+        for text in change.texts:
+            header = self.document.header(text.block)
+            if header.status == Status.PENDING:
+                due[text.block] = {"status": Status.RUNNING}
+            elif header.status in (Status.DONE, Status.ERROR) and not header.edited_after_done:
+                if any(
+                    text.block == own.block and "status" in own.fields for own in change.headers
+                ):
+                    continue
+                due[text.block] = {"edited_after_done": True}
+        for block in change.added:
+            header = self.document.header(block)
+            if header.status == Status.PENDING and header.is_draft and self.document.text(block):
+                due[block] = {"status": Status.RUNNING}
+        if not due:
+            return None
+        with self.document.transaction("kernel", writer="kernel") as transaction:
+            for block, fields in due.items():
+                self.document.set_fields(block, **fields)
+        return transaction.update
+
+    def _record_undo(
+        self, actor: Actor, transaction: Transaction, kind: UndoKind | None, time: int
+    ) -> StackChange:
+        texts = tuple(text.block for text in transaction.change.texts)
+        blocks = texts + tuple(block for block in transaction.change.added if block not in texts)
+        if kind is None or not blocks:
+            return StackChange()
+        return self.undo.record(
+            actor, kind, blocks, transaction.inserted, transaction.deleted, time
+        )
+
+    def _next_version(self, block: str) -> BlockRow:
+        row = self._blocks.get(block)
+        if row is None:
+            row = BlockRow(len(self._blocks) + 1, block, 1)
+        else:
+            row = replace(row, version=row.version + 1)
+        self._blocks[block] = row
+        return row
+
+    def _after_commit(self, future: asyncio.Future[None], broadcasts: list[Broadcast]) -> None:
+        error = future.exception()
+        if error is not None:
+            assert isinstance(error, AntiphonError)
+            self._stop(error)
+            return
+        self._committed = broadcasts[0].seq
+        for broadcast in broadcasts:
+            for subscriber in tuple(self._subscribers):
+                subscriber(broadcast)
+
+    # Failing
+
+    def on_failure(self, listener: Callable[[AntiphonError], None]) -> None:
+        """Call `listener` when a commit has failed: this object must not be used any more."""
+        self._on_failure.append(listener)
+
+    def _stop(self, error: AntiphonError) -> None:
+        if self._failure is None:
+            self._failure = error
+            for listener in tuple(self._on_failure):
+                listener(error)
+
+    def _refuse_if_stopped(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Let go of the document; what was handed to the journal is still written."""
+        self._subscribers.clear()
+        self.document.close()
+
+    # Following
+
+    def subscribe(self, listener: Callable[[Broadcast], None]) -> Callable[[], None]:
+        """Call `listener` with each change once it is on disk; returns the way to stop."""
+        self._subscribers.append(listener)
+        return lambda: self._subscribers.remove(listener)
+
+    async def settled(self) -> None:
+        """Wait until everything that has been applied so far is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        if self._last is not None:
+            await asyncio.shield(self._last)
+
+    async def committed_state(self, state_vector: bytes | None) -> bytes:
+        """The update that brings a peer up to date; everything in it is on disk."""
+        update = self.document.update_since(state_vector)
+        await self.settled()
+        return update
+
+
+def _highest_numbers(blocks: Sequence[str]) -> dict[PrincipalId, int]:
+    """For each principal the highest number it has used for a block, drafts apart."""
+    highest: dict[PrincipalId, int] = {}
+    for key in blocks:
+        block = BlockId.parse(key)
+        if block.seq < DRAFT_SEQ_MIN:
+            highest[block.principal] = max(highest.get(block.principal, 0), block.seq)
+    return highest
+
+
+async def _seq_when_on_disk(written: Written) -> int:
+    await written.saved()
+    return written.seq
+
+
+def _done() -> asyncio.Future[None]:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future

@@ -1,0 +1,352 @@
+"""The kernel: opens contexts, knows principals and sessions, runs tool calls."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from antiphon_kernel.document.document import genesis_update
+from antiphon_kernel.journal.journal import Journal
+from antiphon_kernel.journal.rows import Commit, ContextRow
+from antiphon_kernel.kernel.append_buffer import AppendBuffers
+from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
+from antiphon_kernel.kernel.references import resolve, split_block
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import (
+    SYSTEM,
+    BlockId,
+    ContextId,
+    IdSource,
+    KernelId,
+    PrincipalId,
+    RandomIds,
+    SessionId,
+    is_name,
+)
+from antiphon_kernel.types.records import Actor, Principal
+
+_log = logging.getLogger(__name__)
+
+DEFAULT_LABEL = "default"
+"""The context that a project has from the start."""
+
+INTERRUPTED = "interrupted"
+"""The stop reason of a block whose writer went away or was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A person's draft has become part of the conversation."""
+
+    context: Context
+    block: str
+    actor: Actor
+
+
+class Kernel:
+    """One running instance on one data folder. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        project: Path,
+        registry: Registry,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self.project = project
+        self.registry = registry
+        self.clock = clock
+        self.ids = ids
+        self.limits = limits
+        self.id: KernelId
+        self.owner: Principal
+        self.system: Actor
+        self._journal = journal
+        self._rows: dict[ContextId, ContextRow] = {}
+        self._principals: dict[str, Principal] = {}
+        self._contexts: dict[ContextId, Context] = {}
+        self._appends: dict[ContextId, AppendBuffers] = {}
+        self._writers: dict[str, SessionId] = {}
+        self._opening = asyncio.Lock()
+        self._closed = False
+        self._submitted: list[Callable[[Submission], None]] = []
+
+    @classmethod
+    async def open(
+        cls,
+        data: Path,
+        project: Path,
+        *,
+        registry: Registry,
+        owner: str = "owner",
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> Kernel:
+        """Open the kernel of a data folder, founding it if it is new.
+
+        Args:
+            owner: username of the owner, if the kernel is founded now.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        await anyio.Path(data).mkdir(parents=True, exist_ok=True, mode=0o700)
+        clock = clock or SystemClock()
+        ids = ids or RandomIds(clock.now_ms)
+        journal = await Journal.open(data / "journal.db")
+        kernel = cls(journal, project, registry, clock, ids, limits)
+        await kernel._start(owner)
+        return kernel
+
+    async def _start(self, owner: str) -> None:
+        for principal in await self._journal.principals():
+            self._principals[principal.username] = principal
+        if "system" not in self._principals:
+            await self._add_principal(Principal(SYSTEM, "system", PrincipalKind.SYSTEM))
+        found = await self._journal.setting("kernel"), await self._journal.setting("owner")
+        if found[0] is None or found[1] is None:
+            founder = await self.principal(owner)
+            await self._journal.set_setting("owner", founder.username)
+            await self._journal.set_setting("kernel", self.ids.uuid7())
+        self.id = KernelId(await self._journal.setting("kernel") or "")
+        self.owner = self._principals[await self._journal.setting("owner") or owner]
+        self.system = self.open_session(self._principals["system"], "kernel")
+        for row in await self._journal.contexts():
+            self._rows[row.id] = row
+        if not self._rows:
+            await self.create_context(DEFAULT_LABEL)
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    async def close(self) -> None:
+        """Flush appends, mark what was running as interrupted, checkpoint and close the file."""
+        self._closed = True
+        for context in tuple(self._contexts.values()):
+            self._appends[context.id].flush_all()
+            self._interrupt(context, lambda _: True)
+            await context.settled()
+            context.close()
+        self._contexts.clear()
+        await self._journal.close()
+
+    # Principals and sessions
+
+    async def principal(
+        self, username: str, kind: PrincipalKind = PrincipalKind.HUMAN
+    ) -> Principal:
+        """The principal of this name, made on first use.
+
+        Raises:
+            AntiphonError: invalid_params if the name cannot be one.
+        """
+        known = self._principals.get(username)
+        if known is not None:
+            return known
+        if not is_name(username):
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"{username!r} cannot be a username: use a-z, 0-9, _ and -, starting with a"
+                " letter or digit.",
+                found=username,
+            )
+        principal = Principal(PrincipalId(self.ids.uuid7()), username, kind)
+        return await self._add_principal(principal)
+
+    async def _add_principal(self, principal: Principal) -> Principal:
+        self._principals[principal.username] = principal
+        await self._journal.add_principal(principal, self.clock.now_ms())
+        return principal
+
+    def find_principal(self, reference: str) -> Principal:
+        """A known principal by username or id.
+
+        Raises:
+            AntiphonError: invalid_params or ambiguous_id.
+        """
+        names = {one.username: one.id for one in self._principals.values()}
+        found = resolve(reference, names, what="principal", missing=ErrorCode.INVALID_PARAMS)
+        return next(one for one in self._principals.values() if one.id == found)
+
+    def open_session(self, principal: Principal, via: str) -> Actor:
+        """A principal connects; `via` says how."""
+        session = SessionId(self.ids.uuid7())
+        self._journal.add_session(session, principal, via, self.clock.now_ms())
+        return Actor(principal, session)
+
+    async def close_session(self, actor: Actor) -> None:
+        """A session has ended: what it left running is interrupted."""
+        for context in tuple(self._contexts.values()):
+            if self._interrupt(context, lambda block: self._writers.get(block) == actor.session):
+                await context.settled()
+
+    def writes(self, actor: Actor, block: str) -> None:
+        """From now on this session keeps the block alive."""
+        self._writers[block] = actor.session
+
+    def _interrupt(self, context: Context, left: Callable[[str], bool]) -> bool:
+        """End every running block of a model or tool for which `left` says so."""
+        document = context.document
+        due = []
+        for block in document.block_ids():
+            header = document.header(block)
+            running = header.status == Status.RUNNING
+            if running and header.role in (Role.MODEL, Role.TOOL) and left(block):
+                due.append(block)
+                self._appends[context.id].flush(block)
+                self._writers.pop(block, None)
+        if not due:
+            return False
+
+        def mark() -> None:
+            for block in due:
+                document.set_fields(block, status=Status.ERROR, stop_reason=INTERRUPTED)
+
+        context.write(self.system, "interrupt", mark, undo=None)
+        return True
+
+    # Contexts
+
+    def context_rows(self) -> list[ContextRow]:
+        """Every context, oldest first, open or not."""
+        return list(self._rows.values())
+
+    async def create_context(self, label: str) -> Context:
+        """A new, empty context.
+
+        Raises:
+            AntiphonError: invalid_params if the label is taken or cannot be one.
+        """
+        taken = [row.label for row in self._rows.values()]
+        if not is_name(label) or label in taken:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"{label!r} cannot be the label of a new context: use a-z, 0-9, _ and -, and a"
+                f" label that is not taken ({', '.join(taken)}).",
+                found=label,
+            )
+        context, epoch = ContextId(self.ids.uuid7()), self.ids.uuid7()
+        row = await self._journal.add_context(context, label, epoch, self.clock.now_ms())
+        founding = self._journal.commit(
+            Commit(
+                context=row,
+                seq=1,
+                time=self.clock.now_ms(),
+                principal=self.system.principal,
+                session=self.system.session,
+                operation="found",
+                blocks=(),
+                update=genesis_update(context, epoch, label),
+            )
+        )
+        await founding
+        self._rows[context] = row
+        return await self.context(context)
+
+    async def context(self, reference: str = DEFAULT_LABEL) -> Context:
+        """An open context by label, id or prefix of an id.
+
+        Raises:
+            AntiphonError: context_not_found, ambiguous_id, storage_failed.
+        """
+        names = {row.label: row.id for row in self._rows.values()}
+        found = ContextId(
+            resolve(reference, names, what="context", missing=ErrorCode.CONTEXT_NOT_FOUND)
+        )
+        context = self._contexts.get(found)
+        if context is not None:
+            return context
+        async with self._opening:
+            return self._contexts.get(found) or await self._load(found)
+
+    async def _load(self, found: ContextId) -> Context:
+        stored = await self._journal.load(self._rows[found])
+        context = Context.load(stored, self.ids.client_id(), self._journal, self.clock, self.limits)
+        context.on_failure(lambda error: self._drop(context, error))
+        self._contexts[found] = context
+        self._appends[found] = AppendBuffers(context)
+        self._interrupt(context, lambda block: block not in self._writers)
+        return context
+
+    def _drop(self, context: Context, error: AntiphonError) -> None:
+        _log.error("context %s is closed and will be read again: %s", context.label, error)
+        self._contexts.pop(context.id, None)
+        self._appends.pop(context.id, None)
+
+    def appends(self, context: Context) -> AppendBuffers:
+        """The unflushed streamed appends of an open context."""
+        return self._appends[context.id]
+
+    async def find_block(self, reference: str) -> tuple[Context, str]:
+        """A block by any printable form of its id.
+
+        Raises:
+            AntiphonError: block_not_found, context_not_found, ambiguous_id.
+        """
+        in_context, by, seq = split_block(reference)
+        context = await self.context(in_context)
+        names = {one.username: one.id for one in self._principals.values()}
+        author = resolve(by, names, what="principal", missing=ErrorCode.BLOCK_NOT_FOUND)
+        block = str(BlockId(context.id, PrincipalId(author), seq))
+        if block not in context.document:
+            raise AntiphonError(
+                ErrorCode.BLOCK_NOT_FOUND,
+                f"There is no block {reference!r}: block.list names those that there are.",
+                reference=reference,
+            )
+        return context, block
+
+    # Calls
+
+    async def call(
+        self, actor: Actor, tool: str, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Run one tool; its change is on disk when this returns.
+
+        Raises:
+            AntiphonError: whatever the tool can fail with; see the catalogue.
+        """
+        found = self.registry[tool]
+        result = await found.handler(Call(self, actor), found.parse(params or {}))
+        return result.model_dump(mode="json", exclude_none=True)
+
+    def on_submitted(self, listener: Callable[[Submission], None]) -> None:
+        """Call `listener` when a person's draft becomes part of the conversation."""
+        self._submitted.append(listener)
+
+    def submitted(self, submission: Submission) -> None:
+        """Tell everybody who waits for submissions."""
+        for listener in tuple(self._submitted):
+            listener(submission)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call: who asks, and the kernel that answers."""
+
+    kernel: Kernel
+    actor: Actor
+
+    async def context(self, reference: str | None) -> Context:
+        """The context that a request names, or the default one."""
+        return await self.kernel.context(reference or DEFAULT_LABEL)
+
+    async def block(self, reference: str) -> tuple[Context, str]:
+        """The block that a request names, with every streamed append in its text."""
+        context, block = await self.kernel.find_block(reference)
+        self.kernel.appends(context).flush(block)
+        return context, block

@@ -1,0 +1,31 @@
+"""Every limit of the kernel, in one place."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Limits(BaseModel):
+    """What one call, one update or one block may ask for."""
+
+    model_config = ConfigDict(frozen=True)
+
+    block_code_points: int = 8_000_000
+    """Text of one block."""
+    operations_per_edit: int = 1_000
+    """Operations in one `block.edit`."""
+    update_bytes: int = 4_000_000
+    """One raw update of a connected client; a first message after being offline may be larger."""
+    update_structs: int = 200_000
+    """Items in one raw update."""
+    parent_depth: int = 512
+    """Length of the chain of parents above a block."""
+    undo_entries: int = 500
+    """Things a principal can undo in one context; older ones fall off the stack."""
+    append_batch_code_points: int = 50
+    """A streamed append is flushed when more than this is buffered."""
+    append_silence_seconds: float = 0.1
+    """A streamed append is flushed after so long without another one."""
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,47 @@
+"""Who is in a context right now; nothing of it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from antiphon_kernel.types.presence import PresenceState
+
+Watcher = Callable[[int, PresenceState | None], None]
+
+
+class Presence:
+    """Awareness states by awareness client id, each with the clock that orders its versions."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, PresenceState] = {}
+        self._clocks: dict[int, int] = {}
+        self._watchers: list[Watcher] = []
+
+    def put(self, client: int, state: PresenceState) -> None:
+        """Add or replace what one session shows of itself."""
+        if self._states.get(client) == state:
+            return
+        self._states[client] = state
+        self._tell(client, state)
+
+    def remove(self, client: int) -> None:
+        """This session has gone."""
+        if self._states.pop(client, None) is not None:
+            self._tell(client, None)
+
+    def states(self) -> Mapping[int, PresenceState]:
+        return self._states
+
+    def clock(self, client: int) -> int:
+        """Counts the versions of one client's state, removal included."""
+        return self._clocks.get(client, 0)
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Call `watcher` with each change; None means gone. Returns the way to stop."""
+        self._watchers.append(watcher)
+        return lambda: self._watchers.remove(watcher)
+
+    def _tell(self, client: int, state: PresenceState | None) -> None:
+        self._clocks[client] = self._clocks.get(client, 0) + 1
+        for watcher in tuple(self._watchers):
+            watcher(client, state)

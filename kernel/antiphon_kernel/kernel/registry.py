@@ -1,0 +1,118 @@
+"""Tools: defined once, called through every door.
+
+A tool is a typed request, a typed result, a docstring and a handler. Requests are strict: an
+unknown field, a number where a string belongs, or half a surrogate pair is an error that names the
+field.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import getdoc
+from typing import Any, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+class Params(BaseModel):
+    """Base of every request."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Result(BaseModel):
+    """Base of every result."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+P = TypeVar("P", bound=Params)
+R = TypeVar("R", bound=Result)
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One tool as the doors see it."""
+
+    name: str
+    params: type[Params]
+    result: type[Result]
+    handler: Callable[[Any, Any], Awaitable[Result]]
+    doc: str
+
+    def parse(self, params: Mapping[str, Any]) -> Params:
+        """The request as a value.
+
+        Raises:
+            AntiphonError: invalid_params, naming every wrong field.
+        """
+        try:
+            # JSON mode: strict types, but enums from their strings and no lone surrogates.
+            return self.params.model_validate_json(json.dumps(params), strict=True)
+        except ValidationError as error:
+            raise self._refusal(error) from error
+        except (TypeError, ValueError) as error:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS, f"The parameters of {self.name} are not JSON: {error}."
+            ) from error
+
+    def _refusal(self, error: ValidationError) -> AntiphonError:
+        wrong = []
+        for one in error.errors(include_url=False):
+            field = ".".join(str(part) for part in one["loc"]) or "parameters"
+            found = json.dumps(one["input"], default=str, ensure_ascii=True)
+            found = found if len(found) <= 60 else found[:57] + "..."
+            wrong.append({"field": field, "expected": one["msg"], "found": found})
+        first = wrong[0]
+        return AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"{self.name} cannot take {first['field']} = {first['found']}: {first['expected']}."
+            f" It takes: {', '.join(self.params.model_fields) or 'nothing'}.",
+            tool=self.name,
+            errors=wrong,
+        )
+
+
+def tool(name: str) -> Callable[[Callable[[C, P], Awaitable[R]]], Tool]:
+    """Make a tool of ``async def handler(call, params: P) -> R``; its docstring is the tool's."""
+
+    def define(handler: Callable[[C, P], Awaitable[R]]) -> Tool:
+        hints = get_type_hints(handler)
+        return Tool(name, hints["params"], hints["return"], handler, getdoc(handler) or "")
+
+    return define
+
+
+class Registry:
+    """Every tool of a kernel, by name."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools: dict[str, Tool] = {}
+        for one in tools:
+            if one.name in self._tools:
+                raise ValueError(f"two tools are called {one.name}")
+            self._tools[one.name] = one
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._tools)
+
+    def __getitem__(self, name: str) -> Tool:
+        """Raises AntiphonError unknown_tool."""
+        found = self._tools.get(name)
+        if found is None:
+            close = difflib.get_close_matches(name, self._tools, n=1)
+            hint = f" Did you mean {close[0]}?" if close else ""
+            raise AntiphonError(
+                ErrorCode.UNKNOWN_TOOL,
+                f"There is no tool {name!r}.{hint} The tools are: {', '.join(self.names)}.",
+                tool=name,
+                allowed=self.names,
+            )
+        return found

@@ -1,0 +1,1 @@
+"""The tools of the kernel, one file each, named after the tool."""

@@ -1,0 +1,60 @@
+"""`block.append`."""
+
+from __future__ import annotations
+
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.kernel.undo_stack import UndoKind
+from antiphon_kernel.types.enums import Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+class AppendParams(Params):
+    """Text for the end of a block."""
+
+    block_id: str
+    text: str
+    stream: bool = False
+    """Answer at once and batch: only what has been flushed is acknowledged."""
+
+
+class AppendResult(Result):
+    """How far the block is."""
+
+    version: int
+    context_version: int
+    unflushed: int | None = None
+    """Code points that are buffered and not on disk yet; only when streaming."""
+
+
+@tool("block.append")
+async def append(call: Call, params: AppendParams) -> AppendResult:
+    """Write at the end of a block that is not done yet."""
+    context, block = await call.kernel.find_block(params.block_id)
+    header = context.document.header(block)
+    if header.status in (Status.DONE, Status.ERROR):
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"Block {params.block_id} is {header.status}, so nothing can be appended;"
+            " block.edit and block.splice still change its text.",
+            status=str(header.status),
+        )
+    if header.role in (Role.MODEL, Role.TOOL):
+        call.kernel.writes(call.actor, block)
+    appends = call.kernel.appends(context)
+    if params.stream:
+        unflushed = appends.add(call.actor, block, params.text)
+        return AppendResult(
+            version=context.version(block), context_version=context.seq, unflushed=unflushed
+        )
+    appends.flush(block)
+    check_size(context, len(context.document.text(block)) + len(params.text))
+    written = context.write(
+        call.actor,
+        "append",
+        lambda: context.document.append(block, params.text),
+        undo=UndoKind.STREAM,
+    )
+    await written.saved()
+    return AppendResult(version=context.version(block), context_version=written.seq)

@@ -1,0 +1,31 @@
+"""Every tool of the kernel layer; higher layers add theirs when the process is put together."""
+
+from __future__ import annotations
+
+from antiphon_kernel.kernel.registry import Tool
+from antiphon_kernel.kernel.tools.append import append
+from antiphon_kernel.kernel.tools.context import create_context, list_contexts
+from antiphon_kernel.kernel.tools.create import create
+from antiphon_kernel.kernel.tools.edit import edit
+from antiphon_kernel.kernel.tools.list import list_blocks
+from antiphon_kernel.kernel.tools.read import read
+from antiphon_kernel.kernel.tools.session import tools, whoami
+from antiphon_kernel.kernel.tools.splice import splice
+from antiphon_kernel.kernel.tools.status import status
+from antiphon_kernel.kernel.tools.undo import redo, undo
+
+KERNEL_TOOLS: tuple[Tool, ...] = (
+    create,
+    append,
+    edit,
+    splice,
+    read,
+    list_blocks,
+    status,
+    undo,
+    redo,
+    create_context,
+    list_contexts,
+    whoami,
+    tools,
+)

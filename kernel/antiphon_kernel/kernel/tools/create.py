@@ -1,0 +1,113 @@
+"""`block.create`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.tools.block_header import header_fields
+from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import BlockHeader
+
+
+class CreateParams(Params):
+    """A new block."""
+
+    context: str | None = None
+    """Label or id; the default context if it and the parent are absent."""
+    parent_id: str | None = None
+    """The block it answers."""
+    role: Role
+    kind: BlockKind
+    content: str | None = None
+    after: str | None = None
+    """The block it stands after; at the end if absent."""
+    status: Literal["pending", "done"] | None = None
+    """Without content: pending. With content: running, or done if asked."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """tool_kind, tool_name, tool_call_id, input, path, language, ... and anything of your own."""
+
+
+class CreateResult(Result):
+    """Where the block is."""
+
+    block_id: str
+    version: int
+    context_version: int
+
+
+@tool("block.create")
+async def create(call: Call, params: CreateParams) -> CreateResult:
+    """Create a block at the end of a context or after another block."""
+    parent = await call.block(params.parent_id) if params.parent_id is not None else None
+    if params.context is not None or parent is None:
+        context = await call.context(params.context)
+    else:
+        context = parent[0]
+    document, content = context.document, params.content or ""
+    check_size(context, len(content))
+    if parent is not None:
+        if parent[0] is not context:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"The parent {params.parent_id} is not in context {context.label}:"
+                " a parent and its children share a context.",
+                field="parent_id",
+            )
+        _refuse_too_deep(document, parent[1], context.limits.parent_depth)
+    after = await call.block(params.after) if params.after is not None else None
+    if after is not None and after[0] is not context:
+        raise AntiphonError(
+            ErrorCode.BLOCK_NOT_FOUND,
+            f"There is no block {params.after!r} in context {context.label}.",
+            reference=params.after,
+        )
+    fields = header_fields(params.metadata)
+    block = context.next_block_id(call.actor.principal.id)
+    status = Status(params.status) if params.status else Status.PENDING
+    if content and params.status is None:
+        status = Status.RUNNING
+
+    def write() -> None:
+        header = BlockHeader(
+            id=str(block),
+            kind=params.kind,
+            role=params.role,
+            status=status,
+            order=context.order_after(after[1]) if after else context.order_at_end(),
+            created=iso_time(call.kernel.clock.now_ms()),
+            author=call.actor.principal.id,
+            parent=parent[1] if parent else None,
+            **fields,
+        )
+        document.create_block(header, content)
+
+    if status is Status.RUNNING:
+        call.kernel.writes(call.actor, str(block))
+    written = context.write(call.actor, "create", write)
+    await written.saved()
+    return CreateResult(
+        block_id=str(block), version=written.versions[str(block)], context_version=written.seq
+    )
+
+
+def _refuse_too_deep(document: Document, parent: str, limit: int) -> None:
+    depth, at = 1, document.header(parent).parent
+    while at is not None and at in document:
+        depth += 1
+        if depth >= limit:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"The chain of parents above the new block would be longer than {limit}:"
+                " answer a block nearer to the start.",
+                field="parent_id",
+                limit=limit,
+            )
+        at = document.header(at).parent

@@ -1,0 +1,98 @@
+"""`block.edit`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+class InsertOperation(Params):
+    """Whole lines above line `line`; the number of lines puts them at the end."""
+
+    op: Literal["insert"]
+    line: int
+    content: str
+
+
+class DeleteOperation(Params):
+    """The lines from `start_line` to `end_line` (exclusive) go away."""
+
+    op: Literal["delete"]
+    start_line: int
+    end_line: int
+    expected_text: str | None = None
+
+
+class ReplaceOperation(Params):
+    """Whole lines in the place of the lines from `start_line` to `end_line` (exclusive)."""
+
+    op: Literal["replace"]
+    start_line: int
+    end_line: int
+    content: str
+    expected_text: str | None = None
+
+
+Operation = Annotated[
+    InsertOperation | DeleteOperation | ReplaceOperation, Field(discriminator="op")
+]
+
+
+class EditParams(Params):
+    """A batch of line operations; all line numbers refer to the text before the batch."""
+
+    block_id: str
+    operations: list[Operation]
+
+
+class EditResult(Result):
+    """How often the block has changed."""
+
+    version: int
+    context_version: int
+
+
+@tool("block.edit")
+async def edit(call: Call, params: EditParams) -> EditResult:
+    """Change lines of a block, all or nothing.
+
+    Lines count from 0, ends are exclusive. With `expected_text` an operation fails unless the
+    lines are what the caller believes them to be.
+    """
+    context, block = await call.block(params.block_id)
+    limit = context.limits.operations_per_edit
+    if len(params.operations) > limit:
+        raise AntiphonError(
+            ErrorCode.TOO_LARGE,
+            f"An edit has {len(params.operations)} operations, {limit} are allowed: send several.",
+            limit=limit,
+        )
+    text = context.document.text(block)
+    splices = plan_edit(text, [_operation(one) for one in params.operations])
+    grown = sum(len(one.inserted) - one.deleted for one in splices)
+    check_size(context, len(text) + grown)
+
+    def write() -> None:
+        for one in splices:
+            context.document.splice(block, one.offset, one.deleted, one.inserted)
+
+    written = context.write(call.actor, "edit", write)
+    await written.saved()
+    return EditResult(version=context.version(block), context_version=written.seq)
+
+
+def _operation(one: InsertOperation | DeleteOperation | ReplaceOperation) -> EditOperation:
+    match one:
+        case InsertOperation():
+            return Insert(one.line, one.content)
+        case DeleteOperation():
+            return Delete(one.start_line, one.end_line, one.expected_text)
+        case ReplaceOperation():
+            return Replace(one.start_line, one.end_line, one.content, one.expected_text)

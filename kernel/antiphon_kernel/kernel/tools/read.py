@@ -1,0 +1,52 @@
+"""`block.read`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, tool
+from antiphon_kernel.kernel.tools.block_header import BlockInfo, header_values
+from antiphon_kernel.text.lines import line_count, lines_between, number_lines
+
+
+class LineRange(Params):
+    """Lines from `start` to `end` (exclusive), counted from 0."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+
+
+class ReadParams(Params):
+    """Which block, and how much of it."""
+
+    block_id: str
+    line_numbers: bool = False
+    """Put number and tab before each line; without, `content` is exactly the text."""
+    range: LineRange | None = None
+
+
+class ReadResult(BlockInfo):
+    """The text of a block and its header."""
+
+    content: str
+    line_count: int
+    """Lines of the whole text."""
+
+
+@tool("block.read")
+async def read(call: Call, params: ReadParams) -> ReadResult:
+    """Read a block, or some of its lines."""
+    context, block = await call.block(params.block_id)
+    content = text = context.document.text(block)
+    first = 0
+    if params.range is not None:
+        first = params.range.start
+        content = lines_between(text, first, params.range.end)
+    if params.line_numbers:
+        content = number_lines(content, first)
+    result = ReadResult(
+        content=content, line_count=line_count(text), **header_values(context, block)
+    )
+    await context.settled()
+    return result

@@ -1,0 +1,50 @@
+"""`block.splice`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+class SpliceParams(Params):
+    """A change by position. Offsets count code points."""
+
+    block_id: str
+    offset: int = Field(ge=0)
+    delete_count: int = Field(default=0, ge=0)
+    insert: str = ""
+
+
+class SpliceResult(Result):
+    """How often the block has changed."""
+
+    version: int
+    context_version: int
+
+
+@tool("block.splice")
+async def splice(call: Call, params: SpliceParams) -> SpliceResult:
+    """Replace code points of a block by position; meant for programs, models use block.edit."""
+    context, block = await call.block(params.block_id)
+    length = len(context.document.text(block))
+    if params.offset + params.delete_count > length:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The range {params.offset} to {params.offset + params.delete_count} is outside the"
+            f" text, which has {length} code points: read the block again.",
+            field="offset",
+            length=length,
+            version=context.version(block),
+        )
+    check_size(context, length - params.delete_count + len(params.insert))
+    written = context.write(
+        call.actor,
+        "splice",
+        lambda: context.document.splice(block, params.offset, params.delete_count, params.insert),
+    )
+    await written.saved()
+    return SpliceResult(version=context.version(block), context_version=written.seq)

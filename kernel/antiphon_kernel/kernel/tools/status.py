@@ -1,0 +1,108 @@
+"""`block.status`."""
+
+from __future__ import annotations
+
+from antiphon_kernel.kernel.kernel import Call, Submission
+from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.types.enums import PrincipalKind, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import BlockHeader
+
+
+class StatusParams(Params):
+    """The status a block takes on, and how it came to it."""
+
+    block_id: str
+    status: Status
+    exit_code: int | None = None
+    is_error: bool | None = None
+    truncated: bool | None = None
+    stop_reason: str | None = None
+    stopped_by: str | None = None
+    """Username of whoever interrupted it."""
+
+
+class StatusResult(Result):
+    """How often the block has changed."""
+
+    version: int
+    context_version: int
+
+
+@tool("block.status")
+async def status(call: Call, params: StatusParams) -> StatusResult:
+    """Move a block on: pending, running, done or error, never back.
+
+    A person's draft that becomes done is submitted: it moves to the end of the context. Only the
+    author of a block or the owner of the kernel may do this.
+    """
+    context, block = await call.block(params.block_id)
+    header = context.document.header(block)
+    _check_permission(call, header)
+    _check_transition(params, header)
+    submits = header.is_draft and params.status is Status.DONE
+    if submits and not context.document.text(block).strip():
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"Block {params.block_id} is an empty draft, and an empty draft cannot be submitted:"
+            " write something first.",
+            status=str(header.status),
+        )
+    fields = _changed_fields(params, header)
+
+    def write() -> None:
+        if submits and context.document.block_ids()[-1] != block:
+            fields["order"] = context.order_at_end()
+        context.document.set_fields(block, **fields)
+
+    if fields:
+        written = context.write(call.actor, "status", write, undo=None)
+        await written.saved()
+    if submits:
+        call.kernel.submitted(Submission(context, block, call.actor))
+    return StatusResult(version=context.version(block), context_version=context.seq)
+
+
+def _check_permission(call: Call, header: BlockHeader) -> None:
+    principal = call.actor.principal
+    if (
+        principal.id in (header.author, call.kernel.owner.id)
+        or principal.kind is PrincipalKind.SYSTEM
+    ):
+        return
+    raise AntiphonError(
+        ErrorCode.PERMISSION_DENIED,
+        f"Only the author of block {header.id} or the owner of the kernel sets its status;"
+        f" you are {principal.username}.",
+        username=principal.username,
+    )
+
+
+def _check_transition(params: StatusParams, header: BlockHeader) -> None:
+    now = header.status
+    if isinstance(now, Status) and now.may_become(params.status):
+        return
+    allowed = [one.value for one in Status if isinstance(now, Status) and now.may_become(one)]
+    raise AntiphonError(
+        ErrorCode.INVALID_TRANSITION,
+        f"Block {params.block_id} is {now} and cannot become {params.status};"
+        f" allowed: {', '.join(allowed) or 'nothing'}.",
+        status=str(now),
+        allowed=allowed,
+    )
+
+
+def _changed_fields(params: StatusParams, header: BlockHeader) -> dict[str, object]:
+    wanted = {
+        "status": params.status,
+        "exit_code": params.exit_code,
+        "is_error": params.is_error,
+        "truncated": params.truncated,
+        "stop_reason": params.stop_reason,
+        "stopped_by": params.stopped_by,
+    }
+    return {
+        name: value
+        for name, value in wanted.items()
+        if value is not None and value != getattr(header, name)
+    }
