@@ -6,19 +6,32 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from antiphon_kernel.client.address import KernelAddress, read_address
+
 
 @dataclass(frozen=True, slots=True)
 class AppOptions:
     """Everything the command line decides before the app starts."""
 
     data: Path
-    """The kernel's data folder: `kernel.json` in it says where the kernel is now."""
+    """The kernel's data folder: `kernel.json` in it says where the kernel is now. For a kernel
+    elsewhere, a folder of this user in which the app may keep what belongs to that kernel."""
     context: str = "default"
     """Id or label of the context to show."""
     as_name: str | None = None
     """Act as this principal (made on first use) instead of the owner of the data folder."""
     demo: bool = False
     """Play the demo's first minute: the recording starts by itself and the TRY line is shown."""
+    address: KernelAddress | None = None
+    """A kernel elsewhere, where there is no data folder to read the address from."""
     restart: Callable[[], None] | None = None
     """Starts the kernel again after it died; blocks until it answers, and works once: a second
     call raises AntiphonError(no_kernel). None where the app did not start the kernel itself."""
+
+    def locate(self) -> KernelAddress:
+        """Where the kernel is now; read again before every connection.
+
+        Raises:
+            AntiphonError: no_kernel.
+        """
+        return self.address if self.address is not None else read_address(self.data)

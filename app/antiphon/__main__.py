@@ -1,0 +1,14 @@
+"""`python -m antiphon`, and what the `antiphon` script runs."""
+
+from __future__ import annotations
+
+from antiphon.command_line.commands import antiphon
+
+
+def main() -> None:
+    """Run the command line; ends the process with one of the documented exit codes."""
+    antiphon(prog_name="antiphon")
+
+
+if __name__ == "__main__":
+    main()

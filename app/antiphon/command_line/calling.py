@@ -1,0 +1,138 @@
+"""`antiphon call`: one tool call, or a stream of them, each answered in its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, BinaryIO, Final, NoReturn
+
+from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_UNSAFE: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+"""What JSON may hold as it is but a terminal may obey."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Strict JSON: no NaN, no infinity, no endless nesting.
+
+    Raises:
+        AntiphonError: invalid_json, saying where it breaks.
+    """
+
+    def refuse(name: str) -> NoReturn:
+        raise ValueError(f"{name} is not a JSON number")
+
+    try:
+        decoded = text if isinstance(text, str) else text.decode("utf-8")
+        return json.loads(decoded, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise AntiphonError(
+            ErrorCode.INVALID_JSON, f"This is not JSON: {reason}. Correct it and send it again."
+        ) from error
+
+
+def parse_params(text: str | bytes) -> dict[str, Any]:
+    """The parameters of a call: a JSON object, nothing being an empty one.
+
+    Raises:
+        AntiphonError: invalid_json or invalid_params.
+    """
+    params = parse_json(text) if text.strip() else {}
+    if not isinstance(params, dict):
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f'Parameters are a JSON object such as {{"label": "notes"}}, not {_shown(params)}.',
+        )
+    return params
+
+
+def as_line(value: Mapping[str, Any], *, indent: int | None = None) -> str:
+    """JSON that means the same and cannot drive a terminal."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    # A lone surrogate cannot be written as UTF-8, and is legal when escaped.
+    text = re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found.group()):04x}", text)
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+
+
+class Caller:
+    """Calls tools, filling in the context that was named on the command line."""
+
+    def __init__(self, calls: KernelCalls, context: str | None) -> None:
+        self._calls = calls
+        self._context = context
+        self._takes_context: frozenset[str] | None = None
+
+    async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of one call.
+
+        Raises:
+            AntiphonError: what the call failed with.
+        """
+        if self._context is not None and "context" not in params:
+            if self._takes_context is None:
+                self._takes_context = await self._tools_with_a_context()
+            if tool in self._takes_context:
+                params = {**params, "context": self._context}
+        return await self._calls.call(tool, params)
+
+    async def _tools_with_a_context(self) -> frozenset[str]:
+        catalogue = await self._calls.call("kernel.tools", {})
+        return frozenset(
+            tool["name"]
+            for tool in catalogue["tools"]
+            if "context" in tool["parameters"].get("properties", {})
+        )
+
+    async def answer(self, line: bytes) -> dict[str, Any]:
+        """The answer to one line `{"id", "tool", "params"}`; every failure is an answer too."""
+        number: object = None
+        try:
+            request = parse_json(line)
+            if not isinstance(request, dict):
+                raise _malformed("a JSON object", request)
+            number = request.get("id")
+            tool, params = request.get("tool"), request.get("params", {})
+            if not isinstance(tool, str):
+                raise _malformed("`tool`, the name of a tool", tool)
+            if not isinstance(params, dict):
+                raise _malformed("`params`, a JSON object", params)
+            return {"id": number, "result": await self.call(tool, params)}
+        except AntiphonError as error:
+            return {"id": number, "error": error.as_json()}
+
+
+async def call_lines(caller: Caller, source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer the lines of `source` until it ends: one line each, in order, as soon as known."""
+    async for line in _lines(source):
+        if line.strip():
+            sink.write(as_line(await caller.answer(line)).encode("utf-8") + b"\n")
+            sink.flush()
+
+
+async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
+    """Lines as they arrive; the connection to the kernel stays alive meanwhile."""
+    while line := await asyncio.to_thread(source.readline):
+        yield line
+
+
+def standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Standard input and output as bytes."""
+    return sys.stdin.buffer, sys.stdout.buffer
+
+
+def _malformed(expected: str, found: object) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f'A call is {{"id": ..., "tool": ..., "params": {{...}}}}: expected {expected},'
+        f" found {_shown(found)}.",
+    )
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,314 @@
+"""The commands. Each says what it needs and leaves the work to a room of its own.
+
+Heavy imports happen inside the commands that need them: `antiphon call` must not wait for Textual.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from antiphon.command_line.failures import ExitCode, Failure
+from antiphon.locations import data_folder, project_root
+
+if TYPE_CHECKING:
+    from antiphon.options import AppOptions
+
+DEFAULT_CONTEXT = "default"
+
+_data = click.option(
+    "--data",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="ANTIPHON_DATA",
+    help="Where the kernel keeps its files.  [default: .antiphon in the project]",
+)
+_as_name = click.option(
+    "--as",
+    "as_name",
+    metavar="NAME",
+    help="Act as this person or model, made on first use.  [default: the owner]",
+)
+_context = click.option(
+    "--context", metavar="CONTEXT", help="Id or label of the context.  [default: default]"
+)
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="antiphon")
+@_data
+@_context
+@_as_name
+@click.pass_context
+def antiphon(
+    click_context: click.Context, data: Path | None, context: str | None, as_name: str | None
+) -> None:
+    """An editor in which people and language models write in the same document at the same time.
+
+    Without a command: open the app on this project's kernel, starting it if none runs. The project
+    is the nearest folder upwards with .antiphon or .git in it, else the current one.
+
+    Exit codes: 0 well ended, 1 the call failed, 2 wrong arguments or an unfit terminal, 3 no kernel
+    could be found, reached or started.
+    """
+    if click_context.invoked_subcommand is not None:
+        if (data, context, as_name) != (None, None, None):
+            raise click.UsageError(
+                "options go after the command: "
+                f"antiphon {click_context.invoked_subcommand} --data ..."
+            )
+        return
+    project = project_root(Path.cwd())
+    _open_started(
+        (data or data_folder(project)).absolute(),
+        project,
+        context=context or DEFAULT_CONTEXT,
+        as_name=as_name,
+    )
+
+
+@antiphon.command()
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.1, 1000),
+    default=1.0,
+    show_default=True,
+    help="How much faster than recorded the models write.",
+)
+@click.option(
+    "--play",
+    "recordings",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="A recording for a model to play; several make several models.  [default: the demo's]",
+)
+@_data
+@_as_name
+def demo(
+    speed: float, recordings: tuple[Path, ...], data: Path | None, as_name: str | None
+) -> None:
+    """Open the app on a throw-away kernel with a scripted model: no key, no network.
+
+    From a second terminal in the same folder `antiphon join` comes in as a guest.
+    """
+    arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
+    for recording in recordings:
+        arguments += ["--play", str(recording.absolute())]
+    folder = (data or Path(tempfile.mkdtemp(prefix="antiphon-demo-"))).absolute()
+    _open_started(
+        folder,
+        Path.cwd().resolve(),
+        context=DEFAULT_CONTEXT,
+        as_name=as_name,
+        arguments=tuple(arguments),
+        demo=True,
+    )
+    click.echo(f"What was written is kept in {folder}: antiphon --data {folder} opens it again.")
+
+
+@antiphon.command(
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), envvar="ANTIPHON_DATA")
+@click.option("--project", type=click.Path(file_okay=False, exists=True, path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -> None:
+    """Run the kernel in the foreground; `antiphon serve --help` lists its options."""
+    project = project_root(project or Path.cwd())
+    command = [sys.executable, "-m", "antiphon_kernel", "serve", *arguments]
+    command += ["--data", str((data or data_folder(project)).absolute()), "--project", str(project)]
+    sys.stdout.flush()
+    os.execv(sys.executable, command)
+
+
+@antiphon.command()
+@click.argument("url", required=False)
+@_data
+@_context
+@_as_name
+def join(url: str | None, data: Path | None, context: str | None, as_name: str | None) -> None:
+    """Open the app on a kernel that runs: the newest one of yours for this folder, or URL.
+
+    URL is `sync` of `antiphon serve --json`, with its token: ws://HOST:PORT/sync?token=...
+    """
+    from antiphon.command_line.terminal import require_fit_terminal
+    from antiphon.options import AppOptions
+
+    require_fit_terminal()
+    if url is not None:
+        from antiphon.command_line.elsewhere import read_url
+        from antiphon.locations import state_folder
+
+        address, named = read_url(url)
+        _open_app(
+            AppOptions(
+                data=state_folder(),
+                context=context or named or DEFAULT_CONTEXT,
+                as_name=as_name,
+                address=address,
+            )
+        )
+        return
+    folder, is_demo = _find_running(data)
+    if is_demo and as_name is None:
+        from antiphon.command_line.guests import take_guest_name
+
+        as_name = take_guest_name(folder)
+    _open_app(AppOptions(data=folder, context=context or DEFAULT_CONTEXT, as_name=as_name))
+
+
+@antiphon.command()
+@click.argument("tool", required=False)
+@click.argument("params", metavar="[JSON]", required=False)
+@click.option(
+    "--jsonl",
+    is_flag=True,
+    help='Read lines {"id", "tool", "params"} from standard input, answer each with one line.',
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the result, or the error, as one line."
+)
+@_data
+@_context
+@_as_name
+def call(
+    tool: str | None,
+    params: str | None,
+    jsonl: bool,
+    as_json: bool,
+    data: Path | None,
+    context: str | None,
+    as_name: str | None,
+) -> None:
+    """Call one of the kernel's tools and print its result.
+
+    JSON holds the parameters; - reads them from standard input. `antiphon call kernel.tools` lists
+    the tools. A kernel is started if none runs. With --jsonl a wrong line is answered with an error
+    and the next one is read.
+
+    Exit codes: 0 the call succeeded (with --jsonl: the input has ended), 1 it failed, 2 wrong
+    arguments, 3 no kernel could be reached or started.
+    """
+    if jsonl == (tool is not None):
+        raise click.UsageError("name a tool (antiphon call kernel.tools lists them), or --jsonl")
+    import asyncio
+
+    from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+    try:
+        asyncio.run(_call(tool, params, as_json, _running_data(data), context, as_name))
+    except AntiphonError as error:
+        if as_json:
+            from antiphon.command_line.calling import as_line
+
+            click.echo(as_line({"error": error.as_json()}))
+        missing = error.code is ErrorCode.NO_KERNEL
+        raise Failure(error.message, ExitCode.NO_KERNEL if missing else ExitCode.FAILED) from error
+
+
+async def _call(
+    tool: str | None,
+    params: str | None,
+    as_json: bool,
+    data: Path,
+    context: str | None,
+    as_name: str | None,
+) -> None:
+    from antiphon.command_line.calling import (
+        Caller,
+        as_line,
+        call_lines,
+        parse_params,
+        standard_streams,
+    )
+    from antiphon_kernel.client.address import read_address
+    from antiphon_kernel.client.calls import KernelCalls
+
+    source, sink = standard_streams()
+    calls = KernelCalls(lambda: read_address(data), as_name=as_name)
+    try:
+        caller = Caller(calls, context)
+        if tool is None:
+            await call_lines(caller, source, sink)
+            return
+        given: dict[str, Any] = parse_params(source.read() if params == "-" else params or "")
+        result = await caller.call(tool, given)
+        indent = None if as_json or not sys.stdout.isatty() else 2
+        sink.write(as_line(result, indent=indent).encode("utf-8") + b"\n")
+        sink.flush()
+    finally:
+        await calls.close()
+
+
+def _running_data(data: Path | None) -> Path:
+    """The data folder of a kernel that runs, started now if need be."""
+    from antiphon.command_line.starting import KernelStarter
+
+    project = project_root(Path.cwd())
+    starter = KernelStarter((data or data_folder(project)).absolute(), project)
+    if starter.begin():
+        starter.wait()
+        click.echo(f"antiphon: started a kernel for {project}", err=True)
+    return starter.data
+
+
+def _find_running(data: Path | None) -> tuple[Path, bool]:
+    """The data folder of the kernel to join, and whether it is a demo."""
+    from antiphon_kernel.client.discovery import kernel_at, newest_kernel
+
+    if data is not None:
+        if kernel_at(data) is None:
+            raise Failure(
+                f"no kernel serves {data}: start one with `antiphon --data {data}`.",
+                ExitCode.NO_KERNEL,
+            )
+        return data.absolute(), False
+    kernel = newest_kernel(Path.cwd().resolve())
+    if kernel is None:
+        raise Failure(
+            f"no kernel of yours runs for {Path.cwd()}: start one here with `antiphon` or"
+            " `antiphon demo`, or name its address.",
+            ExitCode.NO_KERNEL,
+        )
+    return kernel.data, kernel.demo
+
+
+def _open_started(
+    data: Path,
+    project: Path,
+    *,
+    context: str,
+    as_name: str | None,
+    arguments: tuple[str, ...] = (),
+    demo: bool = False,
+) -> None:
+    """Open the app on a kernel of its own, started if none runs."""
+    from antiphon.command_line.starting import KernelStarter
+    from antiphon.command_line.terminal import require_fit_terminal
+    from antiphon.options import AppOptions
+    from antiphon_kernel.types.errors import AntiphonError
+
+    require_fit_terminal()
+    starter = KernelStarter(data, project, arguments)
+    try:
+        starter.begin()
+        # The kernel comes up while Textual is imported.
+        import antiphon.app  # noqa: F401
+
+        starter.wait()
+    except AntiphonError as error:
+        raise Failure(error.message, ExitCode.NO_KERNEL) from error
+    _open_app(
+        AppOptions(data=data, context=context, as_name=as_name, demo=demo, restart=starter.restart)
+    )
+
+
+def _open_app(options: AppOptions) -> None:
+    from antiphon.app import open_app
+
+    open_app(options)

@@ -1,0 +1,46 @@
+"""A kernel given by its address instead of its folder."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+from antiphon.command_line.failures import ExitCode, Failure
+from antiphon_kernel.client.address import KernelAddress
+
+_SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
+
+
+def read_url(url: str) -> tuple[KernelAddress, str | None]:
+    """The kernel that `url` leads to, and the context if it names one.
+
+    Takes what `antiphon serve --json` prints as `sync` or `http`, with `?token=...`, and with
+    `/` and a context after `sync` if it is not to be the default one.
+
+    Raises:
+        Failure: if it cannot be the address of a kernel.
+    """
+    parts = urlsplit(url)
+    scheme = _SCHEMES.get(parts.scheme)
+    try:
+        fit = scheme is not None and parts.hostname and (parts.port or 1) > 0
+    except ValueError:
+        fit = False
+    if not fit:
+        raise Failure(
+            f"{url!r} is not the address of a kernel: expected ws://HOST:PORT/sync?token=..., as"
+            " `antiphon serve --json` prints it.",
+            ExitCode.USAGE,
+        )
+    base, mark, context = parts.path.partition("/sync")
+    if not mark:
+        base = parts.path.rstrip("/")
+    http = f"{scheme}://{parts.netloc}{base}"
+    tokens = parse_qs(parts.query).get("token", [])
+    address = KernelAddress(
+        pid=0,
+        kernel="",
+        sync=f"{http.replace('http', 'ws', 1)}/sync",
+        http=http,
+        token=tokens[0] if tokens else None,
+    )
+    return address, context.strip("/") or None

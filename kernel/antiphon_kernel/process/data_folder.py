@@ -1,0 +1,77 @@
+"""The folder where one kernel keeps its files, held for the life of the process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+LOCK_FILE: Final = "kernel.lock"
+LOG_FILE: Final = "kernel.log"
+
+PROJECT_FOLDER_NAME: Final = ".antiphon"
+"""A data folder of this name sits in a project, and keeps itself out of its version control."""
+
+
+class DataFolderInUse(Exception):
+    """Another kernel holds the data folder; `pid` is its process, None if it cannot be read."""
+
+    def __init__(self, data: Path, pid: int | None) -> None:
+        holder = f"process {pid}" if pid is not None else "another process"
+        super().__init__(f"{data} is in use: a kernel already serves it ({holder}).")
+        self.data = data
+        self.pid = pid
+
+
+class DataFolder:
+    """Exclusive use of a data folder, from `hold` until the end of the `with` block.
+
+    The lock is the operating system's: it ends with the process, however that ends, so there is
+    never a stale one to remove.
+    """
+
+    def __init__(self, path: Path, lock: int) -> None:
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def hold(cls, path: Path) -> DataFolder:
+        """Create the folder where it is missing, and take it.
+
+        Raises:
+            DataFolderInUse: if another kernel has it.
+            OSError: if the folder cannot be made or written to.
+        """
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.name == PROJECT_FOLDER_NAME and not (path / ".gitignore").exists():
+            (path / ".gitignore").write_text("*\n", "utf-8")
+        lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+            os.close(lock)
+            raise DataFolderInUse(path, int(holder) if holder.isdecimal() else None) from error
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
+        return cls(path, lock)
+
+    def release(self) -> None:
+        """Let another kernel have the folder; a second release does nothing."""
+        if self._lock >= 0:
+            os.ftruncate(self._lock, 0)
+            os.close(self._lock)
+            self._lock = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()

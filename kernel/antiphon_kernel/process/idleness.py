@@ -1,0 +1,61 @@
+"""When nobody needs this process any more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon_kernel.types.clock import Clock
+
+IDLE_SECONDS: Final = 30 * 60.0
+"""A project's kernel ends after this long without a connection."""
+
+CHECK_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long a kernel goes on alone, in seconds; None: for ever."""
+
+    for_the_first: float | None = IDLE_SECONDS
+    """Until the first client has come."""
+    after_the_last: float | None = IDLE_SECONDS
+    """Until anyone comes back."""
+
+    @classmethod
+    def with_last_client(cls) -> Patience:
+        """End with the last client: long enough for a slow start, a reconnect, a restart."""
+        return cls(for_the_first=60.0, after_the_last=10.0)
+
+
+class Idleness:
+    """Watches how long a kernel has been alone."""
+
+    def __init__(self, patience: Patience, clock: Clock) -> None:
+        self._patience = patience
+        self._clock = clock
+        self._someone_came = False
+        self._alone_since = clock.monotonic()
+
+    def observe(self, connections: int, *, busy: bool = False) -> bool:
+        """Take note of what is going on now; whether it is time to end.
+
+        Args:
+            connections: how many clients are connected.
+            busy: whether there is work that needs no client, such as a turn that is being played.
+        """
+        now = self._clock.monotonic()
+        if connections:
+            self._someone_came = True
+        if connections or busy:
+            self._alone_since = now
+        wait = self._patience.after_the_last if self._someone_came else self._patience.for_the_first
+        return wait is not None and now - self._alone_since >= wait
+
+    async def wait(self, connections: Callable[[], int], busy: Callable[[], bool]) -> None:
+        """Return when it is time to end."""
+        # The server tells nobody when a connection comes or goes.
+        while not self.observe(connections(), busy=busy()):  # noqa: ASYNC110
+            await asyncio.sleep(CHECK_SECONDS)

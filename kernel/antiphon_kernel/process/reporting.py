@@ -1,0 +1,43 @@
+"""What the process says: its log file, and no failure of a task that nobody hears of."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+logger = logging.getLogger("antiphon_kernel")
+
+LOG_BYTES = 1_000_000
+FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def log_to(path: Path, *, echo: bool) -> None:
+    """Log into `path` (the last two megabytes are kept), warnings also to stderr if `echo`."""
+    path.touch(mode=0o600)
+    root = logging.getLogger()
+    root.setLevel(logging.INFO)
+    handlers: list[logging.Handler] = [
+        RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+    ]
+    if echo:
+        console = logging.StreamHandler(sys.stderr)
+        console.setLevel(logging.WARNING)
+        handlers.append(console)
+    for handler in handlers:
+        handler.setFormatter(logging.Formatter(FORMAT))
+        root.addHandler(handler)
+
+
+def report_task_failure(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """The loop's exception handler: a failure is logged with the name of what failed."""
+    del loop
+    task = context.get("task") or context.get("future")
+    name = task.get_name() if isinstance(task, asyncio.Task) else context.get("handle")
+    error = context.get("exception")
+    logger.error(
+        "uncaught failure in %s: %s", name or "a callback", context.get("message"), exc_info=error
+    )

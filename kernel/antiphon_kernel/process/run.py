@@ -1,0 +1,149 @@
+"""One kernel from the lock on its folder to the last flush."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import logging
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.discovery import RunningKernel, register_kernel
+from antiphon_kernel.doors.serving import Doors, serve
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.process.address_file import remove_address, write_address
+from antiphon_kernel.process.data_folder import LOG_FILE, DataFolder
+from antiphon_kernel.process.idleness import Idleness, Patience
+from antiphon_kernel.process.reporting import log_to, report_task_failure
+from antiphon_kernel.turns.models import load_models
+from antiphon_kernel.turns.runner import TurnRunner
+from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.types.clock import Clock, SystemClock
+
+SOCKET_FILE: Final = "kernel.sock"
+END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one kernel process is asked to do."""
+
+    data: Path
+    project: Path
+    port: int = 0
+    """TCP port on the loopback interface; 0: any free one."""
+    recordings: tuple[Path, ...] = ()
+    """Recordings that scripted models play."""
+    demo: bool = False
+    """A throw-away kernel: it plays the demo's recordings unless others are named."""
+    speed: float = 1.0
+    """How much faster than recorded."""
+    patience: Patience = field(default_factory=Patience)
+
+
+def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, echo: bool) -> None:
+    """Serve until a signal or until nobody needs the kernel any more.
+
+    Args:
+        ready: is told the address once the kernel answers.
+        echo: also print warnings and errors of the log on stderr.
+
+    Raises:
+        DataFolderInUse: another kernel serves this folder.
+        AntiphonError: the stored data or a recording cannot be read.
+        OSError: the folder cannot be written to, or the port is taken.
+    """
+    with DataFolder.hold(settings.data):
+        log_to(settings.data / LOG_FILE, echo=echo)
+        asyncio.run(_run(settings, ready, SystemClock()))
+
+
+async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock: Clock) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(report_task_failure)
+    ending: asyncio.Future[str] = loop.create_future()
+    for number in END_SIGNALS:
+        loop.add_signal_handler(number, _end, ending, signal.Signals(number).name)
+    async with _open_kernel(settings, clock) as (kernel, doors, turns):
+        address = KernelAddress(
+            pid=os.getpid(),
+            kernel=kernel.id,
+            sync=doors.sync,
+            http=doors.http,
+            socket=str(doors.socket),
+            token=doors.token,
+            data=str(settings.data),
+        )
+        with _made_known(settings, address, clock):
+            _log.info("kernel %s serves %s at %s", kernel.id, settings.project, doors.http)
+            ready(address)
+            idleness = Idleness(settings.patience, clock)
+            alone = asyncio.create_task(
+                idleness.wait(lambda: doors.connections, lambda: turns.busy), name="idleness"
+            )
+            await asyncio.wait({ending, alone}, return_when=asyncio.FIRST_COMPLETED)
+            alone.cancel()
+            _log.info("ending: %s", ending.result() if ending.done() else "nobody is here")
+
+
+def _end(ending: asyncio.Future[str], reason: str) -> None:
+    if not ending.done():
+        ending.set_result(reason)
+
+
+@contextlib.asynccontextmanager
+async def _open_kernel(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[tuple[Kernel, Doors, TurnRunner]]:
+    """The kernel with everything that works on it; closed in the order that loses nothing."""
+    kernel = await Kernel.open(
+        settings.data,
+        settings.project,
+        registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
+        owner=owner_name(getpass.getuser()),
+        clock=clock,
+    )
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(kernel.close)
+        models = load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
+        turns = TurnRunner(kernel, models)
+        stack.push_async_callback(turns.close)
+        doors = await serve(kernel, port=settings.port, socket=settings.data / SOCKET_FILE)
+        stack.push_async_callback(doors.close)
+        yield kernel, doors, turns
+
+
+@contextlib.contextmanager
+def _made_known(settings: Settings, address: KernelAddress, clock: Clock) -> Iterator[None]:
+    """Clients can find the kernel, inside its data folder and in the user's register."""
+    write_address(settings.data, address)
+    entry = register_kernel(
+        RunningKernel(
+            data=settings.data,
+            project=settings.project,
+            started_ms=clock.now_ms(),
+            pid=address.pid,
+            demo=settings.demo,
+        )
+    )
+    try:
+        yield
+    finally:
+        entry.unlink(missing_ok=True)
+        remove_address(settings.data)
+
+
+def owner_name(login: str) -> str:
+    """A login name as a username: what does not fit is left out."""
+    return re.sub(r"[^a-z0-9_-]", "", login.lower()).lstrip("_-") or "owner"
