@@ -208,21 +208,24 @@ class Journal:
         """One SQLite transaction for all of them; the error if it did not happen."""
         database = self._database
         async with self._lock:
+            new_sessions, self._new_sessions = self._new_sessions, []
             try:
                 await database.execute("BEGIN IMMEDIATE")
-                for sql, rows in self._statements(group):
+                for sql, rows in self._statements(group, new_sessions):
                     if rows:
                         await database.executemany(sql, rows)
                 await database.execute("COMMIT")
-                self._new_sessions.clear()
             except sqlite3.Error as error:
+                self._new_sessions = new_sessions + self._new_sessions
                 _log.error("a commit of %d transactions failed: %s", len(group), error)
                 if database.in_transaction:
                     await database.execute("ROLLBACK")
                 return _failed(self.path, error)
         return None
 
-    def _statements(self, group: list[Commit]) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
+    def _statements(
+        self, group: list[Commit], new_sessions: list[tuple[object, ...]]
+    ) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
         """The rows of a group, table by table; of an undo row only its last state."""
         principals, sessions = self._principals, self._sessions
         ops: list[tuple[object, ...]] = []
@@ -263,7 +266,7 @@ class Journal:
                     encode_id_set(row.deleted),
                 )
             undo.update(((context, number), None) for number in one.dropped_undo)
-        yield "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", self._new_sessions
+        yield "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", new_sessions
         yield "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ops
         upsert = (
             "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
