@@ -80,6 +80,7 @@ class Kernel:
         self._appends: dict[ContextId, AppendBuffers] = {}
         self._writers: dict[str, SessionId] = {}
         self._opening = asyncio.Lock()
+        self._adding = asyncio.Lock()
         self._closed = False
         self._submitted: list[Callable[[Submission], None]] = []
 
@@ -164,12 +165,16 @@ class Kernel:
                 " letter or digit.",
                 found=username,
             )
-        principal = Principal(PrincipalId(self.ids.uuid7()), username, kind)
-        return await self._add_principal(principal)
+        async with self._adding:
+            known = self._principals.get(username)
+            if known is not None:
+                return known
+            principal = Principal(PrincipalId(self.ids.uuid7()), username, kind)
+            return await self._add_principal(principal)
 
     async def _add_principal(self, principal: Principal) -> Principal:
-        self._principals[principal.username] = principal
         await self._journal.add_principal(principal, self.clock.now_ms())
+        self._principals[principal.username] = principal
         return principal
 
     def find_principal(self, reference: str) -> Principal:
