@@ -8,13 +8,13 @@ meaning (see `Document.transaction`).
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from pycrdt import Doc, Map, MapEvent, Text, merge_updates
 
+from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import TextMirror, append_text, splice_text
 from antiphon_kernel.document.changes import (
     REMOTE,
@@ -32,9 +32,6 @@ from antiphon_kernel.wire.state_vector import decode_state_vector
 
 FORMAT = "1"
 """The version of the document layout, in ``meta``."""
-
-_MANY = 64
-"""From so many new blocks in one transaction on, the order is sorted afresh."""
 
 
 def genesis_client(epoch: str) -> int:
@@ -67,9 +64,7 @@ class Document:
         self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
         self._gaps: Map[Any] = self._doc.get("gaps", type=Map)
-        self._order: list[tuple[str, str]] = []
-        self._ids: list[str] | None = None
-        self._keys: dict[str, str] = {}
+        self._order = BlockOrder()
         self._headers: dict[str, BlockHeader] = {}
         self._mirrors: dict[str, TextMirror] = {}
         self._watchers: list[Callable[[DocumentChange], None]] = []
@@ -131,15 +126,13 @@ class Document:
 
     def block_ids(self) -> Sequence[str]:
         """Every block in document order: by order key, then by id."""
-        if self._ids is None:
-            self._ids = [block for _, block in self._order]
-        return self._ids
+        return self._order.ids()
 
     def __len__(self) -> int:
         return len(self._order)
 
     def __contains__(self, block: object) -> bool:
-        return block in self._keys
+        return block in self._order
 
     def header(self, block: str) -> BlockHeader:
         """Raises KeyError if there is no such block."""
@@ -166,7 +159,7 @@ class Document:
         return sorted((one for one in known if one is not None), key=lambda one: one.colour)
 
     def _block_map(self, block: str) -> Map[Any]:
-        if block not in self._keys:
+        if block not in self._order:
             raise KeyError(block)
         stored: Map[Any] = self._blocks[block]
         return stored
@@ -216,7 +209,7 @@ class Document:
         Raises:
             ValueError: if the id is taken or a field cannot be stored.
         """
-        if header.id in self._keys:
+        if header.id in self._order:
             raise ValueError(f"there is already a block {header.id}")
         stored = stored_header(header)
         content.encode()
@@ -226,7 +219,7 @@ class Document:
             self._blocks[header.id] = Map({**stored, CONTENT: text})
             if content:
                 append_text(text, content)
-            self._place(header.id, header.order)
+            self._order.add([(header.id, header.order)])
 
     def splice(self, block: str, offset: int, deleted: int, inserted: str) -> None:
         """Replace `deleted` code points at code point `offset` by `inserted`.
@@ -396,11 +389,10 @@ class Document:
                 block, fields = str(path[0]), frozenset(event.keys)
                 headers[block] = fields
                 self._headers.pop(block, None)
-                reordered = ("order" in fields and self._replace(block)) or reordered
+                if "order" in fields and self._order.move(block, self._order_key(block)):
+                    reordered = True
             elif len(path) == 2 and path[1] == CONTENT and not in_map:
                 texts.append(self._text_changed(str(path[0]), event))
-        if len(added) > _MANY:
-            self._order.sort()
         current.change = DocumentChange(
             current.origin,
             tuple(added),
@@ -411,19 +403,16 @@ class Document:
 
     def _blocks_changed(self, event: Any) -> list[str]:
         """Blocks that came under the root; values that are no maps are no blocks."""
-        added = []
-        many = len(event.keys) > _MANY
-        for block in event.keys:
-            stored = self._blocks.get(block)
-            if not isinstance(stored, Map):
-                continue
-            added.append(block)
+        added = [block for block in event.keys if isinstance(self._blocks.get(block), Map)]
+        for block in added:
             self._headers.pop(block, None)
             self._mirrors.pop(block, None)
-            if block not in self._keys:
-                order = stored.get("order")
-                self._place(block, order if isinstance(order, str) else "", sort=not many)
+        self._order.add([(block, self._order_key(block)) for block in added])
         return added
+
+    def _order_key(self, block: str) -> str:
+        order = self._blocks[block].get("order")
+        return order if isinstance(order, str) else ""
 
     def _text_changed(self, block: str, event: Any) -> TextChange:
         own = self._spliced.get(block)
@@ -431,21 +420,3 @@ class Document:
             return TextChange(block, tuple(own))
         mirror = self._mirrors.get(block)
         return TextChange(block, mirror.apply(event.delta) if mirror is not None else ())
-
-    def _place(self, block: str, order: str, *, sort: bool = True) -> None:
-        self._keys[block] = order
-        self._ids = None
-        if sort:
-            insort(self._order, (order, block))
-        else:
-            self._order.append((order, block))
-
-    def _replace(self, block: str) -> bool:
-        """Move a block to where its order key now says; False if it is not there."""
-        if block not in self._keys:
-            return False
-        old = (self._keys[block], block)
-        del self._order[bisect_left(self._order, old)]
-        order = self._block_map(block).get("order")
-        self._place(block, order if isinstance(order, str) else "")
-        return True

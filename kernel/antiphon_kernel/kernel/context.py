@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 
 from pycrdt import merge_updates
 
-from antiphon_kernel.document.changes import DocumentChange, Transaction
+from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext, UndoRow
 from antiphon_kernel.kernel.admission import admit
+from antiphon_kernel.kernel.header_rules import follow_change, normalise_draft
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.presence import Presence
 from antiphon_kernel.kernel.undo_stack import StackChange, UndoKind, UndoStacks
-from antiphon_kernel.text.order import NoKeyBetweenError, key_between
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
@@ -172,7 +171,7 @@ class Context:
         with self.document.transaction("draft", writer=actor.principal.id) as normalised:
             self._introduce(actor)
             for draft in admitted.drafts:
-                self._normalise_draft(actor, draft)
+                normalise_draft(self.document, actor, draft)
         if raw is not None and normalised.update is not None:
             raw = merge_updates(raw, normalised.update)
         written = self._commit(
@@ -205,52 +204,6 @@ class Context:
         member = Member(principal.id, principal.username, principal.kind, colour)
         self.document.set_member(member)
 
-    def _normalise_draft(self, actor: Actor, draft: str) -> None:
-        """A client chose the header of its draft; what follows from who it is, the kernel says."""
-        header = self.document.header(draft)
-        fields: dict[str, object] = {}
-        if header.role != Role.USER:
-            fields["role"] = Role.USER
-        if header.kind != BlockKind.TEXT:
-            fields["kind"] = BlockKind.TEXT
-        if header.status not in (Status.PENDING, Status.RUNNING):
-            fields["status"] = Status.PENDING
-        if header.author != actor.principal.id:
-            fields["author"] = actor.principal.id
-        try:
-            key_between(header.order or None, None)
-        except NoKeyBetweenError:
-            fields["order"] = self.order_at_end()
-        if not header.order:
-            fields["order"] = self.order_at_end()
-        if fields:
-            self.document.set_fields(draft, **fields)
-
-    def order_at_end(self) -> str:
-        """The order key for a block that comes last."""
-        blocks = self.document.block_ids()
-        last = self.document.header(blocks[-1]).order if blocks else None
-        return key_between(last, None)
-
-    def order_after(self, block: str) -> str:
-        """The order key for a block that comes right after `block`.
-
-        Call it inside `write`: neighbours that concurrency has given the same key are re-keyed.
-        """
-        ids = self.document.block_ids()
-        at = ids.index(block)
-        low = self.document.header(block).order
-        rest = list(ids[at + 1 :])
-        crowd = 0
-        while crowd < len(rest) and self.document.header(rest[crowd]).order <= low:
-            crowd += 1
-        high = self.document.header(rest[crowd]).order if crowd < len(rest) else None
-        own = low = key_between(low, high)
-        for neighbour in rest[:crowd]:
-            low = key_between(low, high)
-            self.document.set_fields(neighbour, order=low)
-        return own
-
     def next_block_id(self, principal: PrincipalId) -> BlockId:
         """A fresh id for a block that this principal creates through a tool."""
         seq = self._numbers.get(principal, 0) + 1
@@ -274,7 +227,7 @@ class Context:
     ) -> Written:
         if update is None:
             return Written(self._seq, {}, self._last or _done())
-        follow_up = self._follow_up(transaction.change)
+        follow_up = follow_change(self.document, transaction.change)
         if follow_up is not None:
             update = merge_updates(update, follow_up)
             echo = merge_updates(echo, follow_up) if echo is not None else follow_up
@@ -307,30 +260,6 @@ class Context:
         on_disk.add_done_callback(lambda future: self._after_commit(future, broadcasts))
         self._last = on_disk
         return Written(self._seq, {row.id: row.version for row in rows}, on_disk)
-
-    def _follow_up(self, change: DocumentChange) -> bytes | None:
-        """What the kernel itself says of blocks whose text has changed."""
-        due: dict[str, dict[str, object]] = {}
-        for text in change.texts:
-            header = self.document.header(text.block)
-            if header.status == Status.PENDING:
-                due[text.block] = {"status": Status.RUNNING}
-            elif header.status in (Status.DONE, Status.ERROR) and not header.edited_after_done:
-                if any(
-                    text.block == own.block and "status" in own.fields for own in change.headers
-                ):
-                    continue
-                due[text.block] = {"edited_after_done": True}
-        for block in change.added:
-            header = self.document.header(block)
-            if header.status == Status.PENDING and header.is_draft and self.document.text(block):
-                due[block] = {"status": Status.RUNNING}
-        if not due:
-            return None
-        with self.document.transaction("kernel", writer="kernel") as transaction:
-            for block, fields in due.items():
-                self.document.set_fields(block, **fields)
-        return transaction.update
 
     def _record_undo(
         self, actor: Actor, transaction: Transaction, kind: UndoKind | None, time: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 
-from .conftest import Make
+Make = Callable[..., Awaitable[str]]
 
 
 async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> AntiphonError:

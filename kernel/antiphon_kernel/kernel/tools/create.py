@@ -8,6 +8,7 @@ from pydantic import Field
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.order import order_after, order_at_end
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.kernel.tools.block_header import header_fields
 from antiphon_kernel.kernel.tools.sizes import check_size
@@ -81,7 +82,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
             kind=params.kind,
             role=params.role,
             status=status,
-            order=context.order_after(after[1]) if after else context.order_at_end(),
+            order=order_after(document, after[1]) if after else order_at_end(document),
             created=iso_time(call.kernel.clock.now_ms()),
             author=call.actor.principal.id,
             parent=parent[1] if parent else None,

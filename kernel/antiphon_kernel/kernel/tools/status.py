@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call, Submission
+from antiphon_kernel.kernel.order import order_at_end
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -52,7 +53,7 @@ async def status(call: Call, params: StatusParams) -> StatusResult:
 
     def write() -> None:
         if submits and context.document.block_ids()[-1] != block:
-            fields["order"] = context.order_at_end()
+            fields["order"] = order_at_end(context.document)
         context.document.set_fields(block, **fields)
 
     if fields:
