@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.order import order_at_end
-from antiphon_kernel.text.order import NoKeyBetweenError, key_between
+from antiphon_kernel.text.order import is_order_key
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import Actor
 
@@ -46,14 +46,8 @@ def normalise_draft(document: Document, actor: Actor, draft: str) -> None:
         fields["status"] = Status.PENDING
     if header.author != actor.principal.id:
         fields["author"] = actor.principal.id
-    if not _orderable(header.order):
-        fields["order"] = order_at_end(document)
+    end = order_at_end(document, without=draft)
+    if not is_order_key(header.order) or header.order > end:
+        fields["order"] = end
     if fields:
         document.set_fields(draft, **fields)
-
-
-def _orderable(order: str) -> bool:
-    try:
-        return bool(order) and bool(key_between(order, None))
-    except NoKeyBetweenError:
-        return False

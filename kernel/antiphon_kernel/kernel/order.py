@@ -6,11 +6,12 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.order import key_between
 
 
-def order_at_end(document: Document) -> str:
-    """The order key for a block that comes last."""
-    blocks = document.block_ids()
-    last = document.header(blocks[-1]).order if blocks else None
-    return key_between(last or None, None)
+def order_at_end(document: Document, without: str | None = None) -> str:
+    """The order key for a block that comes last, not counting the block `without`."""
+    for block in reversed(document.block_ids()):
+        if block != without:
+            return key_between(document.header(block).order, None)
+    return key_between(None, None)
 
 
 def order_after(document: Document, block: str) -> str:

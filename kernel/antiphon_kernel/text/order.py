@@ -21,6 +21,11 @@ class NoKeyBetweenError(ValueError):
     """There is no key between the two given ones; the caller has to re-key a neighbour."""
 
 
+def is_order_key(key: str) -> bool:
+    """Whether `key` has the shape of a key made here."""
+    return _WORD.fullmatch(key) is not None and _integer_part(key) is not None
+
+
 def key_between(low: str | None, high: str | None) -> str:
     """A key that sorts after `low` and before `high`; None stands for the open end.
 
