@@ -1,4 +1,4 @@
-"""Raw updates of connected clients: text and own drafts come in whole, everything else not at all."""
+"""Raw updates of clients: text and own drafts come in whole, everything else not at all."""
 
 from __future__ import annotations
 
