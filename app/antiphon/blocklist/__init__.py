@@ -1,0 +1,1 @@
+"""The document on screen: one scrolling widget that draws blocks as cells."""

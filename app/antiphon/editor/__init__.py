@@ -1,0 +1,1 @@
+"""Editing one cell in place while others write into it."""
