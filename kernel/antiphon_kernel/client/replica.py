@@ -200,8 +200,8 @@ class Replica:
         writer = asyncio.create_task(self._write(socket), name="replica writer")
         was_live = False
         try:
-            await socket.send(encode_frame(SyncStep1(self.document.state_vector())))
             with suppress(ConnectionClosed):
+                await socket.send(encode_frame(SyncStep1(self.document.state_vector())))
                 await self._read(socket)
             was_live = self._state is ReplicaState.LIVE
         finally:

@@ -1,0 +1,141 @@
+"""A model streams into a block while two people type in it and lose their connections.
+
+Streamed text arrives complete and in order whatever people type in the same block meanwhile, what
+they typed is all there, and every replica ends up with the same document.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel, until
+
+from antiphon_kernel.client.replica import Replica, ReplicaState
+
+RUNS = 200
+RUNS_PER_KERNEL = 10
+
+STREAM = "abcdefghijklmnopqrstuvwxyz ABCDEFG.,\n"
+ALPHABETS = ("ёжзийклмнопрстуфхцчш", "😀漢字👩‍👩‍👧é̈𝄞")
+
+
+class Typist:
+    """A person who types at random places, and takes back some of what they typed."""
+
+    def __init__(self, replica: Replica, alphabet: str, rng: random.Random) -> None:
+        self.replica = replica
+        self.typed: Counter[str] = Counter()
+        self.alphabet = alphabet
+        self._rng = rng
+
+    async def type(self, block: str, strokes: int) -> None:
+        document, rng = self.replica.document, self._rng
+        for _ in range(strokes):
+            text = document.text(block)
+            own = [at for at, character in enumerate(text) if character in self.alphabet]
+            if own and rng.random() < 0.2:
+                at = rng.choice(own)
+                document.splice(block, at, 1, "")
+                self.typed[text[at]] -= 1
+            else:
+                word = "".join(rng.choices(self.alphabet, k=rng.randint(1, 4)))
+                document.splice(block, rng.randint(0, len(text)), 0, word)
+                self.typed.update(word)
+            if rng.random() < 0.6:
+                await asyncio.sleep(rng.choice((0, 0, 0.001, 0.004)))
+
+
+async def stream(served: ServedKernel, block: str, rng: random.Random, chunks: int) -> str:
+    """What a model does: appends small chunks as they come; returns all of them."""
+    written = []
+    model = served.kernel.open_session(await served.kernel.principal("model"), "test")
+    for _ in range(chunks):
+        chunk = "".join(rng.choices(STREAM, k=rng.randint(1, 30)))
+        params = {"block_id": block, "text": chunk, "stream": True}
+        await served.kernel.call(model, "block.append", params)
+        written.append(chunk)
+        await asyncio.sleep(rng.choice((0, 0, 0.001, 0.003)))
+    await served.kernel.call(model, "block.status", {"block_id": block, "status": "done"})
+    return "".join(written)
+
+
+async def break_connections(proxy: CuttableProxy, rng: random.Random) -> None:
+    while True:
+        await asyncio.sleep(rng.uniform(0.005, 0.06))
+        proxy.cut()
+
+
+async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int) -> None:
+    rng = random.Random(seed)
+    label = f"run-{seed}"
+    await served.kernel.call(served.me, "context.create", {"label": label})
+    model = served.kernel.open_session(await served.kernel.principal("model"), "test")
+    created = await served.kernel.call(
+        model, "block.create", {"context": label, "role": "model", "kind": "text"}
+    )
+    block = str(created["block_id"])
+    typists = [
+        Typist(
+            await served.replica(
+                name,
+                context=label,
+                retry=lambda _: 0.005,
+                locate=lambda proxy=proxy: served.locate_tcp().model_copy(
+                    update={"http": f"http://127.0.0.1:{proxy.port}"}
+                ),
+            ),
+            alphabet,
+            random.Random(rng.random()),
+        )
+        for name, proxy, alphabet in zip(("ann", "ben"), proxies, ALPHABETS, strict=True)
+    ]
+    breakers = [
+        asyncio.create_task(break_connections(proxy, random.Random(rng.random())))
+        for proxy in proxies
+    ]
+    streamed, *_ = await asyncio.gather(
+        stream(served, block, random.Random(rng.random()), chunks=40),
+        *(typist.type(block, strokes=40) for typist in typists),
+    )
+    for breaker in breakers:
+        breaker.cancel()
+    replicas = [typist.replica for typist in typists]
+    for replica in replicas:
+        await asyncio.wait_for(replica.saved(), 10)
+    context = await served.context(label)
+    await context.settled()
+    kernel_text = context.document.text(block)
+    await until(
+        lambda: all(
+            replica.state is ReplicaState.LIVE and replica.document.text(block) == kernel_text
+            for replica in replicas
+        ),
+        f"all documents of seed {seed} are equal",
+    )
+    assert all(
+        replica.document.header(block) == context.document.header(block) for replica in replicas
+    )
+    assert "".join(one for one in kernel_text if one in STREAM) == streamed
+    for typist in typists:
+        there = Counter(one for one in kernel_text if one in typist.alphabet)
+        assert there == +typist.typed
+    for replica in replicas:
+        await replica.close()
+
+
+@pytest.mark.parametrize("first", range(0, RUNS, RUNS_PER_KERNEL))
+async def test_nothing_is_lost_and_everyone_sees_the_same(tmp_path: Path, first: int) -> None:
+    async with served_kernel(tmp_path) as served:
+        proxies = [CuttableProxy(served.doors.port) for _ in range(2)]
+        for proxy in proxies:
+            await proxy.start()
+        try:
+            for seed in range(first, first + RUNS_PER_KERNEL):
+                await one_run(served, proxies, seed)
+        finally:
+            for proxy in proxies:
+                await proxy.close()

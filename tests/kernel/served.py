@@ -1,0 +1,210 @@
+"""A real kernel behind real sockets, and the clients that tests speak to it with."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from websockets.asyncio.client import ClientConnection, connect
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.replica import Replica, ReplicaState
+from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
+from antiphon_kernel.doors.serving import Doors, serve
+from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.wire.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
+
+F = TypeVar("F")
+
+
+async def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0) -> None:
+    """Wait until `condition` holds; fail after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"it did not come to pass: {what or condition}")
+        await asyncio.sleep(0.002)
+
+
+class RawClient:
+    """A sync connection frame by frame, for clients that behave as no replica would."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.received: list[Frame] = []
+
+    async def send(self, *frames: Frame | bytes | str) -> None:
+        for frame in frames:
+            await self.socket.send(frame if isinstance(frame, bytes | str) else encode_frame(frame))
+
+    async def next(self, kind: type[F], where: Callable[[F], bool] = lambda _: True) -> F:
+        """The next frame of this kind; others on the way are kept in `received`."""
+        while True:
+            frame = await self.any()
+            if isinstance(frame, kind) and where(frame):
+                return frame
+
+    async def any(self) -> Frame:
+        data = await asyncio.wait_for(self.socket.recv(), 10)
+        assert isinstance(data, bytes)
+        frame = decode_frame(data)
+        self.received.append(frame)
+        return frame
+
+    async def join(self, state_vector: bytes = b"\x00") -> SyncStep2:
+        """Say what one has; the answer."""
+        await self.send(SyncStep1(state_vector))
+        return await self.next(SyncStep2)
+
+    async def closed(self) -> tuple[int | None, str | None]:
+        """Wait until the kernel has closed the connection; code and reason."""
+        with contextlib.suppress(Exception):
+            while True:
+                await self.any()
+        await asyncio.wait_for(self.socket.wait_closed(), 10)
+        return self.socket.close_code, self.socket.close_reason
+
+
+class ServedKernel:
+    """A kernel with open doors, which can be stopped and started on the same data."""
+
+    def __init__(self, folder: Path, limits: DoorLimits) -> None:
+        self._folder = folder
+        self._limits = limits
+        self._running: list[tuple[Replica, asyncio.Task[None]]] = []
+        self._raw: list[RawClient] = []
+        self.kernel: Kernel
+        self.doors: Doors
+        self.me: Actor
+
+    async def start(self) -> None:
+        self.kernel = await Kernel.open(
+            self._folder / "data",
+            self._folder,
+            registry=Registry(KERNEL_TOOLS),
+            owner="amy",
+        )
+        self.doors = await serve(
+            self.kernel, port=0, socket=self._folder / "run" / "kernel.sock", limits=self._limits
+        )
+        self.me = self.kernel.open_session(self.kernel.owner, "test")
+
+    async def stop(self) -> None:
+        await self.doors.close()
+        await self.kernel.close()
+
+    async def close(self) -> None:
+        for raw in self._raw:
+            await raw.socket.close()
+        for replica, task in self._running:
+            await replica.close()
+            await task
+        await self.stop()
+
+    def locate(self) -> KernelAddress:
+        """Over the unix socket."""
+        return KernelAddress(
+            pid=1,
+            kernel=self.kernel.id,
+            sync=self.doors.sync,
+            http=self.doors.http,
+            socket=str(self.doors.socket),
+            token=self.doors.token,
+        )
+
+    def locate_tcp(self) -> KernelAddress:
+        return self.locate().model_copy(update={"socket": None})
+
+    def start_replica(self, name: str | None = None, **options: Any) -> Replica:
+        """A replica that runs until the end of the test."""
+        locate = options.pop("locate", self.locate)
+        replica = Replica(locate, as_name=name, **options)
+        self._running.append((replica, asyncio.create_task(replica.run())))
+        return replica
+
+    async def replica(self, name: str | None = None, **options: Any) -> Replica:
+        """A replica that is live."""
+        replica = self.start_replica(name, **options)
+        await until(lambda: replica.state is ReplicaState.LIVE, "a replica is live")
+        return replica
+
+    async def raw(self, path: str = "/sync/default", query: str = "", **options: Any) -> RawClient:
+        """A plain connection of the owner's."""
+        base = self.doors.http.replace("http", "ws", 1)
+        uri = f"{base}{path}?token={self.doors.token}&{query}"
+        raw = RawClient(await connect(uri, compression=None, max_size=None, **options))
+        self._raw.append(raw)
+        return raw
+
+    async def context(self, reference: str = "default") -> Context:
+        return await self.kernel.context(reference)
+
+    async def block(self, content: str = "", **params: Any) -> str:
+        """A new block of the owner's."""
+        request = {"role": "user", "kind": "text", "content": content, **params}
+        return str((await self.kernel.call(self.me, "block.create", request))["block_id"])
+
+
+@contextlib.asynccontextmanager
+async def served_kernel(
+    folder: Path, limits: DoorLimits = DEFAULT_DOOR_LIMITS
+) -> AsyncIterator[ServedKernel]:
+    """A served kernel that is closed at the end."""
+    served = ServedKernel(folder, limits)
+    await served.start()
+    try:
+        yield served
+    finally:
+        await served.close()
+
+
+class CuttableProxy:
+    """A TCP relay in front of a kernel whose connections can be broken off at any byte."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server
+        self.port: int
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    def cut(self) -> None:
+        """Break off every connection, both ways, without a word."""
+        for writer in tuple(self._writers):
+            writer.transport.abort()
+
+    async def close(self) -> None:
+        self._server.close()
+        self.cut()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", self._target)
+        for source, sink in ((reader, far_writer), (far_reader, writer)):
+            task = asyncio.create_task(self._relay(source, sink))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        self._writers |= {writer, far_writer}
+
+    async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65536):
+                sink.write(data)
+                await sink.drain()
+        except OSError:
+            pass
+        finally:
+            sink.close()
+            self._writers.discard(sink)
