@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -91,7 +92,8 @@ class KernelStarter:
     def _spawn(self) -> None:
         command = [sys.executable, "-m", "antiphon_kernel", "serve"]
         command += ["--data", str(self.data), "--project", str(self._project), *self._arguments]
-        with (self.data / LOG_FILE).open("ab") as log:
+        log_file = os.open(self.data / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(log_file, "ab") as log:
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 LOCK_FILE: Final = "kernel.lock"
 LOG_FILE: Final = "kernel.log"
+
+HOLDER_SECONDS: Final = 1.0
+"""A holder writes its process id right after it has got the lock, not in the same step."""
 
 PROJECT_FOLDER_NAME: Final = ".antiphon"
 """A data folder of this name sits in a project, and keeps itself out of its version control."""
@@ -51,9 +55,9 @@ class DataFolder:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            holder = os.pread(lock, 32, 0).decode("ascii", "replace").strip()
+            holder = _wait_for_holder(lock)
             os.close(lock)
-            raise DataFolderInUse(path, int(holder) if holder.isdecimal() else None) from error
+            raise DataFolderInUse(path, holder) from error
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
         return cls(path, lock)
@@ -75,3 +79,14 @@ class DataFolder:
         trace: TracebackType | None,
     ) -> None:
         self.release()
+
+
+def _wait_for_holder(lock: int) -> int | None:
+    """The process that says it holds the lock."""
+    deadline = time.monotonic() + HOLDER_SECONDS
+    while time.monotonic() < deadline:
+        holder = os.pread(lock, 32, 0).decode("ascii", "replace")
+        if holder.endswith("\n"):
+            return int(holder)
+        time.sleep(0.01)
+    return None

@@ -20,6 +20,7 @@ def log_to(path: Path, *, echo: bool) -> None:
     path.touch(mode=0o600)
     root = logging.getLogger()
     root.setLevel(logging.INFO)
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [
         RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     ]

@@ -1,0 +1,28 @@
+"""What every end-to-end test gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.machine import Machine
+
+
+@pytest.fixture
+def machine(own_home: Path, tmp_path: Path) -> Iterator[Machine]:
+    """A machine on which everything is ended after the test."""
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / "README.md").write_text("# A project\n\nWith two lines.\n")
+    one = Machine(own_home, project)
+    yield one
+    one.close()
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Everything in this folder is end to end."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.e2e)

@@ -1,0 +1,87 @@
+"""A machine of its own: home, project, terminals, kernels."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from antiphon_kernel.client.discovery import running_kernels
+from tests.e2e.terminal import Terminal
+
+ANTIPHON = str(Path(sys.executable).with_name("antiphon"))
+END_SECONDS = 10.0
+
+
+class Machine:
+    """What one user has: a home, a project folder, and whatever runs in it."""
+
+    def __init__(self, home: Path, project: Path) -> None:
+        self.home = home
+        self.project = project
+        self.env = {
+            name: os.environ[name]
+            for name in os.environ
+            if name in ("PATH", "HOME") or name.startswith(("XDG_", "PYTHON"))
+        } | {"LC_ALL": "C.UTF-8", "TMPDIR": str(home / "tmp"), "SHELL": "/bin/sh"}
+        (home / "tmp").mkdir()
+        self._terminals: list[Terminal] = []
+
+    def terminal(
+        self,
+        *arguments: str,
+        cols: int = 80,
+        rows: int = 24,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Terminal:
+        """Run `antiphon ARGUMENTS` in a terminal of its own."""
+        terminal = Terminal(
+            [ANTIPHON, *arguments],
+            env={**self.env, **(env or {})},
+            cols=cols,
+            rows=rows,
+            cwd=cwd or self.project,
+        )
+        self._terminals.append(terminal)
+        return terminal
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: str | bytes = b"",
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run `antiphon ARGUMENTS` to its end, without a terminal."""
+        done = subprocess.run(
+            [ANTIPHON, *arguments],
+            input=stdin if isinstance(stdin, bytes) else stdin.encode(),
+            capture_output=True,
+            env={**self.env, **(env or {})},
+            cwd=cwd or self.project,
+            timeout=60,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    def close(self) -> None:
+        """End everything that was started here."""
+        for terminal in self._terminals:
+            terminal.close()
+        pids = [kernel.pid for kernel in running_kernels()]
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + END_SECONDS
+        while any(running_kernels()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for kernel in running_kernels():
+            os.kill(kernel.pid, signal.SIGKILL)

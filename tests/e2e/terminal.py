@@ -1,0 +1,209 @@
+"""A real terminal for tests: a process on a pseudo terminal, and a screen that shows it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import pyte
+
+KEYS: Final[Mapping[str, str]] = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "backspace": "\x7f",
+    "space": " ",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "home": "\x1b[H",
+    "end": "\x1b[F",
+    "pageup": "\x1b[5~",
+    "pagedown": "\x1b[6~",
+    "delete": "\x1b[3~",
+    "ctrl+end": "\x1b[1;5F",
+    "ctrl+home": "\x1b[1;5H",
+    "ctrl+up": "\x1b[1;5A",
+    "ctrl+down": "\x1b[1;5B",
+    "f1": "\x1bOP",
+    "f2": "\x1bOQ",
+} | {f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"}
+
+# Takes the terminal on its input as the controlling one, then becomes the program.
+_LOGIN: Final = (
+    "import fcntl, os, sys, termios;"
+    "fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
+
+# Queries and modes that the screen emulator does not know, and would print.
+_UNKNOWN: Final = re.compile(rb"\x1b\[[<=>][0-9;:]*[@-~]|\x1b\[\?[0-9;]*\$p|\x1bP.*?\x1b\\", re.S)
+_UNFINISHED: Final = re.compile(rb"\x1b(?:\[[<=>?]?[0-9;:]*\$?|P[^\x1b]*\x1b?)?\Z", re.S)
+
+
+class Terminal:
+    """One program in one terminal.
+
+    Args:
+        argv: the program and its arguments.
+        env: its whole environment; TERM and the locale are added.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cols: int = 80,
+        rows: int = 24,
+        cwd: Path | None = None,
+    ) -> None:
+        self._screen = pyte.Screen(cols, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        self._changed = threading.Condition()
+        self._ended = False
+        self._pending = b""
+        self._master, slave = os.openpty()
+        self._set_size(cols, rows)
+        self.started = time.monotonic()
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", "-E", "-c", _LOGIN, *argv],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=cwd,
+            env={"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PATH": os.defpath, **env},
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._reader = threading.Thread(target=self._read, name="terminal reader", daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # What is to be seen
+
+    def screen(self) -> list[str]:
+        """The lines of the screen, trailing blanks removed."""
+        with self._changed:
+            return [line.rstrip() for line in self._screen.display]
+
+    @property
+    def text(self) -> str:
+        """The screen as one string."""
+        return "\n".join(self.screen())
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        """Row and column of the cursor, from 0."""
+        with self._changed:
+            return self._screen.cursor.y, self._screen.cursor.x
+
+    def wait_for(
+        self, wanted: str | Callable[[str], bool], timeout: float = 15.0, *, what: str = ""
+    ) -> str:
+        """Wait until the text is on the screen, or the predicate holds of it; returns the screen.
+
+        Raises:
+            AssertionError: if that does not happen in time, or the program ends before.
+        """
+
+        def holds(text: str) -> bool:
+            return wanted in text if isinstance(wanted, str) else wanted(text)
+
+        deadline = time.monotonic() + timeout
+        with self._changed:
+            while True:
+                text = "\n".join(line.rstrip() for line in self._screen.display)
+                if holds(text):
+                    return text
+                left = deadline - time.monotonic()
+                if left <= 0 or self._ended:
+                    break
+                self._changed.wait(left)
+        reason = "the program ended" if self._ended else f"not within {timeout} s"
+        raise AssertionError(f"{what or wanted!r}: {reason}; the screen is\n{text}")
+
+    # What one can do
+
+    def type(self, text: str) -> None:
+        """Type text; a newline is what Ctrl+J sends."""
+        data = text.encode()
+        while data:
+            data = data[os.write(self._master, data) :]
+
+    def press(self, *keys: str) -> None:
+        """Press keys by name, one after the other."""
+        for key in keys:
+            self.type(KEYS.get(key, key))
+
+    def resize(self, cols: int, rows: int) -> None:
+        """Change the size; the program is told."""
+        with self._changed:
+            self._screen.resize(rows, cols)
+            self._set_size(cols, rows)
+
+    def wait_for_end(self, timeout: float = 15.0) -> int:
+        """The exit code, once the program has ended and all it printed is on the screen."""
+        code = self.process.wait(timeout)
+        self._reader.join(timeout)
+        return code
+
+    def hang_up(self) -> None:
+        """The connection is lost: the terminal goes away under the program."""
+        os.killpg(self.process.pid, signal.SIGHUP)
+
+    def close(self) -> None:
+        """End whatever still runs in this terminal."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+        self._reader.join(10)
+        os.close(self._master)
+
+    def _set_size(self, cols: int, rows: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:  # Linux: the last program has closed its side.
+                data = b""
+            with self._changed:
+                if not data:
+                    self._ended = True
+                    self._changed.notify_all()
+                    return
+                self._feed(data)
+                self._changed.notify_all()
+
+    def _feed(self, data: bytes) -> None:
+        data = _UNKNOWN.sub(b"", self._pending + data)
+        unfinished = _UNFINISHED.search(data)
+        cut = unfinished.start() if unfinished else len(data)
+        self._pending = data[cut:]
+        self._stream.feed(data[:cut])
