@@ -1,0 +1,118 @@
+"""A program on a pseudo terminal, timed by what it writes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Self
+
+_LOGIN: Final = (
+    "import fcntl, os, sys, termios;"
+    "fcntl.ioctl(0, termios.TIOCSCTTY, 0);"
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
+
+
+class PtyProcess:
+    """Everything the program has written is kept, so that a mark is found whenever it came."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path,
+        cols: int = 120,
+        rows: int = 40,
+    ) -> None:
+        self._master, slave = os.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
+        self.started = time.perf_counter()
+        self._process = subprocess.Popen(
+            [sys.executable, "-S", "-c", _LOGIN, *argv],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**env, "TERM": "xterm-256color", "LANG": "C.UTF-8"},
+            cwd=cwd,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._written = b""
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def written(self) -> bytes:
+        """Everything written so far and read."""
+        return self._written
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def send(self, text: str) -> None:
+        """Press keys."""
+        os.write(self._master, text.encode())
+
+    def wait_for(self, mark: str, timeout: float, since: int = 0) -> float:
+        """The time (perf_counter) at which `mark` had been written, counted from byte `since`.
+
+        Raises:
+            TimeoutError: with the end of what was written.
+        """
+        wanted, deadline = mark.encode(), time.perf_counter() + timeout
+        while wanted not in self._written[since:]:
+            left = deadline - time.perf_counter()
+            if left <= 0 or not self._read(left):
+                raise TimeoutError(f"no {mark!r} in {self._written[-2000:]!r}")
+        return time.perf_counter()
+
+    def drain(self, seconds: float) -> None:
+        """Read for so long, whatever comes."""
+        deadline = time.perf_counter() + seconds
+        while (left := deadline - time.perf_counter()) > 0:
+            self._read(left)
+
+    def _read(self, timeout: float) -> bool:
+        ready, _, _ = select.select([self._master], [], [], timeout)
+        if not ready:
+            return True
+        try:
+            chunk = os.read(self._master, 65_536)
+        except OSError:
+            return False
+        self._written += chunk
+        return bool(chunk)
+
+    def close(self) -> None:
+        """End the program and whatever it has started in its session."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGTERM)
+        deadline = time.perf_counter() + 5
+        while self._process.poll() is None and time.perf_counter() < deadline:
+            self.drain(0.05)
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        os.close(self._master)
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time that one process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
