@@ -30,6 +30,7 @@ CELL_COLOURS: Final = (
     "code-string",
     "code-number",
     "code-comment",
+    "code-removed",
     "selection",
     "match",
     "focus",
@@ -64,6 +65,7 @@ class CodeTheme:
     string: Style
     number: Style
     comment: Style
+    removed: Style
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,4 +260,5 @@ def _code_theme(palette: _Palette) -> CodeTheme:
         string=on_code("code-string", palette.success),
         number=on_code("code-number", palette.accent),
         comment=on_code("code-comment", palette.mixed(palette.foreground, 0.62), italic=True),
+        removed=on_code("code-removed", palette.error),
     )

@@ -108,12 +108,15 @@ def _is_regional(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def expand_tabs(text: str, style: Style, offset: int, tab: int) -> list[Piece]:
-    """One line of text as pieces in which each tab is the spaces up to its next stop."""
+def expand_tabs(text: str, style: Style, offset: int, tab: int, column: int = 0) -> list[Piece]:
+    """One line of text as pieces in which each tab is the spaces up to its next stop.
+
+    `column` is where the text starts on its line.
+    """
     if "\t" not in text:
         return [Piece.shown(text, style, offset)]
     pieces: list[Piece] = []
-    column = at = 0
+    at = 0
     for part in text.split("\t"):
         if at:
             spaces = tab - column % tab
@@ -298,7 +301,7 @@ def clipped(pieces: Sequence[Piece], width: int, ellipsis: Style) -> list[Piece]
     text = "".join(piece.text for piece in pieces)
     if (len(text) if is_one_cell_each(text) else cell_len(text)) <= width:
         return list(pieces)
-    room = max(width, _MINIMUM_WIDTH) - 1
+    room = max(width - 1, 0)
     end = room
     if not is_one_cell_each(text):
         end = column = 0

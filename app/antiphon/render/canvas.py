@@ -1,0 +1,62 @@
+"""Where block Markdown is drawn: rows behind the bullets and bars of what they stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.style import Style
+
+from antiphon.render.lines import RenderedLine
+from antiphon.render.wrap import Piece, compose, wrap
+
+
+@dataclass(slots=True)
+class _Prefix:
+    """What stands before each row: `first` once, then `rest`, of one width."""
+
+    first: Sequence[Piece]
+    rest: Sequence[Piece]
+    width: int
+    used: bool = False
+
+
+class Canvas:
+    """Collects lines of at most `width` columns."""
+
+    def __init__(self, width: int) -> None:
+        self.lines: list[RenderedLine] = []
+        self._width = width
+        self._prefixes: list[_Prefix] = []
+
+    @property
+    def room(self) -> int:
+        """Columns left for a row's own text; at least 4, so that something can be read."""
+        return max(4, self._width - sum(prefix.width for prefix in self._prefixes))
+
+    @contextmanager
+    def behind(self, first: Sequence[Piece], rest: Sequence[Piece], width: int) -> Iterator[None]:
+        """Rows drawn inside stand behind `first` (the first of them) or `rest`."""
+        prefix = _Prefix(first, rest, width)
+        self._prefixes.append(prefix)
+        yield
+        if not prefix.used:
+            self.row([])
+        self._prefixes.pop()
+
+    def row(self, pieces: Sequence[Piece], fill: Style | None = None) -> None:
+        """One row that fits; `fill` colours it up to the right edge."""
+        before: list[Piece] = []
+        for prefix in self._prefixes:
+            before.extend(prefix.rest if prefix.used else prefix.first)
+            prefix.used = True
+        line = compose([*before, *pieces])
+        if fill is not None and (missing := self._width - line.strip.cell_length) > 0:
+            line = compose([*before, *pieces, Piece(" " * missing, fill)])
+        self.lines.append(line)
+
+    def text(self, pieces: Sequence[Piece]) -> None:
+        """Rows of wrapped text."""
+        for row in wrap(pieces, self.room):
+            self.row(row)

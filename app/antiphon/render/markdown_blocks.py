@@ -1,0 +1,310 @@
+"""Block Markdown: tokens of paragraphs, lists, quotes, code and tables drawn as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rich.style import Style
+
+from antiphon.render.canvas import Canvas
+from antiphon.render.cell_theme import CellTheme, CodeTheme
+from antiphon.render.code_lines import code_rows
+from antiphon.render.display import SourceLines
+from antiphon.render.highlight import highlighted_lines
+from antiphon.render.lines import RenderedLine
+from antiphon.render.markdown_inline import InlineSource, inline_rows
+from antiphon.render.markdown_table import draw_table
+from antiphon.render.wrap import Piece
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_BULLETS: Final = "•◦▪"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A piece of a document that is drawn by itself: a top-level block or top-level list item."""
+
+    tokens: Sequence[Token]
+    line: int
+    """First source line."""
+    end: int
+    """Behind the last source line, which may be blank in a list."""
+    ordinal: int | None = None
+    """Number of an ordered list's item."""
+    follows_item: bool = False
+    """The unit before it is an item of the same list."""
+
+    @property
+    def kind(self) -> str:
+        return self.tokens[0].type
+
+
+def units_of(tokens: Sequence[Token], next_ordinal: int | None) -> list[Unit]:
+    """The document in units; an ordered list at its start goes on with `next_ordinal`."""
+    units: list[Unit] = []
+    at = 0
+    while at < len(tokens):
+        end = closing(tokens, at) + 1
+        token = tokens[at]
+        if token.type in ("bullet_list_open", "ordered_list_open"):
+            ordinal = None
+            if token.type == "ordered_list_open":
+                ordinal = int(token.attrGet("start") or 0) if token.attrs else 1
+                if at == 0 and next_ordinal is not None:
+                    ordinal = next_ordinal
+            inner = at + 1
+            while inner < end - 1:
+                item_end = closing(tokens, inner) + 1
+                units.append(_unit(tokens[inner:item_end], ordinal, inner > at + 1))
+                ordinal = None if ordinal is None else ordinal + 1
+                inner = item_end
+        else:
+            units.append(_unit(tokens[at:end]))
+        at = end
+    return units
+
+
+def _unit(tokens: Sequence[Token], ordinal: int | None = None, follows_item: bool = False) -> Unit:
+    first, behind = tokens[0].map or (0, 0)
+    return Unit(tokens, first, behind, ordinal, follows_item)
+
+
+def closing(tokens: Sequence[Token], opening: int) -> int:
+    """Index of the token that closes the one at `opening`; itself if it opens nothing."""
+    depth = 0
+    for index in range(opening, len(tokens)):
+        depth += tokens[index].nesting
+        if depth == 0:
+            return index
+    return len(tokens) - 1
+
+
+def is_closed_fence(fence: Token, source: SourceLines) -> bool:
+    """The fence has its closing line."""
+    first, end = fence.map or (0, 0)
+    content = fence.content
+    if end - first < 2 or content.count("\n") != end - first - 2:
+        return False
+    if content and not content.endswith("\n"):
+        return False
+    return source.lines[end - 1].rstrip(" \t").endswith(fence.markup)
+
+
+def fence_language(info: str) -> str:
+    """The language that a fence's first line names."""
+    words = info.split()
+    return words[0].strip("{}.").lower() if words else ""
+
+
+def open_fence_lines(
+    content: str, language: str, theme: CodeTheme
+) -> list[list[tuple[str, Style]]]:
+    """Lines of a fence that goes on: each coloured by itself, so that it never changes again."""
+    lines = content.removesuffix("\n").split("\n")
+    return [highlighted_lines(line, language, theme)[0] for line in lines]
+
+
+def draw_fence_line(
+    line: str, offset: int, language: str, width: int, theme: CellTheme, *, is_first: bool
+) -> list[RenderedLine]:
+    """One line of an open fence at the margin.
+
+    `offset` is where the line stands; the fence, of which it is the first line, stands at 0.
+    """
+    canvas = Canvas(width)
+    parts = highlighted_lines(line, language, theme.code)[0]
+    start = [Piece("", theme.text, 0)] if is_first else []
+    for row in code_rows(parts, offset, width, theme.code):
+        canvas.row([*start, *row], fill=theme.code.plain)
+        start = []
+    return canvas.lines
+
+
+def draw_unit(
+    unit: Unit, source: SourceLines, width: int, theme: CellTheme, *, newlines: bool = False
+) -> list[RenderedLine]:
+    """The unit's lines; their runs count from the start of its first source line."""
+    drawing = _Drawing(source, source.starts[unit.line], width, theme, newlines)
+    if unit.kind == "list_item_open":
+        drawing.item(unit.tokens, unit.ordinal, 0)
+    else:
+        drawing.blocks(unit.tokens, theme.text, 0)
+    return drawing.canvas.lines
+
+
+class _Drawing:
+    """One unit on its canvas."""
+
+    def __init__(
+        self, source: SourceLines, base: int, width: int, theme: CellTheme, newlines: bool
+    ) -> None:
+        self.canvas = Canvas(width)
+        self._source = source
+        self._base = base
+        self._theme = theme
+        self._newlines = newlines
+        self._taken: dict[int, int] = {}
+        """Columns of source lines that the markers drawn so far reach up to."""
+
+    def blocks(self, tokens: Sequence[Token], style: Style, depth: int) -> None:
+        """Neighbouring blocks, with a blank row where the source has one."""
+        at = 0
+        while at < len(tokens):
+            end = closing(tokens, at) + 1
+            block = tokens[at:end]
+            first = self._first_line(block)
+            if at and self._blank_before(first):
+                self.canvas.row([])
+            self._block(block, style, depth)
+            at = end
+
+    def item(self, tokens: Sequence[Token], ordinal: int | None, depth: int) -> None:
+        """A list item behind its bullet or number."""
+        opening = tokens[0]
+        line = self._first_line(tokens)
+        written = opening.info + opening.markup
+        shown = _BULLETS[depth % len(_BULLETS)] if ordinal is None else f"{ordinal}{opening.markup}"
+        marker = self._marker(line, written, shown)
+        width = len(shown) + 1
+        space = Piece(" ", self._theme.marker)
+        rest = [Piece(" " * width, self._theme.marker)]
+        with self.canvas.behind([*marker, space], rest, width):
+            self.blocks(tokens[1:-1], self._theme.text, depth + 1)
+
+    def _block(self, tokens: Sequence[Token], style: Style, depth: int) -> None:
+        opening = tokens[0]
+        match opening.type:
+            case "paragraph_open":
+                self._inline(tokens[1], style)
+            case "heading_open":
+                self._heading(tokens)
+            case "bullet_list_open" | "ordered_list_open":
+                self._list(tokens, depth)
+            case "blockquote_open":
+                marker = self._marker(self._first_line(tokens), ">", "▎")
+                rest = [Piece("▎ ", self._theme.marker)]
+                with self.canvas.behind([*marker, Piece(" ", self._theme.marker)], rest, 2):
+                    self.blocks(tokens[1:-1], self._theme.quote, depth)
+            case "fence" | "code_block":
+                self._code(opening)
+            case "table_open":
+                self._table(tokens, style)
+            case "hr":
+                line = self._first_line(tokens)
+                offset, length = self._rest_of_line(line)
+                rule = "─" * self.canvas.room
+                self.canvas.row([Piece(rule, self._theme.marker, offset, length)])
+            case _:
+                for line in range(*(opening.map or (0, 0))):
+                    text = self._source.lines[line]
+                    self.canvas.text([Piece.shown(text, style, self._offset(line, 0))])
+
+    def _list(self, tokens: Sequence[Token], depth: int) -> None:
+        ordinal = None
+        if tokens[0].type == "ordered_list_open":
+            ordinal = int(tokens[0].attrGet("start") or 0) if tokens[0].attrs else 1
+        at = 1
+        while at < len(tokens) - 1:
+            end = closing(tokens, at) + 1
+            if at > 1 and self._blank_before(self._first_line(tokens[at:end])):
+                self.canvas.row([])
+            self.item(tokens[at:end], ordinal, depth)
+            ordinal = None if ordinal is None else ordinal + 1
+            at = end
+
+    def _heading(self, tokens: Sequence[Token]) -> None:
+        level = int(tokens[0].tag[1])
+        styles = (self._theme.heading_1, self._theme.heading_2, self._theme.heading_3)
+        self._inline(tokens[1], styles[min(level, 3) - 1], "#" * level)
+
+    def _inline(self, token: Token, style: Style, hidden: str = "") -> None:
+        """Wrapped text; `hidden` is what stands before it on its first line, not shown."""
+        first = (token.map or (0, 0))[0]
+        lines = token.content.split("\n")
+        parts: list[tuple[int, int]] = []
+        at = 0
+        for number, line in enumerate(lines, first):
+            lead = len(line) - len(line.lstrip(" \t"))
+            column = self._column_of(line.strip(" \t"), number, hidden if number == first else "")
+            parts.append((at + lead, self._offset(number, column)))
+            at += len(line) + 1
+        source = InlineSource(token.content, parts)
+        start = [self._start_of(first)]
+        for row in inline_rows(
+            token.children or [], source, style, self._theme, newlines=self._newlines
+        ):
+            self.canvas.text([*start, *row])
+            start = []
+
+    def _code(self, token: Token) -> None:
+        theme = self._theme.code
+        first, end = token.map or (0, 0)
+        start = [self._start_of(first)]
+        lines = highlighted_lines(token.content, "", theme)
+        if token.type == "fence":
+            language = fence_language(token.info)
+            if is_closed_fence(token, self._source):
+                lines = highlighted_lines(token.content, language, theme)
+            else:
+                lines = open_fence_lines(token.content, language, theme)
+            first += 1
+        for number, parts in enumerate(lines, first):
+            lead, offset = self._code_origin(number, "".join(text for text, _ in parts), end)
+            for row in code_rows(parts, offset, self.canvas.room, theme, lead):
+                self.canvas.row([*start, *row], fill=theme.plain)
+                start = []
+
+    def _table(self, tokens: Sequence[Token], style: Style) -> None:
+        draw_table(tokens, self._source, self._base, self.canvas, style, self._theme)
+
+    def _marker(self, line: int, written: str, shown: str) -> list[Piece]:
+        """A bullet, number or bar that stands for the one in the source."""
+        style = self._theme.marker
+        start = self._start_of(line)
+        column = self._source.lines[line].find(written, self._taken.get(line, 0))
+        if column < 0:
+            return [start, Piece(shown, style)]
+        self._taken[line] = column + len(written)
+        return [start, Piece(shown, style, self._offset(line, column), len(written))]
+
+    def _start_of(self, line: int) -> Piece:
+        """Marks the place of what is hidden from here to the first code point shown."""
+        return Piece("", self._theme.text, self._offset(line, self._taken.get(line, 0)), 0)
+
+    def _column_of(self, text: str, line: int, hidden: str) -> int:
+        """Column of `text`, the trimmed rest of a source line but for closing marks."""
+        written = self._source.lines[line]
+        if hidden:
+            start = written.find(hidden, self._taken.get(line, 0)) + len(hidden)
+            return max(written.find(text, start), 0) if text else len(written)
+        trimmed = written.rstrip(" \t")
+        return len(trimmed) - len(text) if trimmed.endswith(text) else self._taken.get(line, 0)
+
+    def _code_origin(self, line: int, text: str, end: int) -> tuple[int, int]:
+        """How many leading spaces of `text` a tab stands for, and where the rest is written."""
+        if line >= min(end, len(self._source)):
+            last = len(self._source) - 1
+            line = min(max(end - 1, 0), last)
+            return 0, self._offset(line, len(self._source.lines[line]))
+        written = self._source.lines[line]
+        lead = 0 if written.endswith(text) else len(text) - len(text.lstrip(" "))
+        column = max(len(written) - len(text) + lead, 0)
+        return lead, self._offset(line, column)
+
+    def _rest_of_line(self, line: int) -> tuple[int, int]:
+        taken = self._taken.get(line, 0)
+        length = len(self._source.lines[line]) - taken
+        return self._offset(line, taken), length
+
+    def _blank_before(self, line: int) -> bool:
+        return line > 0 and not self._source.lines[line - 1].strip(" \t>")
+
+    def _first_line(self, tokens: Sequence[Token]) -> int:
+        return (tokens[0].map or (0, 0))[0]
+
+    def _offset(self, line: int, column: int) -> int:
+        return self._source.starts[line] + column - self._base

@@ -1,0 +1,160 @@
+"""Inline Markdown: the text of a paragraph, a heading or a table cell as styled pieces."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable
+from antiphon.render.wrap import Piece
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_AT = "at"
+_NOT_IN_A_LINE = str.maketrans({"\n": "␊", "\t": " "})
+
+
+class InlineSource:
+    """The content of an inline token and where its parts stand in the block's text."""
+
+    __slots__ = ("_offsets", "_starts", "content")
+
+    def __init__(self, content: str, parts: Sequence[tuple[int, int]]) -> None:
+        """`parts`: where each line (or other unbroken part) starts, in content and in text."""
+        self.content = content
+        self._starts = [start for start, _ in parts]
+        self._offsets = [offset for _, offset in parts]
+
+    def offset(self, at: int) -> int:
+        """Offset in the block's text of a position in the content."""
+        part = max(0, bisect_right(self._starts, at) - 1)
+        return self._offsets[part] + at - self._starts[part]
+
+    def pieces(self, at: int, text: str, style: Style) -> Iterator[Piece]:
+        """`text`, which stands at `at` in the content code point by code point."""
+        end = at + len(text)
+        low = at
+        for start in self._starts[bisect_right(self._starts, at) :]:
+            if start >= end:
+                break
+            yield Piece.shown(text[low - at : start - at], style, self.offset(low))
+            low = start
+        if low < end:
+            yield Piece.shown(text[low - at :], style, self.offset(low))
+
+
+def inline_rows(
+    tokens: Sequence[Token],
+    source: InlineSource,
+    style: Style,
+    theme: CellTheme,
+    *,
+    newlines: bool = False,
+) -> list[list[Piece]]:
+    """The rows that hard line breaks make of inline tokens, each to be wrapped by itself.
+
+    `newlines`: every newline in the text is a line break, as its writer sees it.
+    """
+    return _InlineRenderer(source, theme, newlines).rows(tokens, style, 0)
+
+
+class _InlineRenderer:
+    def __init__(self, source: InlineSource, theme: CellTheme, newlines: bool) -> None:
+        self._source = source
+        self._theme = theme
+        self._newlines = newlines
+        self._styles = {
+            "em_open": theme.emphasis,
+            "strong_open": theme.strong,
+            "s_open": theme.strike,
+            "link_open": theme.link,
+        }
+
+    def rows(self, tokens: Sequence[Token], style: Style, shift: int) -> list[list[Piece]]:
+        """`shift` is where the tokens' own content starts in the whole content."""
+        rows: list[list[Piece]] = [[]]
+        styles = [style]
+        link: Token | None = None
+        for token in tokens:
+            row, at = rows[-1], token.meta.get(_AT, 0) + shift
+            if token.nesting > 0:
+                styles.append(styles[-1] + self._styles.get(token.type, Style.null()))
+                if token.type == "link_open":
+                    link = token
+            elif token.nesting < 0:
+                if len(styles) > 1:
+                    styles.pop()
+                if token.type == "link_close" and link is not None:
+                    row.extend(self._target(link, at, styles[-1], shift))
+                    link = None
+            elif token.type == "hardbreak" or (token.type == "softbreak" and self._newlines):
+                row.append(Piece("", styles[-1], self._newline(at), 1))
+                rows.append([])
+            elif token.type == "softbreak":
+                row.append(Piece(" ", styles[-1], self._newline(at), 1))
+            elif token.type == "code_inline":
+                row.extend(self._code(token, at, styles[-1]))
+            elif token.type == "text_special":
+                row.extend(self._special(token, at, styles[-1]))
+            elif token.type == "image":
+                row.extend(self._image(token, at, styles[-1]))
+            elif link is not None and link.markup == "autolink":
+                end = self._source.content.index(">", at)
+                text = self._source.content[at + 1 : end]
+                row.extend(self._source.pieces(at + 1, text, styles[-1]))
+            elif token.content:
+                row.extend(self._source.pieces(at, token.content, styles[-1]))
+        return rows
+
+    def _newline(self, at: int) -> int:
+        r"""Offset of the ``\n`` at or after `at`: it ends right before the next line's prefix."""
+        newline = self._source.content.find("\n", at)
+        return self._source.offset(max(newline, at))
+
+    def _code(self, token: Token, at: int, style: Style) -> Iterator[Piece]:
+        start = at + len(token.markup)
+        raw = self._source.content[start : start + len(token.content)].replace("\n", " ")
+        if raw != token.content:
+            start += 1
+        return self._source.pieces(start, token.content, style + self._theme.inline_code)
+
+    def _special(self, token: Token, at: int, style: Style) -> Iterator[Piece]:
+        if len(token.content) == len(token.markup):
+            return self._source.pieces(at, token.content, style)
+        if token.info == "escape":
+            return self._source.pieces(at + 1, token.content, style)
+        text = displayable(token.content).translate(_NOT_IN_A_LINE)
+        return iter([Piece(text, style, self._source.offset(at), len(token.markup))])
+
+    def _image(self, token: Token, at: int, style: Style) -> Iterator[Piece]:
+        yield Piece("▣ ", self._theme.marker)
+        label = [*self.rows(token.children or [], style + self._theme.link, at + 2)]
+        for row in label:
+            yield from row
+        yield from self._address(at + 2 + len(token.content), style)
+
+    def _target(self, link: Token, label_end: int, style: Style, shift: int) -> Iterator[Piece]:
+        if link.markup == "autolink":
+            return
+        start = link.meta.get(_AT, 0) + shift
+        yield from self._address(label_end, style, self._source.content[start:label_end])
+
+    def _address(self, label_end: int, style: Style, label: str = "") -> Iterator[Piece]:
+        from antiphon.render.markdown_tokens import link_target
+
+        found = link_target(self._source.content, label_end)
+        if found is None:
+            return
+        start, end = found
+        address = self._source.content[start:end]
+        if address == label:
+            return
+        dim = style + self._theme.link_target
+        yield Piece(" (", dim)
+        yield from self._source.pieces(start, address.translate(_NOT_IN_A_LINE), dim)
+        yield Piece(")", dim)

@@ -1,0 +1,118 @@
+"""Tables: one row a line, columns as wide as they need, clipped to the width."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+from rich.style import Style
+
+from antiphon.render.canvas import Canvas
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import SourceLines
+from antiphon.render.markdown_inline import InlineSource, inline_rows
+from antiphon.render.wrap import Piece, clipped
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_SEPARATOR: Final = " │ "
+_NARROWEST: Final = 3
+
+
+def draw_table(
+    tokens: Sequence[Token],
+    source: SourceLines,
+    base: int,
+    canvas: Canvas,
+    style: Style,
+    theme: CellTheme,
+) -> None:
+    """Draw the tokens of one table; the offsets of its pieces count from `base`."""
+    rows: list[list[list[Piece]]] = []
+    aligns: list[str] = []
+    column = 0
+    for token in tokens:
+        if token.type == "tr_open":
+            rows.append([])
+            column = 0
+        elif token.type == "th_open":
+            aligns.append(str(token.attrGet("style") or "").removeprefix("text-align:"))
+        elif token.type == "inline":
+            line = (token.map or (0, 0))[0]
+            parts, column = _locate(token.content, source.lines[line], column)
+            start = source.starts[line] - base
+            inline = InlineSource(token.content, [(at, start + place) for at, place in parts])
+            head = theme.table_head if len(rows) == 1 else Style.null()
+            pieces = inline_rows(token.children or [], inline, style + head, theme)
+            rows[-1].append([piece for row in pieces for piece in row])
+    widths = _fit([_width_of(column) for column in zip(*rows, strict=False)], canvas.room)
+    for number, row in enumerate(rows):
+        canvas.row(_row(row, widths, aligns, style, theme))
+        if number == 0:
+            rule = "─┼─".join("─" * width for width in widths)
+            canvas.row([Piece(rule, theme.marker)])
+
+
+def _locate(content: str, line: str, start: int) -> tuple[list[tuple[int, int]], int]:
+    r"""Parts of a cell's content in its source line, and where the next cell starts.
+
+    A pipe in the content is written ``\|``, which makes a new part.
+    """
+    pattern = re.escape(content).replace(r"\|", r"(?:\\)?\|")
+    found = re.compile(pattern).search(line, start) if content else None
+    if found is None:
+        return [(0, min(start, len(line)))], start
+    parts, place = [(0, found.start())], found.start()
+    for at, character in enumerate(content):
+        if line[place] != character:
+            place += 1
+            parts.append((at, place))
+        place += 1
+    pipe = line.find("|", place)
+    return parts, pipe + 1 if pipe >= 0 else len(line)
+
+
+def _width_of(column: Sequence[Sequence[Piece]]) -> int:
+    return max(sum(cell_len(piece.text) for piece in cell) for cell in column)
+
+
+def _fit(widths: list[int], room: int) -> list[int]:
+    """Narrow the widest columns until the table fits; columns that cannot show are left out."""
+    widths = [max(width, 1) for width in widths]
+    while len(widths) > 1 and len(widths) * (_NARROWEST + len(_SEPARATOR)) > room + len(_SEPARATOR):
+        widths.pop()
+    space = room - len(_SEPARATOR) * (len(widths) - 1)
+    while sum(widths) > space and max(widths) > 1:
+        widest = max(widths)
+        others = [width for width in widths if width < widest]
+        count = len(widths) - len(others)
+        surplus = sum(widths) - space
+        step = max(1, min(surplus // count, widest - max(others, default=1)))
+        for index, width in enumerate(widths):
+            if width == widest and surplus > 0:
+                widths[index] -= step
+                surplus -= step
+    return widths
+
+
+def _row(
+    cells: Sequence[Sequence[Piece]],
+    widths: Sequence[int],
+    aligns: Sequence[str],
+    style: Style,
+    theme: CellTheme,
+) -> list[Piece]:
+    row: list[Piece] = []
+    for number, (cell, width, align) in enumerate(zip(cells, widths, aligns, strict=False)):
+        if number:
+            row.append(Piece(_SEPARATOR, theme.marker))
+        shown = clipped(cell, width, theme.dim)
+        missing = width - sum(cell_len(piece.text) for piece in shown)
+        left = missing if align == "right" else missing // 2 if align == "center" else 0
+        row.append(Piece(" " * left, style))
+        row.extend(shown)
+        row.append(Piece(" " * (missing - left), style))
+    return row

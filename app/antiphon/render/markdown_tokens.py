@@ -1,0 +1,92 @@
+"""Markdown tokens with their place in the source.
+
+Imports markdown-it: import this module only when there is Markdown to draw. Link reference
+definitions are off, so that a block never depends on text further down; HTML is text.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Final, Literal
+
+from markdown_it import MarkdownIt
+from markdown_it.parser_inline import ParserInline
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType
+
+AT: Final = "at"
+"""Key in an inline token's `meta`: where in the inline content its source starts."""
+
+
+class PlacedState(StateInline):
+    """Notes for every token where the parser stood when the token's source began."""
+
+    def __init__(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> None:
+        super().__init__(src, md, env, tokens)
+        self._text_at: int | None = None
+
+    def append_pending(self, text: str) -> None:
+        if self._text_at is None:
+            self._text_at = self.pos
+        super().append_pending(text)
+
+    def pushPending(self) -> Token:  # noqa: N802
+        token = super().pushPending()
+        token.meta[AT] = self.pos if self._text_at is None else self._text_at
+        self._text_at = None
+        return token
+
+    def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
+        token = super().push(ttype, tag, nesting)
+        token.meta[AT] = self.pos
+        self._text_at = None
+        return token
+
+
+class PlacedInline(ParserInline):
+    """The inline parser over `PlacedState`."""
+
+    def parse(self, src: str, md: MarkdownIt, env: EnvType, tokens: list[Token]) -> list[Token]:
+        state = PlacedState(src, md, env, tokens)
+        self.tokenize(state)
+        _spread_delimiters(state.tokens)
+        for rule in self.ruler2.getRules(""):
+            rule(state)
+        return state.tokens
+
+
+def _spread_delimiters(tokens: list[Token]) -> None:
+    """A run of emphasis marks becomes several tokens at one place: put them side by side."""
+    for before, token in itertools.pairwise(tokens):
+        if before.type == token.type == "text":
+            token.meta[AT] = before.meta[AT] + len(before.content)
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False})
+    parser.inline = PlacedInline()
+    parser.configure("commonmark", {"html": False})
+    parser.enable(["table", "strikethrough"])
+    parser.disable(["reference", "fragments_join", "text_join", "html_block", "html_inline"])
+    return parser
+
+
+def parse(source: str) -> list[Token]:
+    """The flat tokens of a displayable Markdown text; `map` counts lines, ends are exclusive."""
+    return _parser().parse(source)
+
+
+def link_target(content: str, label_end: int) -> tuple[int, int] | None:
+    """Start and end of the address in an inline link whose label ends at `label_end`."""
+    at = label_end + 2
+    while at < len(content) and content[at] in " \t\n":
+        at += 1
+    found = _parser().helpers.parseLinkDestination(content, at, len(content))
+    if not found.ok or found.pos <= at:
+        return None
+    if content[at] == "<":
+        return at + 1, found.pos - 1
+    return at, found.pos
