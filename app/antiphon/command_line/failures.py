@@ -25,7 +25,7 @@ class Failure(click.ClickException):
 
     def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
         super().__init__(message)
-        self.exit_code = code
+        self.exit_code = code  # type: ignore[misc]  # click's own way of setting it
 
     def show(self, file: IO[Any] | None = None) -> None:
         """The sentence may quote what a kernel said: nothing in it may drive the terminal."""

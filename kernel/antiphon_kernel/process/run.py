@@ -12,7 +12,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
@@ -92,7 +92,10 @@ async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock
             alone = asyncio.create_task(
                 idleness.wait(lambda: doors.connections, lambda: turns.busy), name="idleness"
             )
-            await asyncio.wait({ending, alone}, return_when=asyncio.FIRST_COMPLETED)
+            waiting: set[asyncio.Future[Any]] = {ending, alone}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if alone.done():
+                alone.result()
             alone.cancel()
             _log.info("ending: %s", ending.result() if ending.done() else "nobody is here")
 
