@@ -110,29 +110,43 @@ class Section:
 class RenderedCell:
     """A block's picture. Never changes; a stream's next picture shares the sections before it."""
 
-    __slots__ = ("_frozen", "_frozen_count", "_live", "line_count")
+    __slots__ = ("_frozen", "_frozen_count", "_head", "_live", "line_count")
 
     def __init__(
-        self, live: Sequence[Section], frozen: list[Section] | None = None, frozen_count: int = 0
+        self,
+        live: Sequence[Section],
+        frozen: list[Section] | None = None,
+        frozen_count: int = 0,
+        head: Sequence[RenderedLine] = (),
     ) -> None:
-        """`frozen` may grow at its end later: only its first `frozen_count` belong to this."""
+        """The lines of `head`, which show nothing of the text, then `frozen`, then `live`.
+
+        `frozen` may grow at its end later: only its first `frozen_count` belong to this.
+        """
         self._live = live
         self._frozen = frozen if frozen is not None else []
         self._frozen_count = frozen_count
+        self._head = head
         sections = self._section_count
-        self.line_count = self._section(sections - 1).end_line if sections else 0
+        below = self._section(sections - 1).end_line if sections else 0
+        self.line_count = len(head) + below
 
     @classmethod
     def of_lines(cls, lines: Sequence[RenderedLine]) -> RenderedCell:
         """A cell of lines whose runs count from the start of the text."""
         return cls((Section(0, 0, lines),))
 
-    def followed_by(self, decoration: Sequence[RenderedLine]) -> RenderedCell:
-        """This cell and, below it, lines that show nothing of the text."""
-        count = self._section_count
-        start = self._section(count - 1).start if count else 0
-        below = Section(start, self.line_count, decoration)
-        return RenderedCell((*self._live, below), self._frozen, self._frozen_count)
+    def framed(
+        self, head: Sequence[RenderedLine] = (), foot: Sequence[RenderedLine] = ()
+    ) -> RenderedCell:
+        """This cell between lines that show nothing of the text."""
+        live = self._live
+        if foot:
+            count = self._section_count
+            last = self._section(count - 1) if count else None
+            start, line = (last.start, last.end_line) if last else (0, 0)
+            live = (*live, Section(start, line, foot))
+        return RenderedCell(live, self._frozen, self._frozen_count, (*head, *self._head))
 
     @property
     def lines(self) -> Sequence[RenderedLine]:
@@ -141,13 +155,17 @@ class RenderedCell:
 
     def strip(self, line: int) -> Strip:
         """The picture of a line, not padded."""
-        section = self._section(self._section_of_line(line))
-        return section.lines[line - section.first_line].strip
+        if 0 <= line < len(self._head):
+            return self._head[line].strip
+        section, within = self._find_line(line)
+        return section.lines[within].strip
 
     def line(self, line: int) -> RenderedLine:
         """A line with its runs in offsets of the block's text."""
-        section = self._section(self._section_of_line(line))
-        return section.lines[line - section.first_line].shifted(section.start)
+        if 0 <= line < len(self._head):
+            return self._head[line]
+        section, within = self._find_line(line)
+        return section.lines[within].shifted(section.start)
 
     def place_of(self, offset: int) -> tuple[int, int]:
         """Line and column of a code point; never moves back as `offset` grows.
@@ -155,17 +173,18 @@ class RenderedCell:
         Text that is not shown has the place of what is shown before it or, at the start of a
         paragraph, of what it introduces. The column may be one behind the last of the line.
         """
+        top = len(self._head)
         index = self._section_of_offset(offset)
         for at in range(index, -1, -1):
             section = self._section(at)
             if found := section.run_before(offset - section.start):
                 line, run = found
-                return section.first_line + line, run.column_of(offset - section.start)
+                return top + section.first_line + line, run.column_of(offset - section.start)
         for at in range(self._section_count):
             section = self._section(at)
             if found := section.first_run():
-                return section.first_line + found[0], found[1].column
-        return 0, 0
+                return top + section.first_line + found[0], found[1].column
+        return top, 0
 
     def offset_at(self, line: int, column: int) -> int | None:
         """Offset of the code point shown nearest; None only if the cell shows no text at all."""
@@ -209,9 +228,11 @@ class RenderedCell:
             return self._frozen[index]
         return self._live[index - self._frozen_count]
 
-    def _section_of_line(self, line: int) -> int:
-        if not 0 <= line < self.line_count:
+    def _find_line(self, line: int) -> tuple[Section, int]:
+        """The section that holds a line below the head, and which of its lines it is."""
+        if not len(self._head) <= line < self.line_count:
             raise IndexError(f"line {line} of a cell of {self.line_count} lines")
+        line -= len(self._head)
         low, high = 0, self._section_count
         while high - low > 1:
             middle = (low + high) // 2
@@ -219,7 +240,8 @@ class RenderedCell:
                 low = middle
             else:
                 high = middle
-        return low
+        section = self._section(low)
+        return section, line - section.first_line
 
     def _section_of_offset(self, offset: int) -> int:
         low, high = 0, self._section_count

@@ -8,32 +8,74 @@ from typing import Final
 from rich.style import Style
 
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import RenderedLine
+from antiphon.render.lines import RenderedCell, RenderedLine, Section
+from antiphon.render.markdown_cuts import common_prefix
 from antiphon.render.wrap import Piece, compose, expand_tabs, wrap
 
 TAB: Final = 8
 """Columns from one tab stop to the next in plain text, as terminals have it."""
 
+_CHUNK: Final = 50
+"""Lines that are drawn, and dropped after an edit, together."""
 
-def plain_lines(
-    text: str, width: int, style: Style, *, indent: str = "", words: bool = True, offset: int = 0
-) -> Iterator[RenderedLine]:
-    r"""The lines of `text`, wrapped, each behind `indent`; a final ``\n`` makes no line."""
-    source = SourceLines(text, offset)
-    last = len(source) - 1
-    for number, (line, start) in enumerate(zip(source.lines, source.starts, strict=True)):
-        if number == last and last and not line:
+
+class PlainStream:
+    """Draws a text again and again as it changes; finished lines are drawn once."""
+
+    def __init__(
+        self, width: int, style: Style, *, lead: Piece | None = None, words: bool = True
+    ) -> None:
+        """`lead` stands before the first row, and as many spaces before the others."""
+        self._width = width
+        self._style = style
+        self._lead = lead
+        self._words = words
+        self._text = ""
+        self._sections: list[Section] = []
+        self._ends: list[int] = []
+        """Where in the text each section ends."""
+
+    def update(self, text: str) -> RenderedCell:
+        r"""The picture of `text`, of which a final ``\n`` makes no line."""
+        if not text.startswith(self._text):
+            self._forget(common_prefix(self._text, text))
+        self._text = text
+        start = self._ends[-1] if self._ends else 0
+        source = SourceLines(text[start:], start)
+        unfinished = len(source) - 1
+        for first in range(0, unfinished, _CHUNK):
+            end = min(first + _CHUNK, unfinished)
+            self._sections.append(self._section(source, first, end))
+            self._ends.append(source.starts[end])
+        live: list[Section] = []
+        if source.lines[unfinished] or not self._sections:
+            live = [self._section(source, unfinished, unfinished + 1)]
+        return RenderedCell(live, self._sections, len(self._sections))
+
+    def _forget(self, kept: int) -> None:
+        count = len(self._ends)
+        while count and self._ends[count - 1] > kept:
+            count -= 1
+        self._sections = self._sections[:count]
+        self._ends = self._ends[:count]
+
+    def _section(self, source: SourceLines, first: int, end: int) -> Section:
+        base = source.starts[first]
+        lines: list[RenderedLine] = []
+        above = self._sections[-1].end_line if self._sections else 0
+        for number in range(first, end):
+            lead = self._lead
+            if lead is not None and (above or lines):
+                lead = Piece(" " * len(lead.text), self._style)
+            lines.extend(self._rows(source.lines[number], source.starts[number] - base, lead))
+        return Section(base, above, lines)
+
+    def _rows(self, line: str, offset: int, lead: Piece | None) -> Iterator[RenderedLine]:
+        before = [lead] if lead else []
+        if not line:
+            yield compose([*before, Piece("", self._style, offset)])
             return
-        yield from line_rows(line, start, width, style, indent=indent, words=words)
-
-
-def line_rows(
-    line: str, start: int, width: int, style: Style, *, indent: str = "", words: bool = True
-) -> Iterator[RenderedLine]:
-    """The rows of one displayable line that starts at `start` in the block's text."""
-    if not line:
-        yield compose([Piece(indent, style), Piece("", style, start)])
-        return
-    lead = [Piece(indent, style)] if indent else []
-    for row in wrap(expand_tabs(line, style, start, TAB), width - len(indent), words=words):
-        yield compose([*lead, *row])
+        width = self._width - (len(lead.text) if lead else 0)
+        for row in wrap(expand_tabs(line, self._style, offset, TAB), width, words=self._words):
+            yield compose([*before, *row])
+            before = [Piece(" " * len(lead.text), self._style)] if lead else []

@@ -1,0 +1,91 @@
+"""A tool call in the style of a shell: the command at the left, how it went at the right."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from rich.cells import cell_len
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import SourceLines, displayable
+from antiphon.render.lines import RenderedCell, RenderedLine
+from antiphon.render.plain import TAB
+from antiphon.render.status_label import status_label
+from antiphon.render.view import CellView
+from antiphon.render.wrap import DECORATION, Piece, clipped, compose, expand_tabs, wrap
+from antiphon_kernel.types.enums import ToolKind
+
+_GAP: Final = 2
+_NARROWEST_COMMAND: Final = 16
+"""Columns that a command needs beside the status; with fewer the status goes below it."""
+
+
+def command_of(view: CellView) -> str:
+    """What the call does: its text or, without one, the command or arguments in its input."""
+    if view.text or not view.input:
+        return view.text
+    try:
+        arguments = json.loads(view.input)
+    except ValueError:
+        return view.input
+    if not isinstance(arguments, dict):
+        return view.input
+    command = arguments.get("command")
+    if isinstance(command, str):
+        return command
+    return " ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
+
+
+def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
+    """Draw the call; folded, its first line only."""
+    prompt = _prompt(view, theme)
+    indent = cell_len(prompt.text)
+    label, label_style = status_label(view, theme)
+    room = width - indent
+    beside = room - cell_len(label) - _GAP
+    first_room = beside if beside >= _NARROWEST_COMMAND else room
+    rows = _command_rows(view, room, first_room, theme)
+    lines: list[RenderedLine] = []
+    for number, row in enumerate(rows):
+        pieces = [Piece(" " * indent, prompt.style) if number else prompt, *row]
+        if number == 0 and first_room == beside:
+            used = sum(cell_len(piece.text) for piece in pieces)
+            pieces.append(Piece(" " * (width - used - cell_len(label)), theme.dim))
+            pieces.append(Piece(label, label_style))
+        lines.append(compose(pieces))
+    if first_room != beside:
+        label = label[:width]
+        lines.append(
+            compose([Piece(" " * (width - len(label)), theme.dim), Piece(label, label_style)])
+        )
+    return RenderedCell.of_lines(lines)
+
+
+def _prompt(view: CellView, theme: CellTheme) -> Piece:
+    if view.tool_kind == ToolKind.SHELL or not view.tool_name:
+        return Piece("$ ", theme.tool_prompt)
+    return Piece(f"▪ {displayable(view.tool_name)} ", theme.tool_prompt)
+
+
+def _command_rows(
+    view: CellView, room: int, first_room: int, theme: CellTheme
+) -> list[list[Piece]]:
+    command = command_of(view)
+    source = SourceLines(command)
+    rows: list[list[Piece]] = []
+    for number, (line, start) in enumerate(zip(source.lines, source.starts, strict=True)):
+        if number and number == len(source) - 1 and not line:
+            break
+        pieces = expand_tabs(line, theme.tool_command, start, TAB)
+        if command is not view.text:
+            pieces = [piece._replace(offset=DECORATION, length=0) for piece in pieces]
+        if view.collapsed:
+            if len(source) > 1 and source.lines[1]:
+                pieces.append(Piece(" …", theme.dim))
+            rows.append(clipped(pieces, first_room, theme.dim))
+            break
+        rows.extend(wrap(pieces, room, first_width=room if number else first_room))
+    if command is not view.text:
+        rows[0].insert(0, Piece("", theme.tool_command, 0, 0))
+    return rows
