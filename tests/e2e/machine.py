@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,8 +11,9 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from antiphon_kernel.client.discovery import running_kernels
+from antiphon_kernel.client.discovery import RunningKernel, newest_kernel, running_kernels
 from tests.e2e.terminal import Terminal
 
 ANTIPHON = str(Path(sys.executable).with_name("antiphon"))
@@ -71,6 +73,19 @@ class Machine:
         return subprocess.CompletedProcess(
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
+
+    def call(self, data: Path, tool: str, **params: Any) -> dict[str, Any]:
+        """The result of `antiphon call`."""
+        done = self.run("call", tool, json.dumps(params), "--data", str(data), "--json")
+        assert done.returncode == 0, done.stderr
+        result: dict[str, Any] = json.loads(done.stdout)
+        return result
+
+    def kernel(self) -> RunningKernel:
+        """The newest kernel of the project."""
+        found = newest_kernel(self.project)
+        assert found is not None, "no kernel runs"
+        return found
 
     def close(self) -> None:
         """End everything that was started here."""

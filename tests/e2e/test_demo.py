@@ -1,0 +1,143 @@
+"""The demo in real terminals: a model streams, one person types inside it, another watches."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from antiphon_kernel.client.discovery import newest_kernel
+from tests.e2e.machine import Machine
+from tests.e2e.recordings import Recorded, numbered_recording
+from tests.e2e.terminal import Terminal
+
+Value = TypeVar("Value")
+
+TYPED = "zebracrossing"
+
+
+def wait_until(get: Callable[[], Value | None], what: str, timeout: float = 30.0) -> Value:
+    """The first value that is not None."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = get()
+        if value is not None:
+            return value
+        assert time.monotonic() < deadline, f"never: {what}"
+        time.sleep(0.1)
+
+
+def answer_of(machine: Machine, data: Path, *, status: str) -> dict[str, Any] | None:
+    """The model's text block, if it is there and has this status."""
+    listed = machine.call(data, "block.list", role="model", kind="text")["blocks"]
+    for block in listed:
+        if block["status"] == status:
+            return machine.call(data, "block.read", block_id=block["block_id"])
+    return None
+
+
+def walk_into_the_stream(terminal: Terminal) -> None:
+    """From the composer into the block that the model is writing."""
+    terminal.press("up")
+    terminal.wait_for("NAVIGATE")
+    terminal.press("enter")
+    terminal.wait_for("EDIT")
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Recorded:
+    return numbered_recording(tmp_path / "aria.jsonl", model="aria", words=160, pause_ms=60)
+
+
+@pytest.mark.parametrize(("cols", "rows"), [(80, 24), (120, 40)])
+def test_two_terminals_share_a_block_that_a_model_is_writing(
+    machine: Machine, recorded: Recorded, cols: int, rows: int
+) -> None:
+    first = machine.terminal("demo", "--play", str(recorded.path), cols=cols, rows=rows)
+    first.wait_for("WRITE", what="the first frame")
+    first.wait_for("word0002", what="the stream")
+
+    second = machine.terminal("join", cols=cols, rows=rows)
+    first.wait_for("guest", what="the guest's name")
+    second.wait_for("word0010", what="the stream in the second terminal")
+
+    walk_into_the_stream(first)
+    for end in range(1, len(TYPED) + 1):
+        first.type(TYPED[end - 1])
+        first.wait_for(TYPED[:end])
+        second.wait_for(TYPED[:end], what="a keystroke in the second terminal")
+    assert "word0159" not in first.text, "the model was done before the person had typed"
+    first.press("escape")
+    first.wait_for("NAVIGATE")
+
+    data = machine.kernel().data
+    answer = wait_until(lambda: answer_of(machine, data, status="done"), "the end of the turn")
+    assert answer["content"].count(TYPED) == 1
+    assert answer["content"].replace(TYPED, "") == recorded.text
+
+    first.press("ctrl+end")
+    first.wait_for("word0159")
+    second.press("ctrl+end")
+    second.wait_for("word0159")
+    second.press("ctrl+q")
+    assert second.wait_for_end() == 0
+    first.press("ctrl+q")
+    assert first.wait_for_end() == 0
+    assert str(data) in first.text.replace("\n", ""), "where the demo is kept"
+
+
+def test_a_kernel_killed_in_mid_stream_comes_back_with_all_that_was_acknowledged(
+    machine: Machine, recorded: Recorded
+) -> None:
+    terminal = machine.terminal("demo", "--play", str(recorded.path))
+    terminal.wait_for("word0020")
+    walk_into_the_stream(terminal)
+    terminal.type(TYPED)
+    terminal.wait_for(TYPED)
+    before = machine.kernel()
+    typed_is_on_disk = wait_until(
+        lambda: (answer_of(machine, before.data, status="running") or {}).get("content"),
+        "the running block",
+    )
+    assert TYPED in typed_is_on_disk
+
+    os.kill(before.pid, signal.SIGKILL)
+    after = wait_until(lambda: newest_kernel(machine.project), "the kernel again")
+    assert after.pid != before.pid
+    assert after.data == before.data
+    answer = wait_until(lambda: answer_of(machine, after.data, status="error"), "an ended block")
+    assert answer["stop_reason"] == "interrupted"
+    assert answer["content"].count(TYPED) == 1
+    streamed = answer["content"].replace(TYPED, "")
+    assert recorded.text.startswith(streamed)
+    assert len(streamed) >= len(typed_is_on_disk.replace(TYPED, ""))
+
+    terminal.type("again")
+    terminal.wait_for(TYPED + "again", what="typing goes on")
+    wait_until(
+        lambda: (
+            True
+            if "again"
+            in machine.call(after.data, "block.read", block_id=answer["block_id"])["content"]
+            else None
+        ),
+        "what was typed after the reconnect in the kernel",
+    )
+
+
+def test_a_lost_connection_ends_the_app_and_leaves_the_kernel(
+    machine: Machine, recorded: Recorded
+) -> None:
+    first = machine.terminal("demo", "--play", str(recorded.path))
+    first.wait_for("word0005")
+    kernel = machine.kernel()
+    first.hang_up()
+    first.wait_for_end()
+    second = machine.terminal("join")
+    second.wait_for("word0030", timeout=30, what="the model goes on writing")
+    assert machine.kernel() == kernel
