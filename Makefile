@@ -36,10 +36,10 @@ join: $(READY) ## a second terminal: join the newest kernel of this folder
 	@$(BIN)/antiphon join
 
 test: $(READY) ## every test
-	@$(PYTEST) -q -n auto -m "not bench"
+	@$(PYTEST) -q -n auto
 
 test-kernel test-app test-e2e: test-%: $(READY)
-	@$(PYTEST) -q -n auto -m "not bench" tests/$*
+	@$(PYTEST) -q -n auto tests/$*
 
 lint: $(READY) ## style, format, strict types
 	@$(BIN)/ruff check --quiet
@@ -50,8 +50,8 @@ format: $(READY) ## put the code in shape
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
 
-bench: $(READY) ## measure (see tests/bench)
-	@$(PYTEST) -q -s -m bench tests/bench
+bench: $(READY) ## measure the app: first frame, keystrokes, streaming
+	@$(BIN)/python -m tests.bench.app
 
 screenshots: $(READY) ## write screenshots/*.svg from the real app
 	@$(BIN)/python -m tests.screenshots
