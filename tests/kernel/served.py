@@ -140,7 +140,8 @@ class ServedKernel:
         """A plain connection of the owner's."""
         base = self.doors.http.replace("http", "ws", 1)
         uri = f"{base}{path}?token={self.doors.token}&{query}"
-        raw = RawClient(await connect(uri, compression=None, max_size=None, **options))
+        options = {"compression": None, "max_size": None, "close_timeout": 0.2, **options}
+        raw = RawClient(await connect(uri, **options))
         self._raw.append(raw)
         return raw
 

@@ -79,6 +79,11 @@ class Doors:
         """How many clients are connected now."""
         return sum(len(state.connections) for _, state in self._listeners)
 
+    @property
+    def rooms(self) -> int:
+        """How many contexts have someone who follows them."""
+        return len(self._sync_door.server.rooms)
+
     async def listen(
         self, application: ASGIApp, sock: sockets.socket, via: str, limits: DoorLimits
     ) -> None:

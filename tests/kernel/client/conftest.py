@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
 from tests.kernel.served import ServedKernel, served_kernel
 
 

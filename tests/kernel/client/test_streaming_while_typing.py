@@ -12,9 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel, until
 
 from antiphon_kernel.client.replica import Replica, ReplicaState
+from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel, until
 
 RUNS = 200
 RUNS_PER_KERNEL = 10

@@ -1,0 +1,137 @@
+"""Tool calls over WebSocket and HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+
+from tests.kernel.served import RawClient, ServedKernel
+
+
+async def open_calls(served: ServedKernel, query: str = "") -> ClientConnection:
+    base = served.doors.http.replace("http", "ws", 1)
+    return await connect(f"{base}/call?token={served.doors.token}{query}")
+
+
+async def ask(socket: ClientConnection, message: str | dict[str, Any]) -> dict[str, Any]:
+    await socket.send(message if isinstance(message, str) else json.dumps(message))
+    answer: dict[str, Any] = json.loads(await socket.recv())
+    return answer
+
+
+async def post(served: ServedKernel, tool: str, body: bytes, **headers: str) -> tuple[int, Any]:
+    def request() -> tuple[int, Any]:
+        connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=10)
+        try:
+            connection.request("POST", f"/call/{tool}", body, headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(request)
+
+
+async def test_calls_are_answered_in_the_order_in_which_they_came(served: ServedKernel) -> None:
+    socket = await open_calls(served)
+    block = (await ask(socket, {"id": "a", "tool": "block.create", "params": NEW}))["result"]
+    for number in range(20):
+        params = {"block_id": block["block_id"], "text": f"{number} "}
+        await socket.send(json.dumps({"id": number, "tool": "block.append", "params": params}))
+    answers = [json.loads(await socket.recv()) for _ in range(20)]
+    assert [answer["id"] for answer in answers] == list(range(20))
+    read = {"id": 0, "tool": "block.read", "params": {"block_id": block["block_id"]}}
+    text = (await ask(socket, read))["result"]["content"]
+    assert text == "".join(f"{number} " for number in range(20))
+    await socket.close()
+
+
+NEW = {"role": "user", "kind": "text"}
+
+
+@pytest.mark.parametrize(
+    ("message", "number", "code"),
+    [
+        ("{", None, "invalid_json"),
+        ("[" * 100_000, None, "invalid_json"),
+        ("[]", None, "invalid_params"),
+        ('{"id": 3}', 3, "invalid_params"),
+        ('{"id": "x", "tool": "nope"}', "x", "unknown_tool"),
+        ('{"id": 1, "tool": "block.read", "params": []}', 1, "invalid_params"),
+        ('{"id": 1, "tool": "block.read", "params": {"block_id": "x.y.1"}}', 1, None),
+    ],
+)
+async def test_a_bad_call_is_an_error_and_the_next_one_works(
+    served: ServedKernel, message: str, number: object, code: str | None
+) -> None:
+    socket = await open_calls(served)
+    answer = await ask(socket, message)
+    assert answer["id"] == number
+    assert code is None or answer["error"]["code"] == code
+    assert answer["error"]["message"]
+    assert "result" in await ask(socket, {"id": 2, "tool": "context.list"})
+    await socket.close()
+
+
+async def test_a_binary_frame_closes_only_that_connection(served: ServedKernel) -> None:
+    other, socket = await open_calls(served), await open_calls(served)
+    await socket.send(b"\x00")
+    assert (await RawClient(socket).closed())[0] == 1003
+    assert "result" in await ask(other, {"id": 2, "tool": "context.list"})
+    await other.close()
+
+
+async def test_a_session_is_one_connection(served: ServedKernel) -> None:
+    socket = await open_calls(served, "&as=model")
+    params = {**NEW, "role": "model"}
+    created = await ask(socket, {"id": 1, "tool": "block.create", "params": params})
+    block = created["result"]["block_id"]
+    append = {"block_id": block, "text": "half a sen"}
+    await ask(socket, {"id": 2, "tool": "block.append", "params": append})
+    document = (await served.context()).document
+    assert document.header(block).status == "running"
+    await socket.close()
+    for _ in range(1000):
+        if document.header(block).status == "error":
+            break
+        await asyncio.sleep(0.002)
+    assert document.header(block).stop_reason == "interrupted"
+    assert document.text(block) == "half a sen"
+
+
+async def test_a_call_can_be_posted(served: ServedKernel) -> None:
+    bearer = {"Authorization": f"Bearer {served.doors.token}"}
+    status, created = await post(served, "block.create", json.dumps(NEW).encode(), **bearer)
+    assert status == 200
+    assert created["block_id"] in (await served.context()).document
+    assert (await post(served, "context.list", b"", **bearer))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("tool", "body", "status", "code"),
+    [
+        ("nope", b"{}", 404, "unknown_tool"),
+        ("block.create", b"{", 400, "invalid_json"),
+        ("block.create", b"\xff\xfe\x00", 400, "invalid_json"),
+        ("block.create", b"[]", 400, "invalid_params"),
+        ("block.create", b"{}", 400, "invalid_params"),
+        ("block.create", b" " * (9 * 2**20), 413, "too_large"),
+    ],
+)
+async def test_a_bad_post_says_why(
+    served: ServedKernel, tool: str, body: bytes, status: int, code: str
+) -> None:
+    answer = await post(served, tool, body, Authorization=f"Bearer {served.doors.token}")
+    assert (answer[0], answer[1]["error"]["code"]) == (status, code)
+
+
+async def test_a_post_without_the_token_is_unauthorised(served: ServedKernel) -> None:
+    status, answer = await post(served, "context.list", b"{}")
+    assert status == 401
+    assert "token" in answer["error"]["message"]
