@@ -1,0 +1,1 @@
+"""Turns: models that answer submissions, and the shell commands that they and people run."""

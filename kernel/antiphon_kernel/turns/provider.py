@@ -1,0 +1,39 @@
+"""What plays a model: anything that can stream one round after the other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from antiphon_kernel.turns.events import TurnEvent
+from antiphon_kernel.types.ids import ContextId
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What came of one tool call of the round before."""
+
+    call_id: str
+    output: str
+    is_error: bool
+    exit_code: int | None = None
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRequest:
+    """One round of a turn: round 0 answers the prompt, later ones the results of tool calls."""
+
+    context_id: ContextId
+    prompt: str
+    round: int
+    results: tuple[ToolOutcome, ...] = ()
+
+
+class Provider(Protocol):
+    """A source of turns. Turns of one provider in one context come one after the other."""
+
+    def stream(self, request: RoundRequest) -> AsyncIterator[TurnEvent]:
+        """The events of one round; closing the iterator stops the round."""
+        ...

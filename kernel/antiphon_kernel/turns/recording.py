@@ -1,0 +1,167 @@
+"""Recordings of turns: JSON lines that say what a model did and when.
+
+The first line may be a header, ``{"model": NAME, "title": TEXT}``. Every other line is an event,
+``{"at_ms": N, "type": TYPE, ...}`` with `at_ms` counted since the previous event ended: ``text``
+and ``thinking`` carry `text`; ``tool_call`` carries `name`, `input` and perhaps `id`, ends its
+round, and has ended when the real result of the call is there; ``usage`` carries `input_tokens`
+and `output_tokens`; ``end`` perhaps `stop_reason`; ``error`` carries `message`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from antiphon_kernel.turns.events import (
+    End,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallEvent,
+    TurnEvent,
+    Usage,
+)
+from antiphon_kernel.types.ids import is_name
+
+TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
+
+
+class RecordingError(Exception):
+    """A recording cannot be played; the message names file, line and what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An event and how many milliseconds after the end of the one before it comes."""
+
+    wait_ms: float
+    event: TurnEvent
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recorded turn of the model called `model`."""
+
+    model: str
+    title: str
+    rounds: tuple[tuple[Step, ...], ...]
+
+
+def load_recording(path: Path) -> Recording:
+    """Read a recording file.
+
+    Raises:
+        RecordingError: if it cannot be read or a line of it is not what it should be.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecordingError(
+            f"{path}: expected a recording, a UTF-8 file of JSON lines: {error}"
+        ) from error
+    return parse_recording(text, str(path), default_model=model_name(path.stem))
+
+
+def parse_recording(text: str, source: str, *, default_model: str) -> Recording:
+    """Read the text of a recording; `source` is what errors call it.
+
+    Raises:
+        RecordingError: if a line is not what it should be.
+    """
+    model, title = default_model, ""
+    rounds: list[list[Step]] = [[]]
+    ended_at = 0
+    lines = enumerate(text.split("\n"), start=1)
+    objects = [_Line(f"{source}:{number}", line) for number, line in lines if line.strip()]
+    if objects and "type" not in objects[0].fields and "at_ms" not in objects[0].fields:
+        header = objects.pop(0)
+        model = header.text_field("model", default_model)
+        title = header.text_field("title", "")
+        if not is_name(model):
+            raise header.error("a model name of a-z, 0-9, - and _", json.dumps(model))
+    if not objects:
+        raise RecordingError(f"{source}: expected at least one event, found none")
+    for number, line in enumerate(objects):
+        if ended_at:
+            raise line.error("nothing after the end of the turn", "another event")
+        step = Step(line.number_field("at_ms"), _event(line, f"call-{number}"))
+        rounds[-1].append(step)
+        match step.event:
+            case ToolCallEvent():
+                rounds.append([])
+            case End() | ProviderError():
+                ended_at = number + 1
+    return Recording(model, title, tuple(tuple(steps) for steps in rounds))
+
+
+def model_name(stem: str) -> str:
+    """A valid model name from a file's stem."""
+    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "model"
+
+
+def _event(line: _Line, call_id: str) -> TurnEvent:
+    match line.fields.get("type"):
+        case "thinking":
+            return ThinkingDelta(line.text_field("text"))
+        case "text":
+            return TextDelta(line.text_field("text"))
+        case "tool_call":
+            arguments = line.fields.get("input")
+            if not isinstance(arguments, dict):
+                raise line.error("`input`, an object", json.dumps(arguments))
+            return ToolCallEvent(
+                line.text_field("id", call_id), line.text_field("name", "shell"), arguments
+            )
+        case "usage":
+            return Usage(
+                round(line.number_field("input_tokens")),
+                round(line.number_field("output_tokens")),
+            )
+        case "end":
+            return End(line.text_field("stop_reason", "end_turn"))
+        case "error":
+            return ProviderError(line.text_field("message"))
+        case other:
+            raise line.error(f"`type`, one of {', '.join(TYPES)}", json.dumps(other))
+
+
+class _Line:
+    """One line of a recording, read as a JSON object."""
+
+    def __init__(self, place: str, line: str) -> None:
+        self._place = place
+        try:
+            fields = json.loads(line)
+        except ValueError as error:
+            raise self.error("a JSON object", str(error)) from error
+        if not isinstance(fields, dict):
+            raise self.error("a JSON object", json.dumps(fields))
+        self.fields: Mapping[str, Any] = fields
+
+    def error(self, expected: str, found: str) -> RecordingError:
+        if len(found) > 80:
+            found = found[:80] + "…"
+        return RecordingError(f"{self._place}: expected {expected}; found {found}")
+
+    def text_field(self, key: str, default: str | None = None) -> str:
+        value = self.fields.get(key, default)
+        if not isinstance(value, str):
+            raise self.error(f"`{key}`, a string", json.dumps(value))
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise self.error(f"`{key}`, a string of whole characters", str(error)) from error
+        return value
+
+    def number_field(self, key: str) -> float:
+        value = self.fields.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.error(f"`{key}`, a number", json.dumps(value))
+        if not 0 <= value < math.inf:
+            raise self.error(f"`{key}`, a number from 0 up", json.dumps(value))
+        return value

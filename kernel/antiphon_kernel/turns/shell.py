@@ -1,0 +1,225 @@
+"""Shell commands: run in a folder, their output streamed, their processes never left behind.
+
+A command runs in a process group of its own. When its shell has exited, or when it is cancelled,
+whatever is left of the group is ended. A process that detaches itself into a session of its own
+(a daemon) is outside of that on purpose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import os
+import shutil
+import signal
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+OUTPUT_LIMIT = 200_000
+"""Code points of one command's output that are kept."""
+
+BATCH_SECONDS = 0.010
+"""Output that comes within this time is handed on in one piece."""
+
+TERM_GRACE_SECONDS = 2.0
+"""How long processes have to end after SIGTERM before they are killed."""
+
+LINGER_SECONDS = 0.2
+"""How long background processes may outlive their shell, to finish their output."""
+
+_READ_BYTES = 65_536
+_POLL_SECONDS = 0.010
+
+
+@dataclass(frozen=True, slots=True)
+class ShellResult:
+    """How a command ended. A command ended by signal N has exit code 128 + N, as in a shell."""
+
+    exit_code: int
+    truncated: bool
+
+
+async def run_shell(
+    command: str,
+    folder: Path,
+    on_output: Callable[[str], Awaitable[None]],
+    *,
+    limit: int = OUTPUT_LIMIT,
+    grace: float = TERM_GRACE_SECONDS,
+) -> ShellResult:
+    """Run `command`, handing its output (stdout and stderr in order) to `on_output` as it comes.
+
+    When cancelled, no process of the command's group is alive by the time this returns.
+
+    Raises:
+        OSError: if the command could not be started.
+        ValueError: if the command cannot be passed to a shell (it holds a NUL).
+    """
+    reading, writing = os.pipe()
+    try:
+        process = await _start(command, folder, writing)
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    output = _Output(reading, on_output, limit)
+    reader = asyncio.create_task(output.read_all())
+    try:
+        exited = asyncio.create_task(process.wait())
+        try:
+            await asyncio.wait({reader, exited}, return_when=asyncio.FIRST_COMPLETED)
+            if reader.done():
+                reader.result()
+            await exited
+            await asyncio.wait({reader}, timeout=LINGER_SECONDS)
+        finally:
+            exited.cancel()
+            await _end_group(process, grace)
+        # A daemon may still hold the pipe: what is in it is ours, what it writes later is not.
+        output.stop_when_empty()
+        await reader
+    finally:
+        reader.cancel()
+        try:
+            await asyncio.wait({reader})
+        finally:
+            os.close(reading)
+    code = process.returncode or 0
+    return ShellResult(128 - code if code < 0 else code, output.truncated)
+
+
+def shell_path() -> str:
+    """The shell that runs commands: bash if it is there."""
+    return shutil.which("bash") or "/bin/sh"
+
+
+async def _start(command: str, folder: Path, output: int) -> asyncio.subprocess.Process:
+    environment = os.environ | {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            shell_path(),
+            "-c",
+            command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        # Cancelled between fork and here: the process exists and nobody else knows it.
+        if not starting.cancelled() and (not starting.done() or starting.exception() is None):
+            await _end_group(await starting, 0)
+        raise
+
+
+async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
+    """End everything in the process group: politely, then not."""
+    group = process.pid
+    try:
+        if _signal_group(group, signal.SIGTERM):
+            # A stopped process does not see SIGTERM before it goes on.
+            _signal_group(group, signal.SIGCONT)
+            await _until_gone(group, grace)
+    finally:
+        _signal_group(group, signal.SIGKILL)
+    await process.wait()
+    await _until_gone(group, grace)
+
+
+async def _until_gone(group: int, seconds: float) -> None:
+    for _ in range(round(seconds / _POLL_SECONDS)):
+        if not _alive(group):
+            return
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """Send a signal, 0 for none; False if the group is gone."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # macOS answers so for a group of which only zombies are left.
+        return False
+    return True
+
+
+def _alive(group: int) -> bool:
+    """Whether the group has a member that is not just a zombie nobody has reaped."""
+    if not _signal_group(group, 0):
+        return False
+    processes = Path("/proc")
+    if not (processes / "self" / "stat").exists():
+        return True
+    for folder in processes.iterdir():
+        if folder.name.isdigit():
+            try:
+                stat = (folder / "stat").read_bytes()
+            except OSError:
+                continue
+            state, _, member_of = stat.rpartition(b")")[2].split()[:3]
+            if int(member_of) == group and state not in (b"Z", b"X"):
+                return True
+    return False
+
+
+class _Output:
+    """Reads a pipe, decodes it, hands it on in batches and stops keeping at the limit."""
+
+    def __init__(
+        self, source: int, on_output: Callable[[str], Awaitable[None]], limit: int
+    ) -> None:
+        self._source = source
+        self._on_output = on_output
+        self._left = limit
+        self._stop_when_empty = False
+        self._readable = asyncio.Event()
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self.truncated = False
+        os.set_blocking(source, False)
+
+    def stop_when_empty(self) -> None:
+        """Take what is in the pipe now as all there will be."""
+        self._stop_when_empty = True
+        self._readable.set()
+
+    async def read_all(self) -> None:
+        """Read until the end of the pipe."""
+        while True:
+            data = await self._next()
+            await self._hand_on(self._decoder.decode(data, final=not data))
+            if not data:
+                return
+            await asyncio.sleep(BATCH_SECONDS)
+
+    async def _next(self) -> bytes:
+        """What is in the pipe, once something is; nothing at its end."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                return os.read(self._source, _READ_BYTES)
+            except BlockingIOError:
+                if self._stop_when_empty:
+                    return b""
+            self._readable.clear()
+            loop.add_reader(self._source, self._readable.set)
+            try:
+                await self._readable.wait()
+            finally:
+                loop.remove_reader(self._source)
+
+    async def _hand_on(self, text: str) -> None:
+        if len(text) > self._left:
+            self.truncated = True
+            text = text[: self._left]
+        self._left -= len(text)
+        if text:
+            await self._on_output(text)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_kernel.turns.events import (
+    End,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallEvent,
+    Usage,
+)
+from antiphon_kernel.turns.recording import (
+    RecordingError,
+    Step,
+    load_recording,
+    model_name,
+    parse_recording,
+)
+
+
+def parse(*objects: dict[str, Any]) -> Any:
+    text = "\n".join(json.dumps(line) for line in objects) + "\n"
+    return parse_recording(text, "demo.jsonl", default_model="demo")
+
+
+def test_every_event_is_read_and_a_tool_call_ends_its_round() -> None:
+    recording = parse(
+        {"model": "aria", "title": "A title"},
+        {"at_ms": 5, "type": "thinking", "text": "hm"},
+        {"at_ms": 0, "type": "tool_call", "id": "c1", "name": "shell", "input": {"command": "ls"}},
+        {"at_ms": 1.5, "type": "text", "text": "yes"},
+        {"at_ms": 0, "type": "usage", "input_tokens": 3, "output_tokens": 4},
+        {"at_ms": 0, "type": "end"},
+    )
+    assert (recording.model, recording.title) == ("aria", "A title")
+    assert recording.rounds == (
+        (
+            Step(5, ThinkingDelta("hm")),
+            Step(0, ToolCallEvent("c1", "shell", {"command": "ls"})),
+        ),
+        (Step(1.5, TextDelta("yes")), Step(0, Usage(3, 4)), Step(0, End("end_turn"))),
+    )
+
+
+def test_without_a_header_the_model_is_named_after_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "My Model (2).jsonl"
+    path.write_text('{"at_ms": 0, "type": "error", "message": "no"}\n\n')
+    recording = load_recording(path)
+    assert recording.model == "my-model-2"
+    assert recording.rounds == ((Step(0, ProviderError("no")),),)
+
+
+@pytest.mark.parametrize(("stem", "name"), [("aria", "aria"), ("Ä", "model"), ("-A_b-", "a_b")])
+def test_any_file_name_makes_a_valid_model_name(stem: str, name: str) -> None:
+    assert model_name(stem) == name
+
+
+GOOD = '{"at_ms": 0, "type": "text", "text": "a"}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "expected"),
+    [
+        (GOOD + "nonsense", 2, "a JSON object"),
+        (GOOD + "[1]", 2, "a JSON object"),
+        (GOOD + "\n" + '{"at_ms": -1, "type": "end"}', 3, "`at_ms`"),
+        (GOOD + '{"type": "end"}', 2, "`at_ms`"),
+        (GOOD + '{"at_ms": NaN, "type": "end"}', 2, "`at_ms`"),
+        (GOOD + '{"at_ms": true, "type": "end"}', 2, "`at_ms`"),
+        ('{"at_ms": 0, "type": "song"}', 1, "`type`, one of thinking, text"),
+        ('{"at_ms": 0, "type": "text"}', 1, "`text`, a string"),
+        ('{"at_ms": 0, "type": "text", "text": "\\ud800"}', 1, "whole characters"),
+        ('{"at_ms": 0, "type": "tool_call", "input": "ls"}', 1, "`input`, an object"),
+        ('{"at_ms": 0, "type": "usage", "input_tokens": 1}', 1, "`output_tokens`"),
+        ('{"at_ms": 0, "type": "end"}\n' + GOOD, 2, "nothing after the end"),
+        ('{"model": "No Name"}\n' + GOOD, 1, "a model name"),
+        ('{"at_ms": 0}', 1, "`type`"),
+    ],
+)
+def test_a_bad_line_is_named_with_what_was_expected(text: str, line: int, expected: str) -> None:
+    with pytest.raises(RecordingError) as caught:
+        parse_recording(text, "demo.jsonl", default_model="demo")
+    assert str(caught.value).startswith(f"demo.jsonl:{line}: expected ")
+    assert expected in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", '{"model": "aria"}\n'])
+def test_an_empty_recording_is_an_error(text: str) -> None:
+    with pytest.raises(RecordingError, match=r"demo\.jsonl: expected at least one event"):
+        parse_recording(text, "demo.jsonl", default_model="demo")
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecordingError, match="nothing-here"):
+        load_recording(tmp_path / "nothing-here.jsonl")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(RecordingError, match="UTF-8"):
+        load_recording(tmp_path / "binary")
+
+
+@given(st.text(max_size=60))
+def test_text_that_is_no_recording_is_nothing_but_a_recording_error(text: str) -> None:
+    with pytest.raises(RecordingError, match=r"^demo\.jsonl"):
+        parse_recording(text, "demo.jsonl", default_model="demo")

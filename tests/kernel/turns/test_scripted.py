@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from antiphon_kernel.turns.events import End, TextDelta, ToolCallEvent, TurnEvent
+from antiphon_kernel.turns.provider import RoundRequest
+from antiphon_kernel.turns.recording import Recording, Step
+from antiphon_kernel.turns.scripted import ScriptedProvider
+from antiphon_kernel.types.ids import ContextId
+
+HERE, THERE = ContextId("0" * 32), ContextId("1" * 32)
+
+
+class Sleeper:
+    def __init__(self) -> None:
+        self.slept: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.slept.append(seconds)
+
+
+def says(text: str) -> Recording:
+    return Recording("aria", "", ((Step(100, TextDelta(text)), Step(50, End("end_turn"))),))
+
+
+async def play(
+    provider: ScriptedProvider, context: ContextId = HERE, round_number: int = 0
+) -> list[TurnEvent]:
+    request = RoundRequest(context, "a prompt", round_number)
+    return [event async for event in provider.stream(request)]
+
+
+async def test_each_turn_plays_the_next_recording_and_then_from_the_first_again() -> None:
+    provider = ScriptedProvider([says("one"), says("two")], sleep=Sleeper())
+    texts = [(await play(provider))[0] for _ in range(3)]
+    assert texts == [TextDelta("one"), TextDelta("two"), TextDelta("one")]
+    assert (await play(provider, THERE))[0] == TextDelta("one")
+
+
+@pytest.mark.parametrize(("speed", "slept"), [(1, [0.1, 0.05]), (10, [0.01, 0.005])])
+async def test_waiting_is_divided_by_the_speed(speed: float, slept: list[float]) -> None:
+    sleeper = Sleeper()
+    await play(ScriptedProvider([says("one")], speed=speed, sleep=sleeper))
+    assert sleeper.slept == pytest.approx(slept)
+
+
+async def test_without_waiting_others_still_get_their_turn_between_events() -> None:
+    sleeper = Sleeper()
+    await play(ScriptedProvider([says("one")], speed=math.inf, sleep=sleeper))
+    assert sleeper.slept == [0, 0]
+
+
+async def test_the_rounds_of_a_turn_are_its_recording_between_tool_calls() -> None:
+    call = ToolCallEvent("c", "shell", {"command": "ls"})
+    recording = Recording("aria", "", ((Step(0, call),), (Step(0, TextDelta("done")),)))
+    provider = ScriptedProvider([recording, says("next")], sleep=Sleeper())
+    assert await play(provider) == [call]
+    assert await play(provider, round_number=1) == [TextDelta("done")]
+    assert await play(provider, round_number=2) == [End("end_turn")]
+    assert (await play(provider))[0] == TextDelta("next")
+
+
+@pytest.mark.parametrize("speed", [0, 0.01, 1001, -1, math.nan])
+def test_an_impossible_speed_is_refused(speed: float) -> None:
+    with pytest.raises(ValueError, match="speed is"):
+        ScriptedProvider([says("one")], speed=speed)
+
+
+def test_a_model_without_recordings_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one"):
+        ScriptedProvider([])
