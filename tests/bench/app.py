@@ -93,7 +93,7 @@ class Bench:
     def recording(self, name: str, words: int, per_second: float) -> Path:
         """A model that writes prose, lists and code at an even pace."""
         events: list[dict[str, object]] = [{"model": "aria"}]
-        line = ["The", "two", "of", "them", "write", "in", "**turn**", "and", "the", "text", "holds", "them", "both.", ""]
+        line = "The two of them write in **turn** and the text holds them both.".split()
         for number in range(words):
             text = line[number % len(line)] + " "
             if number % 60 == 59:
