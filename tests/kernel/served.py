@@ -97,6 +97,10 @@ class ServedKernel:
         )
         self.me = self.kernel.open_session(self.kernel.owner, "test")
 
+    def move(self, folder: Path) -> None:
+        """Start the next time with another data folder."""
+        self._folder = folder
+
     async def stop(self) -> None:
         await self.doors.close()
         await self.kernel.close()

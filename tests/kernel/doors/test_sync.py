@@ -100,7 +100,7 @@ async def test_what_the_kernel_adds_to_an_update_reaches_its_sender(served: Serv
 async def test_updates_are_acknowledged_once_they_are_on_disk(served: ServedKernel) -> None:
     block = await served.block("hello")
     writer = await join(served, "ack=1")
-    for number in range(50):
+    for _ in range(50):
         update = writer.write(lambda document: document.splice(block, 0, 0, "x"))
         await writer.client.send(SyncUpdate(update))
     await writer.client.send(SyncStep2(EMPTY_UPDATE))

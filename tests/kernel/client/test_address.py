@@ -1,0 +1,48 @@
+"""Where a kernel says it is."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+ADDRESS = KernelAddress(
+    pid=1, kernel="k", sync="ws://127.0.0.1:1/sync", http="http://127.0.0.1:1", token="t"
+)
+
+
+def test_an_address_reads_back(tmp_path: Path) -> None:
+    (tmp_path / ADDRESS_FILE).write_text(ADDRESS.model_dump_json())
+    assert read_address(tmp_path) == ADDRESS
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "{}", '{"pid": "x"}'])
+def test_no_readable_address_is_no_kernel(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / ADDRESS_FILE).write_text(content)
+    with pytest.raises(AntiphonError) as failure:
+        read_address(tmp_path)
+    assert failure.value.code is ErrorCode.NO_KERNEL
+    assert str(tmp_path) in failure.value.message
+
+
+def test_a_socket_that_is_not_there_is_not_reachable(tmp_path: Path) -> None:
+    address = ADDRESS.model_copy(update={"socket": str(tmp_path / "gone.sock")})
+    assert address.reachable_socket is None
+
+
+def test_the_replica_loads_nothing_of_the_host() -> None:
+    code = (
+        "import sys, antiphon_kernel.client.replica, antiphon_kernel.client.calls\n"
+        "heavy = {'uvicorn', 'starlette', 'aiosqlite', 'sqlite3'} & sys.modules.keys()\n"
+        "own = [name for name in sys.modules if name.startswith('antiphon_kernel.')]\n"
+        "host = [name for name in own if name.split('.')[1] in ('doors', 'kernel', 'journal')]\n"
+        "sys.exit(str((heavy, host)) if heavy or host else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,112 @@
+"""Changes go from written over sent to saved, whatever the connection does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pycrdt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_kernel.client.outbox import Outbox
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+def updates(count: int) -> list[bytes]:
+    doc = pycrdt.Doc()
+    text = doc.get("t", type=pycrdt.Text)
+    made: list[bytes] = []
+    subscription = doc.observe(lambda event: made.append(event.update))
+    for _ in range(count):
+        text.insert(0, "x")
+    doc.unobserve(subscription)
+    return made
+
+
+def test_changes_of_one_turn_are_one_update() -> None:
+    outbox = Outbox()
+    outbox.start_connection()
+    outbox.everything_sent()
+    for update in updates(250):
+        outbox.add(update)
+    joined = outbox.take()
+    assert joined is not None
+    doc = pycrdt.Doc()
+    doc.apply_update(joined)
+    assert str(doc.get("t", type=pycrdt.Text)) == "x" * 250
+    assert outbox.take() is None
+
+
+def test_offline_changes_are_counted_and_covered_by_the_handshake() -> None:
+    outbox = Outbox()
+    for update in updates(3):
+        outbox.add(update)
+    assert outbox.take() is None
+    outbox.start_connection()
+    outbox.everything_sent()
+    assert outbox.unsaved == 3
+    outbox.acknowledged(1)
+    assert outbox.unsaved == 0
+
+
+steps = st.lists(st.sampled_from(["write", "send", "ack", "drop", "connect"]), max_size=60)
+
+
+@given(steps)
+def test_nothing_counts_as_saved_before_a_frame_that_held_it_was_acknowledged(
+    steps: list[str],
+) -> None:
+    outbox = Outbox()
+    written = 0
+    frames: list[int] = []
+    acknowledged = saved = 0
+    connected = False
+    for step in steps:
+        if step == "write":
+            outbox.add(b"\x00\x00")
+            written += 1
+        elif step == "connect" and not connected:
+            outbox.start_connection()
+            outbox.everything_sent()
+            connected, frames, acknowledged = True, [written], 0
+        elif step == "drop":
+            outbox.start_connection()
+            connected, frames = False, []
+        elif step == "send" and outbox.take() is not None:
+            frames.append(written)
+        elif step == "ack" and acknowledged < len(frames):
+            acknowledged += 1
+            outbox.acknowledged(acknowledged)
+            saved = max(saved, frames[acknowledged - 1])
+        assert outbox.unsaved == written - saved
+
+
+async def test_waiting_ends_when_all_that_was_written_before_is_saved() -> None:
+    outbox = Outbox()
+    outbox.start_connection()
+    outbox.everything_sent()
+    outbox.add(b"\x00\x00")
+    outbox.take()
+    waiting = asyncio.create_task(outbox.saved())
+    await asyncio.sleep(0)
+    outbox.add(b"\x00\x00")
+    outbox.take()
+    outbox.acknowledged(1)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    outbox.acknowledged(2)
+    await asyncio.wait_for(waiting, 1)
+    assert outbox.unsaved == 1
+
+
+async def test_who_waits_learns_why_it_will_not_be_saved() -> None:
+    outbox = Outbox()
+    outbox.add(b"\x00\x00")
+    waiting = asyncio.create_task(outbox.saved())
+    await asyncio.sleep(0)
+    outbox.fail(AntiphonError(ErrorCode.PERMISSION_DENIED, "no"))
+    with pytest.raises(AntiphonError, match="no"):
+        await waiting
+    with pytest.raises(AntiphonError, match="no"):
+        await outbox.saved()

@@ -1,0 +1,258 @@
+"""A replica keeps in step with its kernel through whatever happens to the connection."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from antiphon_kernel.client.replica import Replica, ReplicaState
+from antiphon_kernel.types.enums import Activity
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.served import CuttableProxy, ServedKernel, until
+
+
+@pytest.mark.parametrize("transport", ["unix", "tcp"])
+async def test_both_transports_catch_up_and_follow(served: ServedKernel, transport: str) -> None:
+    block = await served.block("hello")
+    locate = served.locate if transport == "unix" else served.locate_tcp
+    replica = await served.replica(locate=locate)
+    assert replica.document.text(block) == "hello"
+    params = {"block_id": block, "text": " world"}
+    await served.kernel.call(served.me, "block.append", params)
+    await until(lambda: replica.document.text(block) == "hello world")
+
+
+async def test_states_go_from_connecting_to_live(served: ServedKernel) -> None:
+    replica = Replica(served.locate)
+    states = [replica.state]
+    replica.watch_state(lambda: states.append(replica.state))
+    running = asyncio.create_task(replica.run())
+    await until(lambda: replica.state is ReplicaState.LIVE)
+    await replica.close()
+    await running
+    assert states == [
+        ReplicaState.CONNECTING,
+        ReplicaState.CATCHING_UP,
+        ReplicaState.LIVE,
+        ReplicaState.OFFLINE,
+    ]
+
+
+async def test_saved_means_on_the_kernels_disk(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    replica = await served.replica()
+    for number in range(30):
+        replica.document.append(block, f" {number}")
+    assert replica.unsaved == 30
+    await replica.saved()
+    assert replica.unsaved == 0
+    text = replica.document.text(block)
+    await served.stop()
+    await served.start()
+    assert (await served.context()).document.text(block) == text
+
+
+async def test_a_burst_of_keystrokes_is_one_commit(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    replica = await served.replica()
+    await until(lambda: replica.me is not None)
+    context = await served.context()
+    before = context.seq
+    for _ in range(50):
+        replica.document.append(block, "x")
+    await replica.saved()
+    assert context.seq == before + 1
+
+
+async def test_what_is_typed_offline_arrives_and_what_was_missed_too(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("hello")
+    replica = await served.replica()
+    await served.stop()
+    await until(lambda: replica.state is ReplicaState.OFFLINE)
+    replica.document.splice(block, 0, 0, "offline ")
+    assert replica.unsaved == 1
+    await served.start()
+    params = {"block_id": block, "text": " world"}
+    await served.kernel.call(served.me, "block.append", params)
+    await replica.saved()
+    context = await served.context()
+    await until(lambda: replica.document.text(block) == "offline hello world")
+    assert context.document.text(block) == "offline hello world"
+
+
+async def test_only_what_is_missing_travels_after_a_reconnect(served: ServedKernel) -> None:
+    block = await served.block("x" * 500_000)
+    proxy = CountingProxy(served.doors.port)
+    await proxy.start()
+    replica = await served.replica(
+        locate=lambda: served.locate_tcp().model_copy(
+            update={"http": f"http://127.0.0.1:{proxy.port}"}
+        ),
+        retry=lambda _: 0.001,
+    )
+    before = proxy.relayed
+    assert before > 500_000
+    proxy.cut()
+    await until(lambda: replica.state is not ReplicaState.LIVE)
+    replica.document.append(block, "y")
+    await replica.saved()
+    await until(lambda: replica.state is ReplicaState.LIVE)
+    assert proxy.relayed - before < 5_000
+    await replica.close()
+    await proxy.close()
+
+
+class CountingProxy(CuttableProxy):
+    """Counts the bytes of both directions."""
+
+    relayed = 0
+
+    async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65536):
+                self.relayed += len(data)
+                sink.write(data)
+                await sink.drain()
+        except OSError:
+            return
+        finally:
+            sink.close()
+
+
+async def test_presence_of_others_and_oneself(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    amy, ben = await served.replica(), await served.replica("ben")
+    heard = []
+    ben.watch_presence(lambda: heard.append(True))
+    amy.set_presence(block, 3, 1, Activity.TYPING)
+    await until(lambda: any(one.cursor == 3 for one in ben.presence().values()))
+    (state,) = ben.presence().values()
+    assert (state.username, state.block, state.anchor) == ("amy", block, 1)
+    assert state.activity == Activity.TYPING
+    assert heard
+    await until(lambda: amy.me is not None and ben.me is not None)
+    assert amy.me is not None and ben.me is not None
+    assert (amy.me.username, ben.me.username) == ("amy", "ben")
+    assert amy.me.colour != ben.me.colour
+    await amy.close()
+    await until(lambda: not ben.presence())
+
+
+async def test_a_fast_moving_cursor_is_sent_now_and_then_and_its_last_place_always(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("x" * 1000)
+    amy, ben = await served.replica(), await served.replica("ben")
+    places: list[int | None] = []
+    ben.watch_presence(lambda: places.extend(one.cursor for one in ben.presence().values()))
+    for place in range(1, 301):
+        amy.set_presence(block, place, None, Activity.TYPING)
+        if place % 10 == 0:
+            await asyncio.sleep(0.005)
+    await until(lambda: bool(places) and places[-1] == 300)
+    assert len(places) < 20
+
+
+async def test_presence_is_forgotten_offline_and_comes_back(served: ServedKernel) -> None:
+    amy, ben = await served.replica(), await served.replica("ben")
+    await until(lambda: amy.presence() and ben.presence())
+    await served.stop()
+    await until(lambda: not amy.presence() and not ben.presence())
+    await served.start()
+    await until(lambda: amy.presence() and ben.presence())
+
+
+@pytest.mark.parametrize("offline", [False, True])
+async def test_a_replica_that_does_what_it_may_not_is_refused_and_says_why(
+    served: ServedKernel, offline: bool
+) -> None:
+    block = await served.block("hello")
+    replica = await served.replica("ben")
+    if offline:
+        await served.stop()
+        await until(lambda: replica.state is ReplicaState.OFFLINE)
+    replica.document.set_fields(block, status="error")
+    if offline:
+        await served.start()
+    await until(lambda: replica.state is ReplicaState.REFUSED)
+    assert replica.refusal is not None and replica.refusal.startswith("permission_denied")
+    assert replica.unsaved == 1
+    with pytest.raises(AntiphonError):
+        await replica.saved()
+
+
+async def test_a_replica_of_another_epoch_is_refused(
+    served: ServedKernel, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    replica = await served.replica(retry=lambda _: 0.01)
+    await served.block("hello")
+    await served.stop()
+    await until(lambda: replica.state is ReplicaState.OFFLINE)
+    served.move(tmp_path_factory.mktemp("another"))
+    await served.start()
+    await until(lambda: replica.state is ReplicaState.REFUSED)
+    assert replica.refusal is not None and "epoch" in replica.refusal
+
+
+async def test_an_unknown_context_is_a_refusal(served: ServedKernel) -> None:
+    replica = served.start_replica(context="nowhere")
+    await until(lambda: replica.state is ReplicaState.REFUSED)
+    assert replica.refusal is not None and "context_not_found" in replica.refusal
+
+
+async def test_a_wrong_token_is_a_refusal_unless_a_new_one_is_found(served: ServedKernel) -> None:
+    right = served.locate_tcp()
+    addresses = [right.model_copy(update={"token": "stale"}), right]
+    replica = served.start_replica(
+        locate=lambda: addresses.pop(0) if len(addresses) > 1 else addresses[0],
+        retry=lambda _: 0.001,
+    )
+    await until(lambda: replica.state is ReplicaState.LIVE)
+    wrong = right.model_copy(update={"token": "stale"})
+    refused = served.start_replica(locate=lambda: wrong, retry=lambda _: 0.001)
+    await until(lambda: refused.state is ReplicaState.REFUSED)
+    assert refused.refusal is not None and "token" in refused.refusal
+
+
+async def test_without_a_kernel_it_is_offline_and_tries_more_and_more_rarely() -> None:
+    attempts: list[int] = []
+
+    def nowhere() -> None:
+        raise AntiphonError(ErrorCode.NO_KERNEL, "nowhere")
+
+    def retry(attempt: int) -> float:
+        attempts.append(attempt)
+        return 0.001
+
+    replica = Replica(nowhere, retry=retry)  # type: ignore[arg-type]
+    running = asyncio.create_task(replica.run())
+    await until(lambda: len(attempts) > 5)
+    assert replica.state is ReplicaState.OFFLINE
+    assert attempts == list(range(len(attempts)))
+    await replica.close()
+    await running
+
+
+async def test_closing_sends_what_was_typed_last(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    replica = await served.replica()
+    replica.document.append(block, "!")
+    await replica.close()
+    context = await served.context()
+    await until(lambda: context.document.text(block) == "hello!")
+
+
+async def test_saved_fails_when_the_replica_is_closed(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    replica = await served.replica()
+    await served.stop()
+    replica.document.append(block, "!")
+    waiting = asyncio.create_task(replica.saved())
+    await asyncio.sleep(0)
+    await replica.close()
+    with pytest.raises(AntiphonError):
+        await waiting
+    await served.start()
