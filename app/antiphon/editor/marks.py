@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+END_CURSOR = "▌"
+"""A cursor behind the last character of a line."""
+
+_SHORTEST_TAG = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +29,70 @@ class RemoteCursor:
     anchor: int | None = None
     streaming: bool = False
     """A model's append point: it goes along with the text."""
+
+
+class Mark(NamedTuple):
+    """Columns `start` to `end` (exclusive) of a line get a style on top of their own."""
+
+    start: int
+    end: int
+    style: Style
+
+
+class Tag(NamedTuple):
+    """A cursor at a column and the name of whose it is.
+
+    `name_style` is the style of the name, `style` that of the cursor's own cell.
+    """
+
+    column: int
+    name: str
+    style: Style
+    name_style: Style
+
+
+def styled(strip: Strip, marks: Sequence[Mark]) -> Strip:
+    """The line with the marks on it, later ones above earlier ones; columns outside are ignored."""
+    for start, end, style in marks:
+        length = strip.cell_length
+        start, end = max(start, 0), min(end, length)
+        if start >= end:
+            continue
+        middle = Strip(
+            [
+                Segment(text, style if own is None else own + style)
+                for text, own, _ in strip.crop(start, end)
+            ],
+            end - start,
+        )
+        strip = Strip.join([strip.crop(0, start), middle, strip.crop(end, length)])
+    return strip
+
+
+def tagged(strip: Strip, tags: Sequence[Tag], width: int) -> Strip:
+    """The line with cursors on it and, behind its end, the names that fit into `width`."""
+    inside = [tag for tag in tags if tag.column < strip.cell_length]
+    behind = [tag for tag in tags if tag.column >= strip.cell_length]
+    strip = styled(strip, [Mark(tag.column, tag.column + 1, tag.style) for tag in inside])
+    segments = list(strip)
+    column = strip.cell_length
+    for tag in behind:
+        if tag.column > column:
+            segments.append(Segment(" " * (tag.column - column)))
+            column = tag.column
+        if column < width:
+            segments.append(Segment(END_CURSOR, tag.name_style))
+            column += 1
+        column = _add_name(segments, column, width, tag, "")
+    for tag in inside:
+        column = _add_name(segments, column, width, tag, " ")
+    return Strip(segments, column)
+
+
+def _add_name(segments: list[Segment], column: int, width: int, tag: Tag, gap: str) -> int:
+    room = width - column - len(gap)
+    if room < _SHORTEST_TAG:
+        return column
+    size = min(cell_len(tag.name), room)
+    segments.append(Segment(gap + set_cell_size(tag.name, size), tag.name_style))
+    return column + len(gap) + size

@@ -1,0 +1,150 @@
+"""The rows of the editor that are seen, and which of them look different than before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.document._document import Location
+from textual.strip import Strip
+
+from antiphon.editor.cell_wrap import CellWrap
+from antiphon.editor.marks import Mark, RemoteCursor, Tag, styled, tagged
+from antiphon.render.cell_theme import CellTheme
+
+if TYPE_CHECKING:
+    from textual.widgets import TextArea
+
+_REMEMBERED = 512
+
+
+class EditorRows:
+    """Draws rows, and keeps those drawn to know what changed."""
+
+    def __init__(self, theme: CellTheme) -> None:
+        self._theme = theme
+        self._drawn: dict[tuple[object, ...], Strip] = {}
+        self._strips: list[Strip] = []
+        self._changed: list[int] = []
+        self.top = 0
+
+    @property
+    def count(self) -> int:
+        return len(self._strips)
+
+    def strip(self, y: int) -> Strip | None:
+        return self._strips[y] if 0 <= y < len(self._strips) else None
+
+    def take_changed(self) -> list[int]:
+        """Rows on screen that `lay` drew differently since this was asked last."""
+        changed, self._changed = self._changed, []
+        return changed
+
+    def lay(
+        self,
+        area: TextArea,
+        top: int,
+        count: int,
+        width: int,
+        others: Sequence[RemoteCursor],
+    ) -> bool:
+        """Show the rows from `top` on; True if one looks different."""
+        wrap = area.wrapped_document
+        assert isinstance(wrap, CellWrap)
+        self.top = top
+        low, high = sorted(area.selection)
+        cursor = area.selection.end if area.has_focus else None
+        places = [
+            (
+                other,
+                wrap.document.location_of(other.offset),
+                None if other.anchor is None else wrap.document.location_of(other.anchor),
+            )
+            for other in others
+        ]
+        strips: list[Strip] = []
+        for row in range(top, min(top + count, wrap.height)):
+            line, section = wrap.section_at(row)
+            start, end = wrap.section_span(line, section)
+            span = _Span(wrap, line, start, end)
+            marks: list[Mark] = []
+            tags: list[Tag] = []
+            for other, place, anchor in places:
+                if anchor is not None:
+                    style = self._theme.selections[other.colour % len(self._theme.selections)]
+                    marks += span.marks(min(place, anchor), max(place, anchor), style)
+                if span.holds(place):
+                    slot = other.colour % len(self._theme.cursors)
+                    tags.append(
+                        Tag(
+                            min(span.column(place), width - 1),
+                            other.username,
+                            self._theme.cursors[slot],
+                            self._theme.authors[slot],
+                        )
+                    )
+            marks += span.marks(low, high, self._theme.own_selection)
+            own = None
+            if cursor is not None and span.holds(cursor):
+                own = min(span.column(cursor), width - 1)
+            strips.append(self._row(span.text, tuple(marks), tuple(tags), own, width))
+        before, self._strips = self._strips, strips
+        for y in range(max(len(before), len(strips))):
+            if y >= len(before) or y >= len(strips) or before[y] is not strips[y]:
+                self._changed.append(y)
+        return bool(self._changed)
+
+    def _row(
+        self,
+        text: str,
+        marks: tuple[Mark, ...],
+        tags: tuple[Tag, ...],
+        own: int | None,
+        width: int,
+    ) -> Strip:
+        key = (text, marks, tags, own, width)
+        drawn = self._drawn.get(key)
+        if drawn is None:
+            if len(self._drawn) >= _REMEMBERED:
+                self._drawn.clear()
+            strip = Strip([Segment(text, self._theme.text)]) if text else Strip([])
+            strip = styled(strip, marks)
+            if own is not None and own >= strip.cell_length:
+                strip = strip.extend_cell_length(own + 1)
+            strip = tagged(strip, tags, width)
+            if own is not None:
+                strip = styled(strip, [Mark(own, own + 1, self._theme.own_cursor)])
+            strip = strip.adjust_cell_length(width).apply_style(self._theme.background)
+            drawn = self._drawn[key] = strip
+        return drawn
+
+
+class _Span:
+    """The part of a line that one row shows."""
+
+    def __init__(self, wrap: CellWrap, line: int, start: int, end: int) -> None:
+        self._line = line
+        self._start = start
+        self._end = end
+        self._is_last = end == len(wrap.document[line])
+        self._cells = wrap.cells(line)
+        self.text = self._cells.shown[self._cells.start(start) : self._cells.start(end)]
+
+    def holds(self, place: Location) -> bool:
+        line, column = place
+        if line != self._line or column < self._start:
+            return False
+        return column < self._end or (self._is_last and column == self._end)
+
+    def column(self, place: Location) -> int:
+        """Screen column of a place in this row."""
+        return self._cells.left(place[1]) - self._cells.left(self._start)
+
+    def marks(self, low: Location, high: Location, style: Style) -> Iterator[Mark]:
+        """The part of a selection that is in this row."""
+        start = max(low, (self._line, self._start))
+        end = min(high, (self._line, self._end))
+        if start < end:
+            yield Mark(self.column(start), self.column(end), style)
