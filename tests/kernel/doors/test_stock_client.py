@@ -1,0 +1,146 @@
+"""A stock Yjs client (yjs and y-websocket under node) works against the sync door."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.types.enums import Activity
+from tests.kernel.served import CuttableProxy, ServedKernel, until
+
+PACKAGES = ("yjs@13.6.27", "y-websocket@3.0.0", "ws@8.18.3")
+SCRIPT = Path(__file__).with_name("stock_client.mjs")
+
+
+@pytest.fixture(scope="session")
+def modules() -> Path:
+    """The client's packages in a folder that later runs find again; skips where npm cannot."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("node and npm are not installed")
+    kept = Path(tempfile.gettempdir()) / ("antiphon-node-" + "-".join(PACKAGES).replace("@", "_"))
+    if not kept.exists():
+        fresh = Path(tempfile.mkdtemp(prefix="antiphon-node-"))
+        command = [npm, "install", "--no-audit", "--no-fund", "--fetch-retries=0", *PACKAGES]
+        try:
+            subprocess.run(command, cwd=fresh, check=True, capture_output=True, timeout=60)
+            fresh.rename(kept)
+        except (subprocess.SubprocessError, OSError) as error:
+            shutil.rmtree(fresh, ignore_errors=True)
+            if not kept.exists():
+                pytest.skip(f"the packages of a Yjs client cannot be installed: {error}")
+    return kept
+
+
+class StockClient:
+    """The client's process: what it was told, what it said."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.said: list[dict[str, Any]] = []
+
+    def tell(self, **command: Any) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command).encode() + b"\n")
+
+    async def listen(self) -> None:
+        assert self._process.stdout is not None
+        async for line in self._process.stdout:
+            self.said.append(json.loads(line))
+
+    def last(self, key: str) -> Any:
+        return next((one[key] for one in reversed(self.said) if key in one), None)
+
+
+@asynccontextmanager
+async def stock_client(
+    modules: Path, served: ServedKernel, block: str, port: int | None = None
+) -> AsyncIterator[StockClient]:
+    url = f"ws://127.0.0.1:{port or served.doors.port}/sync"
+    process = await asyncio.create_subprocess_exec(
+        "node",
+        *(str(SCRIPT), str(modules), url, "default", served.doors.token, block),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    client = StockClient(process)
+    listening = asyncio.create_task(client.listen())
+    try:
+        await until(lambda: client.last("synced"), "a stock client is synced")
+        yield client
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        await listening
+
+
+async def test_text_goes_both_ways(modules: Path, served: ServedKernel) -> None:
+    block = await served.block("hello 漢字😀")
+    context = await served.context()
+    async with stock_client(modules, served, block) as client:
+        assert client.last("text") == "hello 漢字😀"
+        client.tell(insert=[10, "!👩‍👩‍👧"])
+        await until(lambda: context.document.text(block) == "hello 漢字😀!👩‍👩‍👧")
+        params = {"block_id": block, "text": " and back"}
+        await served.kernel.call(served.me, "block.append", params)
+        await until(lambda: client.last("text") == "hello 漢字😀!👩‍👩‍👧 and back")
+        client.tell(delete=[0, 6])
+        await until(lambda: context.document.text(block) == "漢字😀!👩‍👩‍👧 and back")
+
+
+async def test_everyone_sees_everyone(modules: Path, served: ServedKernel) -> None:
+    block = await served.block("hello")
+    ben = await served.replica("ben")
+    async with stock_client(modules, served, block) as client:
+        client.tell(presence={"user": {"name": "eve"}, "cursor": {"anchor": "opaque"}})
+        await until(ben.presence)
+        (state,) = ben.presence().values()
+        assert state.username == "amy"
+        ben.set_presence(block, 2, None, Activity.TYPING)
+        await until(lambda: [one.get("cursor") for one in client.last("people") or []] == [2])
+        client.tell(leave=True)
+        await until(lambda: not ben.presence())
+
+
+async def test_it_comes_back_with_what_was_typed_meanwhile(
+    modules: Path, served: ServedKernel
+) -> None:
+    block = await served.block("hello")
+    context = await served.context()
+    proxy = CuttableProxy(served.doors.port)
+    await proxy.start()
+    async with stock_client(modules, served, block, proxy.port) as client:
+        expected = "hello"
+        for number in range(3):
+            proxy.cut()
+            client.tell(insert=[0, f"{number}"])
+            params = {"block_id": block, "text": f"-{number}"}
+            await served.kernel.call(served.me, "block.append", params)
+            expected = f"{number}{expected}-{number}"
+            await until(
+                lambda expected=expected: (
+                    client.last("text") == context.document.text(block) == expected
+                )
+            )
+    await proxy.close()
+
+
+async def test_what_it_may_not_write_closes_its_connection(
+    modules: Path, served: ServedKernel
+) -> None:
+    block = await served.block("hello")
+    context = await served.context()
+    async with stock_client(modules, served, block) as client:
+        client.tell(field=["status", "error"])
+        await until(lambda: client.last("closed") == 4403)
+    assert context.document.header(block).status == "running"
