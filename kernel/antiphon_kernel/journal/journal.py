@@ -39,6 +39,7 @@ class Journal:
         self._sessions: dict[str, int] = {}
         self._new_sessions: list[tuple[object, ...]] = []
         self._principals: dict[str, int] = {}
+        self._broken: AntiphonError | None = None
         self._lock = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
 
@@ -61,6 +62,7 @@ class Journal:
         except sqlite3.Error as error:
             raise _failed(path, error) from error
         journal._writer = asyncio.create_task(journal._write_forever(), name="journal writer")
+        journal._writer.add_done_callback(journal._writer_ended)
         return journal
 
     async def close(self) -> None:
@@ -179,6 +181,9 @@ class Journal:
         that was built on the lost commit fails too, until the context is loaded again.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._broken is not None:
+            future.set_exception(self._broken)
+            return future
         self._waiting.append((commit, future))
         self._idle.clear()
         self._wake.set()
@@ -188,7 +193,7 @@ class Journal:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            group, self._waiting = self._waiting, []
+            group = list(self._waiting)
             sound = [one for one, _ in group if one.context.number not in self._stopped]
             error = await self._write_group(sound) if sound else None
             if error is not None:
@@ -201,8 +206,24 @@ class Journal:
                     future.set_exception(stopped)
                 else:
                     future.set_result(None)
+            del self._waiting[: len(group)]
             if not self._waiting:
                 self._idle.set()
+
+    def _writer_ended(self, writer: asyncio.Task[None]) -> None:
+        """A writer that dies of a bug must not leave anybody waiting."""
+        if writer.cancelled():
+            return
+        self._broken = error = AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"The journal's writer has stopped: {writer.exception()}. Restart the kernel.",
+        )
+        _log.critical("the journal's writer has stopped", exc_info=writer.exception())
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(error)
+        self._waiting.clear()
+        self._idle.set()
 
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One SQLite transaction for all of them; the error if it did not happen."""

@@ -140,7 +140,10 @@ class Kernel:
         for context in tuple(self._contexts.values()):
             self._appends[context.id].flush_all()
             self._interrupt(context, lambda _: True)
-            await context.settled()
+            try:
+                await context.settled()
+            except AntiphonError as error:
+                _log.error("context %s was closed unsaved: %s", context.label, error)
             context.close()
         self._contexts.clear()
         await self._journal.close()

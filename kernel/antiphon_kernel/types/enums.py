@@ -84,3 +84,5 @@ class Activity(StrEnum):
     IDLE = "idle"
     TYPING = "typing"
     STREAMING = "streaming"
+    WAITING = "waiting"
+    """A turn of a model that is queued behind another one of its turns."""

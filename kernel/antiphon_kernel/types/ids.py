@@ -49,7 +49,7 @@ class IdSource(Protocol):
         ...
 
     def client_id(self) -> int:
-        """A fresh CRDT client id, 53 bits."""
+        """A fresh CRDT client id: 32 bits, as Yjs draws them (it stands in every item)."""
         ...
 
 
@@ -69,7 +69,7 @@ class RandomIds:
         return f"{value:032x}"
 
     def client_id(self) -> int:
-        return int.from_bytes(os.urandom(7), "big") >> 3 or 1
+        return int.from_bytes(os.urandom(4), "big") or 1
 
 
 @dataclass(frozen=True, slots=True)
