@@ -210,7 +210,7 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
         link=_foreground(palette.cell("link", palette.primary), underline=True),
         link_target=_foreground(dim),
         marker=_foreground(dim),
-        quote=Style(color=dim.rich_color, italic=True),
+        quote=_foreground(dim),
         table_head=Style(bold=True),
         code=_code_theme(palette),
         thinking=_foreground(dim, italic=True),

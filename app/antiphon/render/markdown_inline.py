@@ -36,7 +36,8 @@ class InlineSource:
         return self._offsets[part] + at - self._starts[part]
 
     def pieces(self, at: int, text: str, style: Style) -> Iterator[Piece]:
-        """`text`, which stands at `at` in the content code point by code point."""
+        """`text`, which stands at `at` in the content; a tab is shown as one space."""
+        text = text.replace("\t", " ")
         end = at + len(text)
         low = at
         for start in self._starts[bisect_right(self._starts, at) :]:

@@ -184,7 +184,7 @@ def _grapheme_ranges(text: str, width: int, first: int, words: bool) -> list[tup
     at = 0
     while at < len(units):
         unit = units[at]
-        is_space = words and text[unit.start] == " "
+        is_space = words and text[unit.start : unit.end] == " "
         if is_space:
             if opportunity and opportunity[1] == unit.start and opportunity[0] < unit.start:
                 opportunity = (opportunity[0], unit.end)

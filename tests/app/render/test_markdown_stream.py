@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from types import FrameType
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
-from textual.theme import BUILTIN_THEMES
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import RenderedCell, RenderedLine, Section
+from antiphon.render.lines import RenderedCell, Section
 from antiphon.render.markdown import MarkdownStream
 from antiphon.render.markdown_blocks import draw_unit, units_of
 from antiphon.render.markdown_tokens import parse
 from antiphon.render.wrap import Piece, compose
 from tests.app.render.markdown_texts import markdown_texts, snippets
+from tests.app.render.notation import THEME
 
-THEME = CellTheme.from_theme(BUILTIN_THEMES["nord"])
 WIDTH = 24
 
 
@@ -74,3 +75,57 @@ def test_an_edited_text_looks_as_drawn_afresh(text: str, data: st.DataObject) ->
         end = min(len(text), start + data.draw(st.integers(0, 8)))
         text = text[:start] + data.draw(snippets) + text[end:]
         assert_same(stream.update(text), drawn_whole(text), text)
+
+
+def calls_made(stream: MarkdownStream, text: str) -> int:
+    """How many Python calls an update takes: a cost that does not depend on the machine."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        stream.update(text)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def costs_of_growing(text: str, step: int = 50) -> list[int]:
+    stream = MarkdownStream(80, THEME)
+    return [calls_made(stream, text[:end]) for end in range(step, len(text), step)]
+
+
+LONG_TEXTS = {
+    "one fence": "Intro\n\n```python\n" + "    value = compute(12, 'text')  # comment\n" * 200,
+    "paragraphs": "Some **words**, a `span` and more text to wrap on several lines.\n\n" * 200,
+    "one list": "- item with **some** words and a `span`\n" * 200,
+    "numbers": "1. item with words\n   - and another\n" * 200,
+}
+
+
+@pytest.mark.parametrize("name", LONG_TEXTS)
+def test_the_cost_of_a_flush_does_not_grow_with_what_is_drawn(name: str) -> None:
+    costs = costs_of_growing(LONG_TEXTS[name])
+    quarter = len(costs) // 4
+    early, late = sum(costs[quarter : 2 * quarter]), sum(costs[-quarter:])
+    assert late < 1.2 * early
+
+
+def test_typing_far_up_draws_only_what_is_typed_in() -> None:
+    text = LONG_TEXTS["paragraphs"]
+    stream = MarkdownStream(80, THEME)
+    whole = calls_made(stream, text)
+    typed = calls_made(stream, text[:200] + "x" + text[200:])
+    assert typed < whole / 10
+
+
+def test_a_picture_given_out_stays_as_it_was() -> None:
+    stream = MarkdownStream(80, THEME)
+    first = stream.update("one\n\ntwo\n\n")
+    stream.update("one\n\ntwo\n\nthree\n\nfour\n\n")
+    stream.update("one\n\n2\n\nthree\n\nfour\n\n")
+    assert [line.text for line in first.lines] == ["one", "", "two"]

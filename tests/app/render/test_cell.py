@@ -1,0 +1,199 @@
+"""What each kind of block looks like."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.render.cell import render_cell
+from antiphon.render.lines import RenderedCell
+from antiphon.render.stream import CellStream
+from antiphon.render.view import CellView
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from tests.app.render.notation import THEME, plain, written
+
+
+def view(kind: BlockKind | str, text: str, **fields: Any) -> CellView:
+    return CellView(
+        **{"id": "b", "kind": kind, "role": "model", "status": "done", "text": text, **fields}
+    )
+
+
+def lines(kind: BlockKind | str, text: str, width: int = 40, **fields: Any) -> list[str]:
+    return plain(render_cell(view(kind, text, **fields), width, THEME))
+
+
+def shell(text: str, width: int = 40, **fields: Any) -> list[str]:
+    return lines("tool_call", text, width, tool_kind="shell", **fields)
+
+
+def test_a_model_writes_markdown_and_a_person_too_with_newlines() -> None:
+    assert lines("text", "a *b*\nc") == ["a b c"]
+    assert lines("text", "a *b*\nc", role="user") == ["a b", "c"]
+
+
+def test_an_interrupted_text_says_who_stopped_it() -> None:
+    assert lines("text", "so", status="error", stopped_by="amy") == ["so", "■ stopped by amy"]
+    assert lines("text", "so", status="error", stop_reason="interrupted") == ["so", "■ interrupted"]
+
+
+def test_thinking_folds_to_its_length() -> None:
+    text = "first\nsecond\n"
+    assert lines("thinking", text, collapsed=True) == ["▸ thinking · 2 lines"]
+    assert lines("thinking", "", collapsed=True, status="running") == ["▸ thinking…"]
+    assert lines("thinking", text) == ["▾ thinking · 2 lines", "  first", "  second"]
+
+
+def test_thinking_is_dim_and_slanted() -> None:
+    cell = render_cell(view("thinking", "hm"), 40, THEME)
+    assert written(cell) == "{d:▾ thinking · 1 line}\n{id:  hm}"
+
+
+def test_folded_text_has_the_place_of_the_fold() -> None:
+    cell = render_cell(view("thinking", "first\nsecond", collapsed=True), 40, THEME)
+    assert {cell.place_of(offset)[0] for offset in range(13)} == {0}
+    assert cell.offset_at(0, 3) == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "label"),
+    [
+        ({"status": "running"}, "running"),
+        ({"status": "pending"}, "pending"),
+        ({"exit_code": 0}, "done · 0"),
+        ({"exit_code": 2}, "failed · 2"),
+        ({"is_error": True}, "failed"),
+        ({"status": "error", "stopped_by": "amy"}, "stopped by amy"),
+        ({"status": "error", "stop_reason": "interrupted"}, "interrupted"),
+        ({"status": "error", "stop_reason": "timeout"}, "failed · timeout"),
+    ],
+)
+def test_a_call_says_at_the_right_how_it_went(fields: dict[str, Any], label: str) -> None:
+    (line,) = shell("git log -3", **fields)
+    assert line == "$ git log -3" + label.rjust(28)
+
+
+def test_a_long_command_wraps_beside_its_status_and_folds_to_one_line() -> None:
+    command = "echo one two three four five six seven\necho eight"
+    assert shell(command, exit_code=0) == [
+        "$ echo one two three four five  done · 0",
+        "  six seven",
+        "  echo eight",
+    ]
+    assert shell(command, exit_code=0, collapsed=True) == [
+        "$ echo one two three four fiv…  done · 0",
+    ]
+
+
+def test_a_narrow_call_has_its_status_below() -> None:
+    assert shell("git log --oneline", 20, status="error", stopped_by="amy") == [
+        "$ git log --oneline",
+        "      stopped by amy",
+    ]
+
+
+def test_a_call_without_text_shows_its_input() -> None:
+    assert shell("", input='{"command": "ls"}', exit_code=0) == ["$ ls" + "done · 0".rjust(36)]
+    assert lines("tool_call", "", tool_name="read", input='{"path": "a"}', tool_kind="mcp") == [
+        '▪ read path="a"' + "done".rjust(25)
+    ]
+
+
+def test_a_result_folds_to_its_first_lines() -> None:
+    text = "".join(f"line {number}\n" for number in range(8))
+    assert lines("tool_result", text, collapsed=True) == [
+        "  line 0",
+        "  line 1",
+        "  line 2",
+        "  line 3",
+        "  ▸ 4 more lines",
+    ]
+    assert len(lines("tool_result", text)) == 8
+
+
+def test_a_fold_that_hides_one_line_only_is_left_out() -> None:
+    assert lines("tool_result", "1\n2\n3\n4\n5\n", collapsed=True)[-1] == "  5"
+
+
+def test_results_are_shown_as_they_are() -> None:
+    assert lines("tool_result", "*a*\n\tb\n\x1b[1mc") == ["  *a*", "          b", "  ␛[1mc"]
+    assert lines("tool_result", "bad", is_error=True) == ["✗ bad"]
+    assert lines("tool_result", "") == ["  (no output)"]
+    assert lines("tool_result", "", status="running") == ["  …"]
+    assert lines("tool_result", "a", truncated=True) == ["  a", "  (output was cut off)"]
+
+
+def test_other_kinds_have_their_own_look() -> None:
+    assert lines("error", "no such\nmodel") == ["✗ no such", "  model"]
+    assert lines("drift", "# T", source_context="notes", drift_kind="push") == [
+        "⇢ from notes · push",
+        "T",
+    ]
+    assert lines("file", "x = 1\n", path="a.py") == ["▤ a.py", " x = 1"]
+
+
+def test_an_unknown_kind_is_named_and_shown_as_plain_text() -> None:
+    assert lines("sonnet", "*rose*") == ["? block of kind sonnet", "*rose*"]
+
+
+def test_any_text_folds_to_its_first_line() -> None:
+    assert lines("text", "one\ntwo\nthree\n", collapsed=True) == ["one", "▸ 2 more lines"]
+
+
+kinds = st.sampled_from([*BlockKind, "sonnet"])
+texts = st.text(alphabet="ab*`-# \n\t字\x1b", max_size=60)
+views = st.builds(
+    CellView,
+    id=st.just("b"),
+    kind=kinds,
+    role=st.sampled_from(list(Role)),
+    status=st.sampled_from([*Status, "paused"]),
+    text=texts,
+    tool_kind=st.sampled_from([None, "shell", "mcp"]),
+    tool_name=st.sampled_from([None, "read"]),
+    input=st.sampled_from([None, "{}", "[", '{"command": "ls"}', '{"a": {"b": 1}}']),
+    exit_code=st.sampled_from([None, 0, 130]),
+    is_error=st.booleans(),
+    stopped_by=st.sampled_from([None, "amy"]),
+    collapsed=st.booleans(),
+    truncated=st.booleans(),
+    path=st.sampled_from([None, "a.py", "b"]),
+)
+
+
+@given(view=views, width=st.integers(12, 90))
+def test_every_view_fits_its_width_and_has_all_its_places(view: CellView, width: int) -> None:
+    cell = render_cell(view, width, THEME)
+    assert cell.line_count > 0
+    assert all(cell.strip(number).cell_length <= width for number in range(cell.line_count))
+    places = [cell.place_of(offset) for offset in range(len(view.text) + 1)]
+    assert places == sorted(places)
+    assert places[-1][0] < cell.line_count
+
+
+def picture(cell: RenderedCell, text: str) -> tuple[object, ...]:
+    return list(cell.lines), [cell.place_of(offset) for offset in range(len(text) + 1)]
+
+
+@given(changes=st.lists(views, min_size=1, max_size=5))
+def test_a_stream_draws_what_a_single_drawing_draws(changes: list[CellView]) -> None:
+    stream = CellStream(30, THEME)
+    for view in changes:
+        fresh = render_cell(view, 30, THEME)
+        assert picture(stream.update(view), view.text) == picture(fresh, view.text)
+
+
+def test_importing_the_renderers_loads_neither_markdown_nor_pygments() -> None:
+    code = (
+        "import sys, antiphon.render.cell, antiphon.render.markdown, antiphon.themes;"
+        "print([name for name in sys.modules if name.split('.')[0] in ('markdown_it', 'pygments')])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"

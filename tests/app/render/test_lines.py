@@ -1,0 +1,105 @@
+"""The map between a text and its lines."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.render.lines import RenderedCell, Span
+from antiphon.render.plain import PlainStream
+from antiphon.render.wrap import Piece, compose
+from tests.app.render.notation import THEME, plain
+
+texts = st.text(alphabet="ab \t\n字\u0301\r\x1b", max_size=80)
+
+
+def drawn(text: str, width: int = 10) -> RenderedCell:
+    return PlainStream(width, THEME.text).update(text)
+
+
+def test_a_text_is_found_where_it_is_shown() -> None:
+    cell = drawn("one two three\n\nfour\n", 8)
+    assert plain(cell) == ["one two", "three", "", "four"]
+    assert cell.place_of(0) == (0, 0)
+    assert cell.place_of(8) == (1, 0)
+    assert cell.place_of(13) == (1, 5), "a newline is behind the last letter"
+    assert cell.place_of(14) == (2, 0)
+    assert cell.place_of(20) == (3, 4)
+    assert cell.offset_at(3, 2) == 17
+    assert cell.offset_at(3, 99) == 19
+    assert cell.offset_at(99, 0) == 15
+
+
+def test_the_dropped_space_is_behind_the_line_it_broke() -> None:
+    cell = drawn("one two", 4)
+    assert cell.place_of(3) == (0, 3)
+    assert cell.offset_at(0, 3) == 3
+
+
+def test_inside_a_picture_is_no_place() -> None:
+    cell = drawn("a\tb e\u0301", 20)
+    assert [cell.place_of(offset) for offset in range(6)] == [
+        (0, 0),
+        (0, 1),
+        (0, 8),
+        (0, 9),
+        (0, 10),
+        (0, 10),
+    ]
+    assert cell.offset_at(0, 5) == 1
+
+
+def test_spans_name_the_columns_of_a_part_of_the_text() -> None:
+    cell = drawn("one two three", 8)
+    assert cell.spans_of(4, 10) == [Span(0, 4, 7), Span(1, 0, 2)]
+    assert cell.spans_of(3, 3) == []
+
+
+def test_decoration_frames_a_cell_without_taking_part_in_the_map() -> None:
+    note = compose([Piece("note", THEME.dim)])
+    cell = drawn("one\ntwo").framed([note], [note])
+    assert plain(cell) == ["note", "one", "two", "note"]
+    assert cell.place_of(4) == (2, 0)
+    assert cell.offset_at(0, 0) == 0
+    assert cell.offset_at(3, 0) == 7
+
+
+def test_lines_can_be_sliced_and_counted_from_the_end() -> None:
+    cell = drawn("a\nb\nc")
+    assert [line.text for line in cell.lines[1:]] == ["b", "c"]
+    assert cell.lines[-1].text == "c"
+
+
+@given(text=texts, width=st.integers(4, 30))
+def test_places_never_go_back_and_lead_to_their_text(text: str, width: int) -> None:
+    cell = drawn(text, width)
+    places = [cell.place_of(offset) for offset in range(len(text) + 1)]
+    assert places == sorted(places)
+    for place in places:
+        offset = cell.offset_at(*place)
+        assert offset is not None
+        assert cell.place_of(offset) == place
+
+
+@given(text=texts, width=st.integers(4, 30))
+def test_all_of_a_plain_text_is_shown_but_spaces_at_breaks(text: str, width: int) -> None:
+    shown: set[int] = set()
+    for line in drawn(text, width).lines:
+        assert line.strip.cell_length <= width
+        for run in line.runs:
+            shown.update(range(run.offset, run.offset + run.length))
+    hidden = {text[offset] for offset in range(len(text)) if offset not in shown}
+    assert hidden <= set(" \t\n\r")
+
+
+@given(text=texts, data=st.data())
+def test_a_stream_of_plain_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
+    stream = PlainStream(10, THEME.text)
+    for _ in range(4):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, len(text)))
+        text = text[:start] + data.draw(texts) + text[end:]
+        streamed, fresh = stream.update(text), drawn(text)
+        assert list(streamed.lines) == list(fresh.lines)
+        for offset in range(len(text) + 1):
+            assert streamed.place_of(offset) == fresh.place_of(offset)
