@@ -12,7 +12,6 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.process.data_folder import DataFolderInUse
 from antiphon_kernel.process.idleness import IDLE_SECONDS, Patience
 from antiphon_kernel.process.run import Settings, run_kernel
-from antiphon_kernel.turns.recording import RecordingError
 from antiphon_kernel.types.errors import AntiphonError
 
 
@@ -119,7 +118,7 @@ def serve(
     except DataFolderInUse as error:
         click.echo(f"antiphon: {error} Use that one, or another --data.", err=True)
         sys.exit(ExitCode.FOLDER_IN_USE)
-    except (AntiphonError, RecordingError) as error:
+    except AntiphonError as error:
         click.echo(f"antiphon: {error}", err=True)
         sys.exit(ExitCode.FAILED)
     except OSError as error:
