@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,6 +34,6 @@ class RoundRequest:
 class Provider(Protocol):
     """A source of turns. Turns of one provider in one context come one after the other."""
 
-    def stream(self, request: RoundRequest) -> AsyncIterator[TurnEvent]:
-        """The events of one round; closing the iterator stops the round."""
+    def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+        """The events of one round; closing the generator stops the round."""
         ...

@@ -26,13 +26,17 @@ from antiphon_kernel.turns.events import (
     TurnEvent,
     Usage,
 )
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import is_name
 
 TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
 
 
-class RecordingError(Exception):
+class RecordingError(AntiphonError):
     """A recording cannot be played; the message names file, line and what was expected."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_PARAMS, message)
 
 
 @dataclass(frozen=True, slots=True)

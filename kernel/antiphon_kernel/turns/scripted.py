@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 from antiphon_kernel.turns.events import End, TurnEvent
 from antiphon_kernel.turns.provider import RoundRequest
@@ -37,7 +37,7 @@ class ScriptedProvider:
         self._sleep = sleep
         self._turns: dict[ContextId, int] = {}
 
-    async def stream(self, request: RoundRequest) -> AsyncIterator[TurnEvent]:
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         """One round of the recording that this turn plays."""
         if request.round == 0:
             self._turns[request.context_id] = self._turns.get(request.context_id, -1) + 1

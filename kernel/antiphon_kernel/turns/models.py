@@ -1,0 +1,76 @@
+"""Which models a kernel has, how a message names them, and the demo's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from antiphon_kernel.turns.provider import Provider
+from antiphon_kernel.turns.recording import Recording, load_recording
+from antiphon_kernel.turns.scripted import ScriptedProvider
+from antiphon_kernel.types.ids import NAME_PATTERN
+
+_ADDRESS = re.compile(rf"\s*@({NAME_PATTERN.pattern})(?![a-z0-9_-])[,:]?", re.ASCII)
+
+
+class Models:
+    """The models of a kernel by name; the first one answers messages that name none."""
+
+    def __init__(self, providers: Mapping[str, Provider], *, auto_play: bool = False) -> None:
+        self._providers = dict(providers)
+        self.auto_play = auto_play
+        """Every model takes a first turn by itself once a person is there."""
+
+    @classmethod
+    def from_recordings(
+        cls, paths: Iterable[Path], speed: float = 1.0, *, auto_play: bool = True
+    ) -> Models:
+        """Scripted models: one for each model name among the recordings, in their order.
+
+        Raises:
+            AntiphonError: invalid_params naming file and line of a bad recording.
+        """
+        by_model: dict[str, list[Recording]] = {}
+        for path in paths:
+            recording = load_recording(path)
+            by_model.setdefault(recording.model, []).append(recording)
+        providers = {
+            model: ScriptedProvider(recordings, speed=speed)
+            for model, recordings in by_model.items()
+        }
+        return cls(providers, auto_play=auto_play and bool(providers))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._providers)
+
+    def __len__(self) -> int:
+        return len(self._providers)
+
+    def __getitem__(self, name: str) -> Provider:
+        """Raises KeyError if there is no such model."""
+        return self._providers[name]
+
+    def addressed(self, text: str) -> list[str]:
+        """The models that answer `text`: those it names at its start, else the default one."""
+        named: list[str] = []
+        at = 0
+        while (name := _ADDRESS.match(text, at)) is not None:
+            at = name.end()
+            if name[1] in self._providers and name[1] not in named:
+                named.append(name[1])
+        return named or list(self._providers)[:1]
+
+
+def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float = 1.0) -> Models:
+    """The models of a kernel process: those that play `recordings`, else the demo's if asked.
+
+    Raises:
+        AntiphonError: invalid_params naming file and line of a bad recording.
+    """
+    return Models.from_recordings(recordings or (demo_recordings() if demo else ()), speed)
+
+
+def demo_recordings() -> list[Path]:
+    """The recordings that the demo plays, in order."""
+    return sorted(Path(__file__).with_name("recordings").glob("demo-*.jsonl"))

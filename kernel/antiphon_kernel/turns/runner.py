@@ -1,0 +1,283 @@
+"""Who is at work in which context: turns of models, queued one after the other, and commands."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakValueDictionary
+
+from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.kernel import INTERRUPTED, Kernel, Submission
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.presence import ModelPresence
+from antiphon_kernel.turns.shell_call import CallBlocks, open_call, run_command
+from antiphon_kernel.turns.turn import Turn, TurnFailed
+from antiphon_kernel.turns.writing import BlockWriter
+from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+from antiphon_kernel.types.ids import ContextId, KernelId
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import Actor, Principal
+
+_log = logging.getLogger(__name__)
+
+AUTO_PLAY_SECONDS = 1.0
+"""How long after the first person has come the models begin by themselves."""
+
+
+@dataclass(eq=False, slots=True)
+class Work:
+    """A turn or a command, from being asked for to its end."""
+
+    context: ContextId
+    username: str
+    """Of whoever is at work: a model's name until it plays, then its principal's username."""
+    waiting: bool = False
+    """Queued behind another turn of the same model."""
+    stopping: bool = False
+    stopped_by: str | None = None
+    """Username of whoever stopped it."""
+    task: asyncio.Task[None] = field(init=False)
+
+    def stop(self, by: str | None) -> None:
+        """Cancel it, once: a second cancellation would disturb the cleaning up."""
+        if not self.stopping:
+            self.stopping = True
+            self.stopped_by = by
+            self.task.cancel()
+
+    async def over(self) -> None:
+        """Wait until it has ended, however it ends."""
+        await asyncio.wait({self.task})
+
+
+class TurnRunner:
+    """Starts turns for submissions, runs people's commands and stops both."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        models: Models,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._kernel = kernel
+        self._models = models
+        self._sleep = sleep
+        self._works: list[Work] = []
+        self._latest: dict[tuple[ContextId, str], Work] = {}
+        self._auto: asyncio.Task[None] | None = None
+        _runners[kernel.id] = self
+        kernel.on_submitted(self._submitted)
+        if models.auto_play:
+            self._auto = asyncio.create_task(self._auto_play(), name="auto-play")
+            self._auto.add_done_callback(_report)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any turn or command runs or waits."""
+        return bool(self._works)
+
+    async def idle(self) -> None:
+        """Wait until nothing runs or waits any more."""
+        while self._works:
+            await asyncio.wait({work.task for work in self._works})
+
+    async def close(self) -> None:
+        """Stop everything; what was written stays, marked as interrupted."""
+        if self._auto is not None:
+            self._auto.cancel()
+            await asyncio.wait({self._auto})
+        for work in tuple(self._works):
+            work.stop(None)
+        await self.idle()
+
+    # Starting
+
+    def start_turn(self, context: Context, model: str, prompt: str | None) -> Work:
+        """Let a model answer `prompt` (or begin by itself) once its earlier turns here are over.
+
+        Raises:
+            KeyError: if there is no such model.
+        """
+        provider = self._models[model]
+        before = self._latest.get((context.id, model))
+        work = Work(context.id, model, waiting=before is not None)
+        self._latest[context.id, model] = work
+
+        async def play() -> None:
+            actor = await self._session(await self._principal(model), work)
+            presence = ModelPresence(context, actor, self._kernel.ids.client_id())
+            writer = BlockWriter(self._kernel, context, actor)
+            try:
+                if before is not None:
+                    presence.wait_at(prompt)
+                    await before.over()
+                    work.waiting = False
+                await _play(Turn(provider, writer, presence, prompt), model)
+            except asyncio.CancelledError:
+                await _interrupted(writer, work)
+                raise
+            finally:
+                presence.leave()
+                await self._kernel.close_session(actor)
+
+        self._begin(work, play(), f"turn of {model}")
+        return work
+
+    async def start_command(
+        self, context: Context, principal: Principal, command: str
+    ) -> tuple[Work, CallBlocks]:
+        """Begin a shell command of a person; returns once its blocks are there."""
+        work = Work(context.id, principal.username)
+        opened: asyncio.Future[CallBlocks] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            actor = await self._session(principal, work)
+            writer = BlockWriter(self._kernel, context, actor)
+            try:
+                # Role tool: a running block of role user would be a draft.
+                blocks = await open_call(
+                    writer,
+                    Role.TOOL,
+                    None,
+                    uuid.uuid4().hex,
+                    arguments={"command": command},
+                    content=command,
+                )
+                if not opened.done():
+                    opened.set_result(blocks)
+                await run_command(writer, blocks, command)
+            except asyncio.CancelledError:
+                await _interrupted(writer, work)
+                raise
+            finally:
+                await self._kernel.close_session(actor)
+
+        self._begin(work, run(), f"command of {principal.username}")
+        either: set[asyncio.Future[Any]] = {work.task, opened}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not opened.done():
+            opened.cancel()
+            work.task.result()
+        return work, opened.result()
+
+    def _begin(self, work: Work, doing: Coroutine[Any, Any, None], name: str) -> None:
+        work.task = asyncio.create_task(doing, name=name)
+        self._works.append(work)
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._works.remove(work)
+            for key in [key for key, latest in self._latest.items() if latest is work]:
+                del self._latest[key]
+            _report(task)
+
+        work.task.add_done_callback(ended)
+
+    async def _session(self, principal: Principal, work: Work) -> Actor:
+        """A session of its own: the work outlives the connection that asked for it."""
+        work.username = principal.username
+        return self._kernel.open_session(principal, "turn")
+
+    async def _principal(self, model: str) -> Principal:
+        """The principal that a model writes as: never a person who has the same name."""
+        for name in (model, *(f"{model}-{number}" for number in range(2, 100))):
+            principal = await self._kernel.principal(name, PrincipalKind.MODEL)
+            if principal.kind is PrincipalKind.MODEL:
+                return principal
+        raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
+
+    def _submitted(self, submission: Submission) -> None:
+        text = submission.context.document.text(submission.block)
+        for model in self._models.addressed(text):
+            self.start_turn(submission.context, model, submission.block)
+
+    async def _auto_play(self) -> None:
+        context = await self._kernel.context()
+        await _somebody(context)
+        await self._sleep(AUTO_PLAY_SECONDS)
+        document = context.document
+        if any(document.header(block).role == Role.MODEL for block in document.block_ids()):
+            return
+        for model in self._models:
+            if (context.id, model) not in self._latest:
+                self.start_turn(context, model, None)
+
+    # Stopping
+
+    async def interrupt(self, context: Context, principal: str | None, by: Principal) -> list[str]:
+        """Stop what runs in a context, of one principal or of all; turns that wait come next.
+
+        Returns the usernames of those that were stopped, once nothing of them runs any more.
+
+        Raises:
+            AntiphonError: invalid_params or ambiguous_id if there is no such principal.
+        """
+        for model in self._models:
+            await self._principal(model)
+        whose = None if principal is None else self._kernel.find_principal(principal).username
+        due = [
+            work
+            for work in self._works
+            if work.context == context.id and not work.waiting and whose in (None, work.username)
+        ]
+        for work in due:
+            work.stop(by.username)
+        for work in due:
+            await work.over()
+        return sorted({work.username for work in due})
+
+
+_runners: WeakValueDictionary[KernelId, TurnRunner] = WeakValueDictionary()
+
+
+def runner_of(kernel: Kernel) -> TurnRunner:
+    """The runner of a kernel.
+
+    Raises:
+        LookupError: if none has been made: the process was put together wrongly.
+    """
+    runner = _runners.get(kernel.id)
+    if runner is None:
+        raise LookupError(f"kernel {kernel.id} has no TurnRunner")
+    return runner
+
+
+async def _play(turn: Turn, model: str) -> None:
+    try:
+        await turn.play()
+    except TurnFailed as error:
+        await turn.fail(str(error))
+    except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
+        _log.exception("a turn of %s failed", model)
+        await turn.fail(f"The turn failed: {str(error) or type(error).__name__}")
+
+
+async def _interrupted(writer: BlockWriter, work: Work) -> None:
+    await writer.finish_all(Status.ERROR, stop_reason=INTERRUPTED, stopped_by=work.stopped_by)
+
+
+async def _somebody(context: Context) -> None:
+    """Wait until a person is present."""
+    came = asyncio.Event()
+
+    def look(client: int, state: PresenceState | None) -> None:
+        if state is not None and state.kind == PrincipalKind.HUMAN:
+            came.set()
+
+    unwatch = context.presence.watch(look)
+    for client, state in context.presence.states().items():
+        look(client, state)
+    try:
+        await came.wait()
+    finally:
+        unwatch()
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """A failure that nobody awaits is logged."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("%s failed: %s", task.get_name(), error, exc_info=error)

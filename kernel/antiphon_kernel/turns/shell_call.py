@@ -1,0 +1,85 @@
+"""A shell command as two blocks: the call, and the result that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from antiphon_kernel.turns.provider import ToolOutcome
+from antiphon_kernel.turns.shell import run_shell
+from antiphon_kernel.turns.writing import BlockWriter
+from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
+
+SHELL = "shell"
+"""The tool's name in blocks and for models."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallBlocks:
+    """A call and the block that its result goes to."""
+
+    call: str
+    result: str
+    call_id: str
+
+
+async def open_call(
+    writer: BlockWriter,
+    role: Role,
+    parent: str | None,
+    call_id: str,
+    *,
+    name: str = SHELL,
+    arguments: object,
+    content: str,
+) -> CallBlocks:
+    """Create the blocks of a tool call that is about to run."""
+    kind = ToolKind.SHELL if name == SHELL else ToolKind.BUILTIN
+    fields = {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}
+    call = await writer.create(
+        BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields
+    )
+    result = await writer.create(BlockKind.TOOL_RESULT, Role.TOOL, call, **fields)
+    return CallBlocks(call, result, call_id)
+
+
+async def run_command(
+    writer: BlockWriter,
+    blocks: CallBlocks,
+    command: str,
+    on_start: Callable[[str], None] = lambda result: None,
+) -> ToolOutcome:
+    """Run a shell command into its blocks; `on_start` is told where the output goes.
+
+    When cancelled, the processes are gone and the blocks are still open: the canceller knows why.
+    """
+    pieces: list[str] = []
+
+    async def show(text: str) -> None:
+        pieces.append(text)
+        await writer.append(blocks.result, text)
+
+    on_start(blocks.result)
+    try:
+        ended = await run_shell(command, writer.kernel.project, show)
+    except (OSError, ValueError) as error:
+        return await fail_call(writer, blocks, f"The command could not be started: {error}")
+    failed = ended.exit_code != 0
+    await writer.finish(
+        blocks.result,
+        Status.DONE,
+        exit_code=ended.exit_code,
+        is_error=failed,
+        truncated=ended.truncated,
+    )
+    status = Status.ERROR if failed else Status.DONE
+    await writer.finish(blocks.call, status, exit_code=ended.exit_code)
+    return ToolOutcome(blocks.call_id, "".join(pieces), failed, ended.exit_code, ended.truncated)
+
+
+async def fail_call(writer: BlockWriter, blocks: CallBlocks, message: str) -> ToolOutcome:
+    """Answer a call that could not be carried out."""
+    await writer.append(blocks.result, message)
+    await writer.finish(blocks.result, Status.ERROR, is_error=True)
+    await writer.finish(blocks.call, Status.ERROR, is_error=True)
+    return ToolOutcome(blocks.call_id, message, is_error=True)

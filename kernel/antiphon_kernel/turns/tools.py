@@ -1,0 +1,98 @@
+"""The tools of this layer: stopping what runs, and people's shell commands."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, Result, Tool, tool
+from antiphon_kernel.turns.runner import runner_of
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+class InterruptParams(Params):
+    """What to stop."""
+
+    context: str | None = None
+    """Label or id; the default context if absent."""
+    principal: str | None = None
+    """Username or id of the model (or person, for a command) to stop; all if absent."""
+
+
+class InterruptResult(Result):
+    """What has been stopped."""
+
+    stopped: list[str]
+    """Usernames; empty if nothing was running."""
+
+
+class ShellRunParams(Params):
+    """A command for the kernel's host, run in the project's root."""
+
+    context: str | None = None
+    """Label or id; the default context if absent."""
+    command: str = Field(min_length=1)
+    wait: bool = False
+    """Answer when the command has ended, not when it has begun."""
+
+
+class ShellRunResult(Result):
+    """Where the command and its output are."""
+
+    block_id: str
+    """The call."""
+    result_id: str
+    """Its result, which the output streams into."""
+    version: int
+    """Of the call."""
+    context_version: int
+    exit_code: int | None = None
+    """Only when waited for, and if the command came to an end by itself."""
+
+
+@tool("turn.interrupt")
+async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
+    """Stop the running turns and commands of one principal or of all.
+
+    What they have written stays, with status error, stop_reason interrupted and who stopped it.
+    """
+    context = await call.context(params.context)
+    runner = runner_of(call.kernel)
+    stopped = await runner.interrupt(context, params.principal, call.actor.principal)
+    return InterruptResult(stopped=stopped)
+
+
+@tool("shell.run")
+async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
+    """Run a shell command in the project's root; only the owner of the kernel may.
+
+    Answers once the call and its result are blocks; the output streams into the result.
+    """
+    principal = call.actor.principal
+    if principal != call.kernel.owner:
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
+            f"Only {call.kernel.owner.username}, the owner of the kernel, runs commands on its"
+            f" host; you are {principal.username}: ask the owner to run it.",
+            username=principal.username,
+        )
+    if not params.command.strip():
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "The command is empty: say what to run.",
+            field="command",
+        )
+    context = await call.context(params.context)
+    work, blocks = await runner_of(call.kernel).start_command(context, principal, params.command)
+    if params.wait:
+        await work.over()
+    return ShellRunResult(
+        block_id=blocks.call,
+        result_id=blocks.result,
+        version=context.version(blocks.call),
+        context_version=context.seq,
+        exit_code=context.document.header(blocks.call).exit_code,
+    )
+
+
+TURN_TOOLS: tuple[Tool, ...] = (interrupt, run)

@@ -1,0 +1,37 @@
+"""A real kernel with scripted models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.runner import TurnRunner
+from antiphon_kernel.turns.tools import TURN_TOOLS
+from tests.kernel.turns.stage import OpenStage, Sleep, Stage
+
+
+@pytest.fixture
+async def open_stage(tmp_path: Path) -> AsyncIterator[OpenStage]:
+    opened: list[Stage] = []
+
+    async def open_one(models: Models, sleep: Sleep = asyncio.sleep) -> Stage:
+        folder = tmp_path / str(len(opened))
+        folder.mkdir()
+        kernel = await Kernel.open(
+            folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner="amy"
+        )
+        stage = Stage(kernel, await kernel.context(), TurnRunner(kernel, models, sleep=sleep))
+        opened.append(stage)
+        return stage
+
+    yield open_one
+    for stage in opened:
+        await stage.runner.close()
+        await stage.kernel.close()

@@ -1,0 +1,125 @@
+"""A stage for turns: scripted models held by a gate, and ways to look at what they wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.turns.events import TurnEvent
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.recording import Recording, Step
+from antiphon_kernel.turns.runner import TurnRunner
+from antiphon_kernel.turns.scripted import ScriptedProvider
+from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.records import Actor, BlockHeader
+
+
+class Gate:
+    """A sleep for scripted models: lets so many events through, and says when it holds one."""
+
+    def __init__(self, events: float = math.inf) -> None:
+        self.left = events
+        self._moved = asyncio.Condition()
+        self.held = 0
+
+    async def __call__(self, seconds: float) -> None:
+        async with self._moved:
+            self.held += 1
+            self._moved.notify_all()
+            try:
+                await self._moved.wait_for(lambda: self.left > 0)
+            finally:
+                self.held -= 1
+            self.left -= 1
+        await asyncio.sleep(0)
+
+    async def open(self, events: float = math.inf) -> None:
+        async with self._moved:
+            self.left += events
+            self._moved.notify_all()
+
+    async def shut(self) -> None:
+        """Wait until an event is held back."""
+        async with self._moved:
+            await self._moved.wait_for(lambda: self.held > 0 and self.left <= 0)
+
+
+def recording(model: str, *rounds: Sequence[TurnEvent]) -> Recording:
+    steps = tuple(tuple(Step(10, event) for event in events) for events in rounds)
+    return Recording(model, "", steps)
+
+
+def scripted(gate: Gate, *recordings: Recording) -> Models:
+    """Models that play `recordings` when `gate` lets them."""
+    by_model: dict[str, list[Recording]] = {}
+    for one in recordings:
+        by_model.setdefault(one.model, []).append(one)
+    return Models({m: ScriptedProvider(many, sleep=gate) for m, many in by_model.items()})
+
+
+class Stage:
+    """A kernel, its default context, its owner, and what runs there."""
+
+    def __init__(self, kernel: Kernel, context: Context, runner: TurnRunner) -> None:
+        self.kernel = kernel
+        self.context = context
+        self.runner = runner
+        self.owner = kernel.open_session(kernel.owner, "test")
+
+    async def actor(self, name: str) -> Actor:
+        return self.kernel.open_session(await self.kernel.principal(name), "test")
+
+    async def draft(self, text: str, actor: Actor | None = None) -> str:
+        created = await self.kernel.call(
+            actor or self.owner,
+            "block.create",
+            {"role": "user", "kind": "text", "content": text},
+        )
+        return str(created["block_id"])
+
+    async def submit(self, text: str, actor: Actor | None = None) -> str:
+        block = await self.draft(text, actor)
+        params = {"block_id": block, "status": "done"}
+        await self.kernel.call(actor or self.owner, "block.status", params)
+        return block
+
+    async def interrupt(self, **params: str) -> list[str]:
+        answer = await self.kernel.call(self.owner, "turn.interrupt", params)
+        stopped: list[str] = answer["stopped"]
+        return stopped
+
+    def headers(self) -> list[BlockHeader]:
+        document = self.context.document
+        return [document.header(block) for block in document.block_ids()]
+
+    def text(self, block: str | BlockHeader) -> str:
+        return self.context.document.text(block if isinstance(block, str) else block.id)
+
+    def shown(self) -> list[tuple[str, str, str]]:
+        """Kind, status and text of every block."""
+        return [(str(h.kind), str(h.status), self.text(h)) for h in self.headers()]
+
+    def unfinished(self) -> list[BlockHeader]:
+        return [one for one in self.headers() if one.status in (Status.PENDING, Status.RUNNING)]
+
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class OpenStage(Protocol):
+    """Opens a kernel with these models; `sleep` is what the runner waits with."""
+
+    async def __call__(self, models: Models, sleep: Sleep = ...) -> Stage: ...
+
+
+async def until(condition: Callable[[], object], seconds: float = 5) -> None:
+    """Wait until `condition` holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        await asyncio.sleep(0.002)

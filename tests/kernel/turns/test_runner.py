@@ -1,0 +1,215 @@
+"""Who answers, in which order, and people's own commands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.turns.events import TextDelta
+from antiphon_kernel.turns.models import Models, load_models
+from antiphon_kernel.turns.recording import RecordingError
+from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.presence import PresenceState
+from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted, until
+
+ARIA = recording("aria", [TextDelta("I am aria.\n")])
+BO = recording("bo", [TextDelta("I am bo.\n")])
+
+
+@pytest.mark.parametrize(
+    ("message", "models"),
+    [
+        ("hello", ["aria"]),
+        ("@bo hello", ["bo"]),
+        ("@bo @aria hello", ["bo", "aria"]),
+        (" @bo, @aria: hello @cy", ["bo", "aria"]),
+        ("@bo\n@bo hello", ["bo"]),
+        ("@guest @bo hello", ["bo"]),
+        ("@bob hello", ["aria"]),
+        ("hello @bo", ["aria"]),
+        ("@bo", ["bo"]),
+    ],
+)
+def test_a_message_names_its_models_at_its_start(message: str, models: list[str]) -> None:
+    assert scripted(Gate(), ARIA, BO).addressed(message) == models
+
+
+async def test_without_models_a_submission_starts_nothing(open_stage: OpenStage) -> None:
+    stage = await open_stage(Models({}))
+    await stage.submit("@aria hello")
+    assert not stage.runner.busy
+    assert len(stage.headers()) == 1
+
+
+async def test_two_models_answer_at_once_each_as_itself(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, ARIA, BO))
+    await stage.submit("@aria @bo who are you?")
+    await until(lambda: len(stage.context.presence.states()) == 2)
+    await gate.open()
+    await stage.runner.idle()
+    names = {one.principal: one.username for one in stage.context.document.members()}
+    said = {names[header.author]: stage.text(header) for header in stage.headers()[1:]}
+    assert said == {"aria": "I am aria.\n", "bo": "I am bo.\n"}
+
+
+async def test_turns_of_one_model_wait_for_each_other_visibly(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, ARIA, replace(ARIA)))
+    first = await stage.submit("One?")
+    second = await stage.submit("Two?")
+    states = stage.context.presence.states()
+    await until(lambda: len(states) == 2)
+    waiting = [state for state in states.values() if state.activity == Activity.WAITING]
+    assert [(state.username, state.block) for state in waiting] == [("aria", second)]
+    await gate.open()
+    await stage.runner.idle()
+    assert [header.parent for header in stage.headers()] == [None, None, first, second]
+
+
+async def test_an_interrupt_stops_the_running_turn_and_the_waiting_one_comes_next(
+    open_stage: OpenStage,
+) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, ARIA))
+    await stage.submit("One?")
+    second = await stage.submit("Two?")
+    await gate.shut()
+    assert await stage.interrupt() == ["aria"]
+    await gate.open()
+    await stage.runner.idle()
+    assert [header.parent for header in stage.headers()] == [None, None, second]
+
+
+async def test_an_interrupt_stops_only_whom_it_names(open_stage: OpenStage) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, ARIA, BO))
+    await stage.submit("@aria @bo who?")
+    await until(lambda: gate.held == 2)
+    assert await stage.interrupt(principal="bo") == ["bo"]
+    await gate.open()
+    await stage.runner.idle()
+    assert [stage.text(header) for header in stage.headers()[1:]] == ["I am aria.\n"]
+
+
+async def test_an_interrupt_with_nothing_running_stops_nothing(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    assert await stage.interrupt() == []
+    assert await stage.interrupt(principal="aria") == []
+    with pytest.raises(AntiphonError) as caught:
+        await stage.interrupt(principal="nobody")
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+
+
+async def test_a_model_never_writes_as_a_person_of_the_same_name(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), recording("amy", [TextDelta("hi\n")])))
+    await stage.submit("Who?")
+    await stage.runner.idle()
+    answer = stage.headers()[1]
+    assert answer.author != stage.kernel.owner.id
+    member = stage.context.document.member(answer.author)
+    assert member is not None
+    assert (member.username, member.kind) == ("amy-2", PrincipalKind.MODEL)
+
+
+async def test_models_begin_by_themselves_once_a_person_is_there(open_stage: OpenStage) -> None:
+    models = scripted(Gate(), ARIA, BO)
+    models.auto_play = True
+    pause = Gate(0)
+    stage = await open_stage(models, pause)
+    stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
+    await pause.shut()
+    assert not stage.headers()
+    await pause.open()
+    await until(lambda: len(stage.headers()) == 2 and not stage.runner.busy)
+    assert {stage.text(header) for header in stage.headers()} == {"I am aria.\n", "I am bo.\n"}
+
+
+async def test_models_that_are_answering_already_do_not_begin_by_themselves(
+    open_stage: OpenStage,
+) -> None:
+    models = scripted(Gate(), ARIA)
+    models.auto_play = True
+    pause = Gate(0)
+    stage = await open_stage(models, pause)
+    stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
+    await pause.shut()
+    await stage.submit("Hello?")
+    await stage.runner.idle()
+    await pause.open()
+    await until(lambda: not pause.held)
+    assert len(stage.headers()) == 2
+
+
+def test_the_demo_has_its_model_and_a_kernel_alone_has_none() -> None:
+    assert list(load_models((), demo=True)) == ["aria"]
+    assert list(load_models(())) == []
+
+
+def test_a_bad_recording_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text("oops")
+    with pytest.raises(RecordingError, match=r"x\.jsonl:1: expected a JSON object"):
+        load_models((tmp_path / "x.jsonl",))
+
+
+async def test_a_persons_command_streams_into_call_and_result(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    answer = await stage.kernel.call(
+        stage.owner, "shell.run", {"command": "pwd; exit 2", "wait": True}
+    )
+    assert answer["exit_code"] == 2
+    call, result = stage.headers()
+    assert (answer["block_id"], answer["result_id"]) == (call.id, result.id)
+    assert (call.author, result.author) == (stage.kernel.owner.id,) * 2
+    assert (call.status, result.parent) == ("error", call.id)
+    assert stage.text(result) == f"{stage.kernel.project.resolve()}\n"
+    assert not stage.runner.busy
+
+
+async def test_a_command_answers_at_once_and_is_stopped_like_a_turn(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    await stage.kernel.call(stage.owner, "shell.run", {"command": "echo go; sleep 100"})
+    await until(lambda: stage.shown()[-1][2] == "go\n")
+    assert await stage.interrupt(principal="amy") == ["amy"]
+    assert {(one.status, one.stopped_by) for one in stage.headers()} == {("error", "amy")}
+
+
+async def test_a_command_outlives_the_connection_that_asked_for_it(open_stage: OpenStage) -> None:
+    stage = await open_stage(Models({}))
+    await stage.kernel.call(stage.owner, "shell.run", {"command": "read < fifo || echo done"})
+    await stage.kernel.close_session(stage.owner)
+    assert {one.status for one in stage.unfinished()} == {"running", "pending"}
+    await stage.interrupt()
+
+
+async def test_only_the_owner_runs_commands(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    guest = await stage.actor("guest")
+    with pytest.raises(AntiphonError) as caught:
+        await stage.kernel.call(guest, "shell.run", {"command": "ls"})
+    assert caught.value.code is ErrorCode.PERMISSION_DENIED
+    with pytest.raises(AntiphonError):
+        await stage.kernel.call(stage.owner, "shell.run", {"command": "  "})
+    assert not stage.headers()
+
+
+async def test_a_command_that_cannot_start_says_so_in_its_result(open_stage: OpenStage) -> None:
+    stage = await open_stage(Models({}))
+    await stage.kernel.call(stage.owner, "shell.run", {"command": "echo \0", "wait": True})
+    assert stage.shown()[1][:2] == ("tool_result", "error")
+    assert "could not be started" in stage.shown()[1][2]
+    assert not stage.unfinished()
+
+
+async def test_anybody_may_interrupt_a_model(open_stage: OpenStage) -> None:
+    gate = Gate(1)
+    stage = await open_stage(scripted(gate, recording("aria", [TextDelta("a "), TextDelta("b")])))
+    await stage.submit("Go.")
+    await gate.shut()
+    guest = await stage.actor("guest")
+    answer = await stage.kernel.call(guest, "turn.interrupt", {"principal": "aria"})
+    assert answer == {"stopped": ["aria"]}
+    assert stage.headers()[1].stopped_by == "guest"

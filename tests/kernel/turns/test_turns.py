@@ -1,0 +1,268 @@
+"""A turn becomes blocks, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.turns.events import (
+    End,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallEvent,
+    TurnEvent,
+    Usage,
+)
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.provider import RoundRequest
+from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.presence import PresenceState
+from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted, until
+
+
+def call(command: str, call_id: str = "c1") -> ToolCallEvent:
+    return ToolCallEvent(call_id, "shell", {"command": command})
+
+
+FULL_TURN = recording(
+    "aria",
+    [ThinkingDelta("Let me "), ThinkingDelta("look.\n"), call("printf 'a\\nb\\n'")],
+    [TextDelta("Two "), TextDelta("lines.\n"), call("exit 3", "c2")],
+    [TextDelta("It failed."), Usage(10, 20), End("end_turn")],
+)
+EVENTS = sum(len(steps) for steps in FULL_TURN.rounds)
+
+
+async def test_a_submission_is_answered_in_blocks_that_hang_on_it(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), FULL_TURN))
+    prompt = await stage.submit("Hello?")
+    await stage.runner.idle()
+    assert stage.shown() == [
+        ("text", "done", "Hello?"),
+        ("thinking", "done", "Let me look.\n"),
+        ("tool_call", "done", "printf 'a\\nb\\n'"),
+        ("tool_result", "done", "a\nb\n"),
+        ("text", "done", "Two lines.\n"),
+        ("tool_call", "error", "exit 3"),
+        ("tool_result", "done", ""),
+        ("text", "done", "It failed."),
+    ]
+    _, thinking, first_call, first_result, _, second_call, second_result, last = stage.headers()
+    aria = (await stage.kernel.principal("aria")).id
+    for one in (thinking, first_call, second_call, last):
+        assert (one.parent, one.role, one.author) == (prompt, Role.MODEL, aria)
+    assert (first_result.parent, first_result.role) == (first_call.id, Role.TOOL)
+    assert (first_call.tool_kind, first_call.tool_name) == ("shell", "shell")
+    assert json.loads(first_call.input or "") == {"command": "printf 'a\\nb\\n'"}
+    assert (first_call.exit_code, first_result.exit_code, first_result.is_error) == (0, 0, False)
+    assert (second_call.exit_code, second_result.exit_code, second_result.is_error) == (3, 3, True)
+    assert second_call.tool_call_id == second_result.tool_call_id == "c2"
+
+
+async def test_the_provider_gets_the_prompt_and_the_real_results(open_stage: OpenStage) -> None:
+    asked: list[RoundRequest] = []
+
+    class Curious:
+        async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+            asked.append(request)
+            if request.round == 0:
+                yield call("echo out; echo err >&2; exit 1", "one")
+                yield ToolCallEvent("two", "browser", {"url": "here"})
+                yield ToolCallEvent("three", "shell", {"cmd": "ls"})
+                yield End("tool_use")
+            else:
+                yield TextDelta("ok")
+
+    stage = await open_stage(Models({"aria": Curious()}))
+    await stage.submit("@aria go")
+    await stage.runner.idle()
+    assert [one.prompt for one in asked] == ["@aria go", "@aria go"]
+    shell, browser, wrong = asked[1].results
+    assert (shell.call_id, shell.output, shell.exit_code) == ("one", "out\nerr\n", 1)
+    assert "no tool 'browser'" in browser.output
+    assert "`command`" in wrong.output
+    assert [shell.is_error, browser.is_error, wrong.is_error] == [True] * 3
+    assert not stage.unfinished()
+
+
+@pytest.mark.parametrize("index", range(EVENTS))
+async def test_an_interrupt_at_any_event_leaves_nothing_open(
+    open_stage: OpenStage, index: int
+) -> None:
+    gate = Gate(index)
+    stage = await open_stage(scripted(gate, FULL_TURN))
+    prompt = await stage.submit("Hello?")
+    await gate.shut()
+    written = stage.shown()
+    assert await stage.interrupt() == ["aria"]
+    assert not stage.unfinished()
+    assert not stage.runner.busy
+    assert not stage.context.presence.states()
+    for (kind, _, before), (kind_after, _, after) in zip(written, stage.shown(), strict=True):
+        assert kind == kind_after
+        assert after.startswith(before)
+    for header in stage.headers():
+        if header.kind == BlockKind.TOOL_RESULT:
+            answered = stage.context.document.header(header.parent or "")
+            assert (answered.kind, answered.tool_call_id) == ("tool_call", header.tool_call_id)
+        if header.status == "error" and header.exit_code is None:
+            assert (header.stop_reason, header.stopped_by) == ("interrupted", "amy")
+        assert header.id == prompt or header.parent is not None
+
+
+async def test_text_that_was_streamed_before_an_interrupt_is_kept(open_stage: OpenStage) -> None:
+    gate = Gate(2)
+    stage = await open_stage(
+        scripted(
+            gate, recording("aria", [TextDelta("one "), TextDelta("two "), TextDelta("three")])
+        )
+    )
+    await stage.submit("Count.")
+    await gate.shut()
+    await stage.interrupt(principal="aria")
+    assert stage.shown()[1] == ("text", "error", "one two ")
+    assert stage.headers()[1].stopped_by == "amy"
+
+
+async def test_an_interrupt_ends_the_command_and_marks_call_and_result(
+    open_stage: OpenStage,
+) -> None:
+    stage = await open_stage(scripted(Gate(), recording("aria", [call("echo $$; sleep 100")])))
+    await stage.submit("Sleep.")
+    await until(lambda: stage.shown()[-1][2].strip().isdigit())
+    pid = int(stage.shown()[-1][2])
+    assert await stage.interrupt(principal="aria") == ["aria"]
+    await until(lambda: not Path(f"/proc/{pid}").exists())
+    for header in stage.headers()[1:]:
+        assert (header.status, header.stop_reason, header.stopped_by) == (
+            "error",
+            "interrupted",
+            "amy",
+        )
+
+
+async def test_a_provider_that_gives_up_leaves_an_error_block(open_stage: OpenStage) -> None:
+    stage = await open_stage(
+        scripted(Gate(), recording("aria", [TextDelta("I thi"), ProviderError("overloaded")]))
+    )
+    await stage.submit("Hello?")
+    await stage.runner.idle()
+    assert stage.shown()[1:] == [("text", "error", "I thi"), ("error", "error", "overloaded")]
+    assert stage.headers()[-1].parent == stage.headers()[0].id
+
+
+async def test_an_exception_in_a_turn_is_shown_and_logged(
+    open_stage: OpenStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+            yield TextDelta("so far")
+            raise RuntimeError("the wire is cut")
+
+    stage = await open_stage(Models({"aria": Broken()}))
+    await stage.submit("Hello?")
+    await stage.runner.idle()
+    assert stage.shown()[1:] == [
+        ("text", "error", "so far"),
+        ("error", "error", "The turn failed: the wire is cut"),
+    ]
+    assert "the wire is cut" in caplog.text
+
+
+async def test_a_turn_that_never_stops_calling_is_stopped(open_stage: OpenStage) -> None:
+    class Eager:
+        async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+            yield ToolCallEvent(f"c{request.round}", "nothing", {})
+
+    stage = await open_stage(Models({"aria": Eager()}))
+    await stage.submit("Go.")
+    await stage.runner.idle()
+    assert stage.shown()[-1][0] == "error"
+    assert "after 100 rounds" in stage.shown()[-1][2]
+    assert not stage.unfinished()
+
+
+async def test_an_unnatural_end_is_told(open_stage: OpenStage) -> None:
+    stage = await open_stage(
+        scripted(Gate(), recording("aria", [TextDelta("and so"), End("max_tokens")]))
+    )
+    await stage.submit("Tell.")
+    await stage.runner.idle()
+    assert (stage.headers()[1].status, stage.headers()[1].stop_reason) == ("done", "max_tokens")
+
+
+async def test_all_the_text_of_a_block_is_one_thing_to_undo(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 5)))
+    await stage.submit("Tell.")
+    await stage.runner.idle()
+    await stage.kernel.call(stage.owner, "block.undo", {"principal": "aria"})
+    assert stage.shown()[1] == ("text", "done", "")
+
+
+async def test_people_type_into_a_block_while_it_streams(open_stage: OpenStage) -> None:
+    gate = Gate(10)
+    words = [TextDelta(f"{number} ") for number in range(20)]
+    stage = await open_stage(scripted(gate, recording("aria", words)))
+    await stage.submit("Count.")
+    await gate.shut()
+    block = stage.headers()[1].id
+    params: dict[str, Any] = {"block_id": block, "offset": 0, "insert": "zero: "}
+    await stage.kernel.call(stage.owner, "block.splice", params)
+    await gate.open()
+    await stage.runner.idle()
+    assert stage.text(block) == "zero: " + "".join(event.text for event in words)
+
+
+async def test_the_models_cursor_is_at_the_end_of_what_it_writes(open_stage: OpenStage) -> None:
+    gate = Gate(3)
+    stage = await open_stage(
+        scripted(gate, recording("aria", [TextDelta("one\n"), TextDelta("two\n")] * 3))
+    )
+    await stage.submit("Count.")
+    await gate.shut()
+    block = stage.headers()[1].id
+    presence = stage.context.presence.states()
+
+    def cursor() -> int | None:
+        (state,) = presence.values()
+        assert (state.username, state.kind, state.activity) == ("aria", "model", "streaming")
+        assert state.block == block
+        return state.cursor
+
+    await until(lambda: cursor() == 12)
+    params: dict[str, Any] = {"block_id": block, "offset": 0, "insert": "zero\n"}
+    await stage.kernel.call(stage.owner, "block.splice", params)
+    await until(lambda: cursor() == 17)
+    await gate.open()
+    await stage.runner.idle()
+    assert not presence
+
+
+async def test_the_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 300)))
+    shown: list[PresenceState | None] = []
+    stage.context.presence.watch(lambda _, state: shown.append(state))
+    started = time.monotonic()
+    await stage.submit("Run.")
+    await stage.runner.idle()
+    assert len(shown) <= 4 + (time.monotonic() - started) * 10
+
+
+async def test_closing_the_runner_ends_everything_at_once(open_stage: OpenStage) -> None:
+    gate = Gate(1)
+    stage = await open_stage(scripted(gate, FULL_TURN))
+    await stage.submit("Hello?")
+    await gate.shut()
+    await stage.submit("And?")
+    await asyncio.wait_for(stage.runner.close(), 5)
+    assert not stage.unfinished()
+    assert not stage.runner.busy
+    (thinking,) = [one for one in stage.headers() if one.role == Role.MODEL]
+    assert (thinking.stop_reason, thinking.stopped_by) == ("interrupted", None)
