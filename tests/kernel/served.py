@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -104,6 +105,22 @@ class ServedKernel:
     async def stop(self) -> None:
         await self.doors.close()
         await self.kernel.close()
+
+    def break_disk(self) -> None:
+        """From now on no commit succeeds."""
+        self._execute(
+            "CREATE TRIGGER broken BEFORE INSERT ON ops"
+            " BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END"
+        )
+
+    def mend_disk(self) -> None:
+        self._execute("DROP TRIGGER broken")
+
+    def _execute(self, sql: str) -> None:
+        database = sqlite3.connect(self._folder / "data" / "journal.db")
+        database.execute(sql)
+        database.commit()
+        database.close()
 
     async def close(self) -> None:
         for raw in self._raw:

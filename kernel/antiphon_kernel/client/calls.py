@@ -20,9 +20,7 @@ from antiphon_kernel.wire.close_codes import is_final
 class KernelCalls:
     """Tool calls in the order in which they are made; connects when first needed."""
 
-    def __init__(
-        self, locate: Callable[[], KernelAddress], *, as_name: str | None = None
-    ) -> None:
+    def __init__(self, locate: Callable[[], KernelAddress], *, as_name: str | None = None) -> None:
         self._locate = locate
         self._as_name = as_name
         self._socket: ClientConnection | None = None

@@ -11,6 +11,7 @@ from typing import Any, Final
 from starlette.datastructures import Headers, QueryParams
 
 from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import is_name
 from antiphon_kernel.types.records import Actor, Principal
@@ -77,4 +78,7 @@ class Access:
             raise UnauthorisedError(
                 f"{name!r} cannot be a username: small letters, digits, - and _ are allowed."
             )
-        return await self._kernel.principal(name)
+        principal = await self._kernel.principal(name)
+        if principal.kind is PrincipalKind.SYSTEM:
+            raise UnauthorisedError("Nobody can act as the kernel itself: choose another name.")
+        return principal

@@ -26,6 +26,8 @@ class DoorLimits:
     """How long one connection may keep the event loop busy."""
     tick: float = 0.005
     """Pause between two broadcasts of a busy room; an idle one broadcasts at once."""
+    presence_tick: float = 0.04
+    """Pause between two broadcasts of who is where; the first is sent at once."""
     merged_updates: int = 100
     """Updates in one broadcast."""
     stalled: float = 60.0

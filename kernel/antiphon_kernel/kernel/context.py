@@ -294,9 +294,13 @@ class Context:
 
     # Failing
 
-    def on_failure(self, listener: Callable[[AntiphonError], None]) -> None:
-        """Call `listener` when a commit has failed: this object must not be used any more."""
+    def on_failure(self, listener: Callable[[AntiphonError], None]) -> Callable[[], None]:
+        """Call `listener` when a commit has failed: this object must not be used any more.
+
+        Returns the way to stop.
+        """
         self._on_failure.append(listener)
+        return lambda: self._on_failure.remove(listener)
 
     def _stop(self, error: AntiphonError) -> None:
         if self._failure is None:

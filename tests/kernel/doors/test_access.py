@@ -18,6 +18,14 @@ def base(served: ServedKernel) -> str:
     return served.doors.http.replace("http", "ws", 1)
 
 
+async def test_nobody_acts_as_the_kernel_itself(served: ServedKernel) -> None:
+    for path in ("/sync/default", "/call"):
+        client = await served.raw(path, query="as=system")
+        code, reason = await client.closed()
+        assert code == 4401
+        assert reason is not None and "kernel itself" in reason
+
+
 @pytest.mark.parametrize("path", ["/sync/default", "/call"])
 @pytest.mark.parametrize("query", ["", "?token=wrong", "?token="])
 async def test_tcp_needs_the_token(served: ServedKernel, path: str, query: str) -> None:

@@ -94,8 +94,10 @@ async def test_a_late_joiner_hears_of_everyone(served: ServedKernel) -> None:
     assert entries.keys() == {42, 77}
     assert PresenceState.parse(entries[77].state or {}) == model
     await late.send(QueryAwareness())
-    again = decode_awareness((await late.next(AwarenessUpdate)).update)
-    assert {entry.client for entry in again} == {42, 77}
+    await late.next(
+        AwarenessUpdate,
+        lambda frame: {entry.client for entry in decode_awareness(frame.update)} == {42, 77},
+    )
 
 
 @pytest.mark.parametrize("politely", [True, False])

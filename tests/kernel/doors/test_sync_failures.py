@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.client.replica import ReplicaState
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.wire.frames import SyncStep2, SyncUpdate
@@ -206,6 +207,24 @@ async def test_when_the_last_client_has_left_the_room_lets_go_of_the_context(
     reader = await served.replica()
     await append(served, block, "b")
     await until(lambda: reader.document.text(block) == "ab")
+
+
+async def test_after_a_failed_commit_everyone_meets_in_what_is_on_disk(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("on disk")
+    amy, ben = await served.replica(), await served.replica("ben")
+    old = await served.context()
+    served.break_disk()
+    amy.document.append(block, " and kept by its author")
+    await until(lambda: amy.state is not ReplicaState.LIVE)
+    served.mend_disk()
+    await amy.saved()
+    text = "on disk and kept by its author"
+    await until(lambda: ben.document.text(block) == text)
+    new = await served.context()
+    assert new is not old
+    assert new.document.text(block) == text
 
 
 async def test_closing_the_doors_tells_everyone(served: ServedKernel) -> None:

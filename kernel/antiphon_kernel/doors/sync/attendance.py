@@ -93,13 +93,9 @@ class Attendance:
         clients = self._seats.keys() | self._presence.states().keys()
         return [self.entry(client) for client in sorted(clients) if client != but]
 
-    def in_the_kernel(self) -> list[AwarenessEntry]:
+    def in_the_kernel(self) -> list[int]:
         """Those who are here without a connection of their own: models, scripts."""
-        return [
-            self.entry(client)
-            for client in sorted(self._presence.states())
-            if client not in self._seats
-        ]
+        return [client for client in self._presence.states() if client not in self._seats]
 
     def _seat(self, connection: Connection, client: int) -> None:
         seat = self._seats.get(client)

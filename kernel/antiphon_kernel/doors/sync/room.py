@@ -63,7 +63,7 @@ class Room(YRoom):
         self._attendance = Attendance(context.presence, self._presence_changed)
         self._unsubscribe: Callable[[], None] | None = context.subscribe(self._committed)
         self._heartbeat = self._loop.call_later(limits.heartbeat, self._beat)
-        context.on_failure(self._failed)
+        self._stop_watching = context.on_failure(self._failed)
 
     async def stop(self) -> None:
         """Let go of the context."""
@@ -71,6 +71,7 @@ class Room(YRoom):
             return
         self._unsubscribe()
         self._unsubscribe = None
+        self._stop_watching()
         self._attendance.close()
         self._heartbeat.cancel()
         if self._flush_timer is not None:
@@ -103,8 +104,10 @@ class Room(YRoom):
             self._attendance.leave(channel)
             if channel.goodbye is None:
                 writer.cancel()
-            await asyncio.wait([writer], timeout=_GOODBYE_SECONDS)
-            writer.cancel()
+            _, unheard = await asyncio.wait([writer], timeout=_GOODBYE_SECONDS)
+            if unheard:
+                writer.cancel()
+                channel.cut()
             self.clients.discard(channel)
             if not self.clients:
                 self.empty.set()
@@ -179,7 +182,7 @@ class Room(YRoom):
                 receipts.gap()
                 self._ask(client)
             elif error.code is ErrorCode.STORAGE_FAILED:
-                client.finish(Goodbye(CloseCode.INTERNAL_ERROR, error.message))
+                client.finish(Goodbye(CloseCode.RESTART, error.message))
             else:
                 reason = f"{error.code.value}: {error.message}"
                 frame = encode_frame(PermissionDenied(reason))
@@ -192,7 +195,7 @@ class Room(YRoom):
             while client.goodbye is None:
                 item = outgoing.take()
                 if isinstance(item, StateRequest):
-                    await self._hand_over(client, await self._state_since(item.state_vector))
+                    await self._hand_over_state(client, item.state_vector)
                 elif item is not None:
                     await self._hand_over(client, item)
                 elif (count := outgoing.take_ack()) is not None:
@@ -204,8 +207,6 @@ class Room(YRoom):
             await client.hang_up(client.goodbye)
         except OSError:
             client.cut()
-        except AntiphonError as error:
-            await client.hang_up(Goodbye(CloseCode.INTERNAL_ERROR, error.message))
         except Exception:
             self.log.exception("sending to a sync client failed")
             client.cut()
@@ -215,15 +216,20 @@ class Room(YRoom):
         await client.send(frame)
         client.sending_since = None
 
-    async def _state_since(self, state_vector: bytes) -> bytes:
-        return encode_frame(SyncStep2(await self.context.committed_state(state_vector)))
+    async def _hand_over_state(self, client: Connection, state_vector: bytes) -> None:
+        try:
+            state = await self.context.committed_state(state_vector)
+        except AntiphonError as error:
+            client.finish(Goodbye(CloseCode.RESTART, error.message))
+        else:
+            await self._hand_over(client, encode_frame(SyncStep2(state)))
 
     async def _resync(self, client: Connection, missed: dict[int, int]) -> None:
         """Bring a client that had fallen behind up to date in one frame."""
         clocks = decode_state_vector(self.context.document.state_vector())
         for crdt_client, start in missed.items():
             clocks[crdt_client] = min(start, clocks.get(crdt_client, start))
-        await self._hand_over(client, await self._state_since(encode_state_vector(clocks)))
+        await self._hand_over_state(client, encode_state_vector(clocks))
         self._send_everyone(client)
 
     # Presence
@@ -255,6 +261,7 @@ class Room(YRoom):
                 await self.context.settled()
                 self._announced.update(entries)
                 self._schedule_flush()
+                await asyncio.sleep(self._limits.presence_tick)
         except AntiphonError as error:
             self.log.warning("presence is not announced: %s", error)
         finally:
@@ -323,12 +330,15 @@ class Room(YRoom):
     def _beat(self) -> None:
         """A sign of life for everyone; who has not read anything for long is cut off."""
         self._heartbeat = self._loop.call_later(self._limits.heartbeat, self._beat)
-        frame = _awareness_frame(self._attendance.in_the_kernel())
+        in_the_kernel = self._attendance.in_the_kernel()
+        for present in in_the_kernel:
+            self._presence_changed(present)
+        frame = _awareness_frame(())
         oldest = self._loop.time() - self._limits.stalled
         for client in self.clients:
             if client.sending_since is not None and client.sending_since < oldest:
                 client.cut()
-            elif client.joined:
+            elif client.joined and not in_the_kernel:
                 client.outgoing.frame(frame)
 
     def _failed(self, error: AntiphonError) -> None:
