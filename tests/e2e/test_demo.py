@@ -13,8 +13,8 @@ import pytest
 
 from antiphon_kernel.client.discovery import newest_kernel
 from tests.e2e.machine import Machine
-from tests.e2e.recordings import Recorded, numbered_recording
 from tests.e2e.terminal import Terminal
+from tests.recordings import Recorded, numbered_recording
 
 Value = TypeVar("Value")
 
