@@ -46,8 +46,7 @@ class ModelPresence:
     def leave(self) -> None:
         """The turn is over."""
         self._unwatch()
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         self._context.presence.remove(self._client)
 
     def _changed(self, change: DocumentChange) -> None:
@@ -57,8 +56,13 @@ class ModelPresence:
             wait = self._shown_at + CURSOR_SECONDS - loop.time()
             self._timer = loop.call_later(max(wait, 0), self._show)
 
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _show(self) -> None:
-        self._timer = None
+        self._stop_timer()
         self._shown_at = asyncio.get_running_loop().time()
         block = self._state.block
         if block is not None and self._state.activity is Activity.STREAMING:

@@ -40,6 +40,8 @@ async def open_call(
         BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields
     )
     result = await writer.create(BlockKind.TOOL_RESULT, Role.TOOL, call, **fields)
+    # It may stay empty for long, and a crash meanwhile ends what is running, not what is pending.
+    await writer.begin(result)
     return CallBlocks(call, result, call_id)
 
 

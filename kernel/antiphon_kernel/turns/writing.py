@@ -50,6 +50,11 @@ class BlockWriter:
             params["parent_id"] = parent
         return await _to_the_end(self._create(params))
 
+    async def begin(self, block: str) -> None:
+        """A block is being worked on, before there is anything in it."""
+        params = {"block_id": block, "status": Status.RUNNING}
+        await self.kernel.call(self.actor, "block.status", params)
+
     async def append(self, block: str, text: str) -> None:
         """Stream text to the end of a block."""
         params = {"block_id": block, "text": text, "stream": True}
