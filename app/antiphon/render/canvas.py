@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from rich.style import Style
 
@@ -22,6 +23,10 @@ class _Prefix:
     used: bool = False
 
 
+_NARROWEST: Final = 8
+"""Columns that are left for text, however deep it is nested: further prefixes are left out."""
+
+
 class Canvas:
     """Collects lines of at most `width` columns."""
 
@@ -32,13 +37,15 @@ class Canvas:
 
     @property
     def room(self) -> int:
-        """Columns left for a row's own text; at least 4, so that something can be read."""
-        return max(4, self._width - sum(prefix.width for prefix in self._prefixes))
+        """Columns left for a row's own text."""
+        return self._width - sum(prefix.width for prefix in self._prefixes)
 
     @contextmanager
     def behind(self, first: Sequence[Piece], rest: Sequence[Piece], width: int) -> Iterator[None]:
         """Rows drawn inside stand behind `first` (the first of them) or `rest`."""
         prefix = _Prefix(first, rest, width)
+        if self.room - width < _NARROWEST:
+            prefix = _Prefix((), (), 0)
         self._prefixes.append(prefix)
         yield
         if not prefix.used:

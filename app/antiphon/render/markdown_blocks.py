@@ -10,13 +10,13 @@ from rich.style import Style
 
 from antiphon.render.canvas import Canvas
 from antiphon.render.cell_theme import CellTheme, CodeTheme
-from antiphon.render.code_lines import code_rows
+from antiphon.render.code_lines import CODE_TAB, code_rows
 from antiphon.render.display import SourceLines
 from antiphon.render.highlight import highlighted_lines
 from antiphon.render.lines import RenderedLine
 from antiphon.render.markdown_inline import InlineSource, inline_rows
 from antiphon.render.markdown_table import draw_table
-from antiphon.render.wrap import Piece
+from antiphon.render.wrap import Piece, expand_tabs
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -128,8 +128,12 @@ def draw_unit(
     unit: Unit, source: SourceLines, width: int, theme: CellTheme, *, newlines: bool = False
 ) -> list[RenderedLine]:
     """The unit's lines; their runs count from the start of its first source line."""
+    from antiphon.render.markdown_tokens import DEEPEST
+
     drawing = _Drawing(source, source.starts[unit.line], width, theme, newlines)
-    if unit.kind == "list_item_open":
+    if any(token.level >= DEEPEST - 1 for token in unit.tokens):
+        drawing.as_written(unit.line, unit.end)
+    elif unit.kind == "list_item_open":
         drawing.item(unit.tokens, unit.ordinal, 0)
     else:
         drawing.blocks(unit.tokens, theme.text, 0)
@@ -161,6 +165,13 @@ class _Drawing:
                 self.canvas.row([])
             self._block(block, style, depth)
             at = end
+
+    def as_written(self, first: int, end: int) -> None:
+        """Source lines as they are: what is nested too deep to be parsed."""
+        for line in range(first, min(end, len(self._source))):
+            text = self._source.lines[line]
+            pieces = expand_tabs(text, self._theme.text, self._offset(line, 0), CODE_TAB)
+            self.canvas.text(pieces or [self._start_of(line)])
 
     def item(self, tokens: Sequence[Token], ordinal: int | None, depth: int) -> None:
         """A list item behind its bullet or number."""
@@ -199,9 +210,7 @@ class _Drawing:
                 rule = "─" * self.canvas.room
                 self.canvas.row([Piece(rule, self._theme.marker, offset, length)])
             case _:
-                for line in range(*(opening.map or (0, 0))):
-                    text = self._source.lines[line]
-                    self.canvas.text([Piece.shown(text, style, self._offset(line, 0))])
+                self.as_written(*(opening.map or (0, 0)))
 
     def _list(self, tokens: Sequence[Token], depth: int) -> None:
         ordinal = None

@@ -61,11 +61,10 @@ def _locate(content: str, line: str, start: int) -> tuple[list[tuple[int, int]],
 
     A pipe in the content is written ``\|``, which makes a new part.
     """
-    pattern = re.escape(content).replace(r"\|", r"(?:\\)?\|")
-    found = re.compile(pattern).search(line, start) if content else None
-    if found is None:
+    place = _find(content, line, start) if content else -1
+    if place < 0:
         return [(0, min(start, len(line)))], start
-    parts, place = [(0, found.start())], found.start()
+    parts = [(0, place)]
     for at, character in enumerate(content):
         if line[place] != character:
             place += 1
@@ -73,6 +72,14 @@ def _locate(content: str, line: str, start: int) -> tuple[list[tuple[int, int]],
         place += 1
     pipe = line.find("|", place)
     return parts, pipe + 1 if pipe >= 0 else len(line)
+
+
+def _find(content: str, line: str, start: int) -> int:
+    if "|" not in content:
+        return line.find(content, start)
+    pattern = re.escape(content).replace(r"\|", r"\\?\|")
+    found = re.compile(pattern).search(line, start)
+    return found.start() if found else -1
 
 
 def _width_of(column: Sequence[Sequence[Piece]]) -> int:

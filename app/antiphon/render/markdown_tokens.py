@@ -16,6 +16,9 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
+DEEPEST: Final = 60
+"""Levels of nesting; what is nested deeper is not parsed."""
+
 AT: Final = "at"
 """Key in an inline token's `meta`: where in the inline content its source starts."""
 
@@ -68,7 +71,7 @@ def _spread_delimiters(tokens: list[Token]) -> None:
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False})
     parser.inline = PlacedInline()
-    parser.configure("commonmark", {"html": False})
+    parser.configure("commonmark", {"html": False, "maxNesting": DEEPEST})
     parser.enable(["table", "strikethrough"])
     parser.disable(["reference", "fragments_join", "text_join", "html_block", "html_inline"])
     return parser

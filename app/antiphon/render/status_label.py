@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import Status
 
@@ -18,7 +19,7 @@ def status_label(view: CellView, theme: CellTheme) -> tuple[str, Style]:
     if view.status == Status.RUNNING:
         return "running", theme.status_running
     if view.status != Status.DONE:
-        return str(view.status), theme.status_running
+        return _one_line(str(view.status)), theme.status_running
     failed = view.is_error or bool(view.exit_code)
     word = "failed" if failed else "done"
     text = word if view.exit_code is None else f"{word} · {view.exit_code}"
@@ -28,13 +29,17 @@ def status_label(view: CellView, theme: CellTheme) -> tuple[str, Style]:
 def end_label(view: CellView) -> str:
     """How a block came to its end with an error."""
     if view.stopped_by:
-        return f"stopped by {view.stopped_by}"
+        return f"stopped by {_one_line(view.stopped_by)}"
     if view.stop_reason == _INTERRUPTED:
         return _INTERRUPTED
     detail = view.stop_reason if view.exit_code is None else str(view.exit_code)
-    return f"failed · {detail}" if detail else "failed"
+    return f"failed · {_one_line(detail)}" if detail else "failed"
 
 
 def count_of(number: int, noun: str) -> str:
     """`1 line`, `2 lines`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _one_line(text: str) -> str:
+    return displayable(" ".join(text.split()))

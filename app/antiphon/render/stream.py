@@ -121,7 +121,7 @@ class CellStream:
         """How the block came to an early end, in a line below it."""
         if view.status != Status.ERROR:
             return []
-        return [self._note(f"■ {displayable(end_label(view))}")]
+        return [self._note(f"■ {end_label(view)}")]
 
     def _note(self, text: str) -> RenderedLine:
         pieces = clipped([Piece(text, self._theme.dim)], self._text_width, self._theme.dim)

@@ -34,7 +34,9 @@ def command_of(view: CellView) -> str:
     command = arguments.get("command")
     if isinstance(command, str):
         return command
-    return " ".join(f"{name}={json.dumps(value)}" for name, value in arguments.items())
+    return " ".join(
+        f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()
+    )
 
 
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
@@ -44,21 +46,21 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     label, label_style = status_label(view, theme)
     room = width - indent
     beside = room - cell_len(label) - _GAP
-    first_room = beside if beside >= _NARROWEST_COMMAND else room
+    is_beside = beside >= _NARROWEST_COMMAND
+    first_room = beside if is_beside else room
     rows = _command_rows(view, room, first_room, theme)
     lines: list[RenderedLine] = []
     for number, row in enumerate(rows):
         pieces = [Piece(" " * indent, prompt.style) if number else prompt, *row]
-        if number == 0 and first_room == beside:
+        if number == 0 and is_beside:
             used = sum(cell_len(piece.text) for piece in pieces)
             pieces.append(Piece(" " * (width - used - cell_len(label)), theme.dim))
             pieces.append(Piece(label, label_style))
         lines.append(compose(pieces))
-    if first_room != beside:
-        label = label[:width]
-        lines.append(
-            compose([Piece(" " * (width - len(label)), theme.dim), Piece(label, label_style)])
-        )
+    if not is_beside:
+        below = clipped([Piece(label, label_style)], width, label_style)
+        used = sum(cell_len(piece.text) for piece in below)
+        lines.append(compose([Piece(" " * (width - used), theme.dim), *below]))
     return RenderedCell.of_lines(lines)
 
 

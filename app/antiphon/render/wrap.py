@@ -177,41 +177,44 @@ def _simple_ranges(text: str, width: int, first: int, words: bool) -> list[tuple
 def _grapheme_ranges(text: str, width: int, first: int, words: bool) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     units = graphemes(text)
-    start = column = 0
-    available = first
-    overflow: int | None = None
-    opportunity: tuple[int, int] | None = None
-    at = 0
+    available, at = first, 0
     while at < len(units):
+        start = units[at].start
+        end, at = _fill_line(text, units, at, available, words)
+        ranges.append((start, end))
+        available = width
+    return ranges or [(0, 0)]
+
+
+def _fill_line(
+    text: str, units: Sequence[Grapheme], first: int, available: int, words: bool
+) -> tuple[int, int]:
+    """Where the line that starts with unit `first` ends, and the unit that the next starts with."""
+    column = 0
+    has_ink = False
+    end = following = first
+    for at in range(first, len(units)):
         unit = units[at]
-        is_space = words and text[unit.start : unit.end] == " "
-        if is_space:
-            if opportunity and opportunity[1] == unit.start and opportunity[0] < unit.start:
-                opportunity = (opportunity[0], unit.end)
-            elif unit.start > start:
-                opportunity = (unit.start, unit.end)
-            elif opportunity is None and unit.start == start:
-                opportunity = None
-        elif words and unit.start > start and _may_break_before(text, units, at):
-            opportunity = (unit.start, unit.start)
-        if column + unit.width > available and unit.start > start:
-            if is_space:
-                overflow = unit.start if overflow is None else overflow
-            else:
-                if opportunity and text[start : opportunity[0]].strip(" "):
-                    ranges.append((start, opportunity[0]))
-                    start = opportunity[1]
-                else:
-                    ranges.append((start, unit.start if overflow is None else overflow))
-                    start = unit.start
-                column = sum(one.width for one in units[:at] if one.start >= start)
-                available, opportunity, overflow = width, None, None
-                continue
+        is_space = words and _is_space(text, unit)
+        if is_space and has_ink:
+            end = end if following == at else at
+            following = at + 1
+        elif has_ink and words and following != at and _may_break_before(text, units, at):
+            end = following = at
+        if column + unit.width > available and at > first:
+            if end == first:
+                return unit.start, at
+            while following < len(units) and _is_space(text, units[following]):
+                following += 1
+            return units[end].start, following
+        has_ink = has_ink or not is_space
         column += unit.width
-        at += 1
-    if start < len(text) or not ranges:
-        ranges.append((start, len(text) if overflow is None else overflow))
-    return ranges
+    return len(text), len(units)
+
+
+def _is_space(text: str, unit: Grapheme) -> bool:
+    """A space without marks on it."""
+    return text[unit.start : unit.end] == " "
 
 
 def _may_break_before(text: str, units: Sequence[Grapheme], at: int) -> bool:
