@@ -207,13 +207,17 @@ class Kernel:
         self._writers[block] = actor.session
 
     def _interrupt(self, context: Context, left: Callable[[str], bool]) -> bool:
-        """End every running block of a model or tool for which `left` says so."""
+        """End every open block of a model or tool for which `left` says so."""
         document = context.document
+        models = {one.id for one in self._principals.values() if one.kind is PrincipalKind.MODEL}
         due = []
         for block in document.block_ids():
             header = document.header(block)
-            running = header.status == Status.RUNNING
-            if running and header.role in (Role.MODEL, Role.TOOL) and left(block):
+            if header.role not in (Role.MODEL, Role.TOOL):
+                continue
+            # A block that a person's script has made for later may wait; a model's may not.
+            waits = header.status == Status.PENDING and header.author in models
+            if (header.status == Status.RUNNING or waits) and left(block):
                 due.append(block)
                 self._appends[context.id].flush(block)
                 self._writers.pop(block, None)

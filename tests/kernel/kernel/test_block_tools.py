@@ -191,6 +191,17 @@ async def test_submitting_a_draft_moves_it_to_the_end_and_tells(
     assert [one.block for one in heard] == [draft]
 
 
+async def test_a_message_that_is_done_from_the_start_is_told_too(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    heard = []
+    kernel.on_submitted(heard.append)
+    message = await make("hello", status="done")
+    await make("", status="done")
+    await make("not mine", role="model", status="done")
+    assert [one.block for one in heard] == [message]
+
+
 @pytest.mark.parametrize(
     ("tool", "params", "code"),
     [

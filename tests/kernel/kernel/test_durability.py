@@ -79,6 +79,16 @@ async def test_a_session_that_ends_interrupts_what_it_left_running(kernel: Kerne
     assert context.document.header(block).stop_reason == "interrupted"
 
 
+async def test_a_models_block_that_was_never_written_to_is_not_left_pending(
+    kernel: Kernel, open_kernel: Any
+) -> None:
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    made = await kernel.call(aria, "block.create", {"role": "model", "kind": "text"})
+    await kernel.close()
+    context = await (await open_kernel()).context()
+    assert context.document.header(made["block_id"]).stop_reason == "interrupted"
+
+
 async def test_a_persons_draft_keeps_its_status_over_a_restart(
     kernel: Kernel, amy: Actor, make: Any, open_kernel: Any
 ) -> None:

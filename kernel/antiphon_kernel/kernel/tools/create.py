@@ -7,13 +7,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.kernel import Call, Submission
 from antiphon_kernel.kernel.order import order_after, order_at_end
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.kernel.tools.block_header import header_fields
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
 
@@ -46,7 +46,10 @@ class CreateResult(Result):
 
 @tool("block.create")
 async def create(call: Call, params: CreateParams) -> CreateResult:
-    """Create a block at the end of a context or after another block."""
+    """Create a block at the end of a context or after another block.
+
+    A person's text that is done from the start is a message: it is answered like a submitted draft.
+    """
     parent = await call.block(params.parent_id) if params.parent_id is not None else None
     if params.context is not None or parent is None:
         context = await call.context(params.context)
@@ -90,10 +93,13 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
         )
         document.create_block(header, content)
 
-    if status is Status.RUNNING:
+    if not status.terminal:
         call.kernel.writes(call.actor, str(block))
     written = context.write(call.actor, "create", write)
     await written.saved()
+    spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and content.strip()
+    if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:
+        call.kernel.submitted(Submission(context, str(block), call.actor))
     return CreateResult(
         block_id=str(block), version=written.versions[str(block)], context_version=written.seq
     )
