@@ -1,0 +1,111 @@
+"""The app: themes, the session and the screen, and their beginning and end."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+
+from textual.app import App
+from textual.theme import Theme
+
+from antiphon.composer.own_draft import OwnDraft, random_seq
+from antiphon.locations import DATA_FOLDER, config_folder
+from antiphon.options import AppOptions
+from antiphon.palette import Commands
+from antiphon.render.cell_theme import CellTheme
+from antiphon.screens.document_screen import DocumentScreen
+from antiphon.session import Connection, Session
+from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
+from antiphon.tour import Tour
+from antiphon_kernel.types.clock import Clock
+
+
+class AntiphonApp(App[None]):
+    """One context of one kernel on one terminal."""
+
+    COMMANDS = {Commands}  # noqa: RUF012  the base class says what it is
+
+    def __init__(
+        self,
+        options: AppOptions,
+        *,
+        clock: Clock | None = None,
+        new_seq: Callable[[], int] = random_seq,
+        theme: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.animation_level = "none"
+        self._options = options
+        self._theme_failures = self._register_themes()
+        self.theme = theme or ("monochrome" if "NO_COLOR" in os.environ else DEFAULT_THEME)
+        self.session = Session(options)
+        self._draft = OwnDraft(self.session.document, clock=clock, new_seq=new_seq)
+        self._leaving = False
+
+    def get_default_screen(self) -> DocumentScreen:
+        return DocumentScreen(
+            self.session,
+            self._draft,
+            self._cell_theme(),
+            place=place_name(self._options),
+            context=self._options.context,
+            tour=Tour() if self._options.demo else None,
+        )
+
+    @property
+    def document_screen(self) -> DocumentScreen:
+        screen = self.screen_stack[0]
+        assert isinstance(screen, DocumentScreen)
+        return screen
+
+    def on_mount(self) -> None:
+        self.theme_changed_signal.subscribe(self, self._theme_changed)
+        self.call_after_refresh(self._first_frame_drawn)
+
+    def _first_frame_drawn(self) -> None:
+        """Whatever costs time and is not the first frame."""
+        self.session.start()
+        for failure in self._theme_failures:
+            self.document_screen.hint(failure)
+        gc.collect()
+        gc.freeze()
+
+    async def action_quit(self) -> None:
+        """Leave, with everything that was typed on the kernel's disk."""
+        standing = self.session.standing
+        if standing.connection is not Connection.LIVE and standing.unsaved and not self._leaving:
+            self._leaving = True
+            self.document_screen.hint(
+                f"{standing.unsaved} changes are only here and the kernel is not: Ctrl+Q again"
+                " leaves and loses them."
+            )
+            return
+        await self.session.close()
+        self.exit()
+
+    def _register_themes(self) -> tuple[str, ...]:
+        loaded = load_themes(bundled_themes_folder(), config_folder() / "themes")
+        for theme in loaded.themes.values():
+            self.register_theme(theme)
+        return tuple(str(failure) for failure in loaded.failures)
+
+    def _cell_theme(self) -> CellTheme:
+        return CellTheme.from_theme(self.current_theme)
+
+    def _theme_changed(self, theme: Theme) -> None:
+        self.document_screen.set_cell_theme(CellTheme.from_theme(theme))
+
+
+def place_name(options: AppOptions) -> str:
+    """What the header calls the kernel: its project, `demo`, or its host."""
+    if options.address is not None:
+        return options.address.http.rpartition("/")[2]
+    if options.demo or options.data.name.startswith("antiphon-demo-"):
+        return "demo"
+    return options.data.parent.name if options.data.name == DATA_FOLDER else options.data.name
+
+
+def open_app(options: AppOptions) -> None:
+    """Run the app on this terminal until the person leaves it."""
+    AntiphonApp(options).run()

@@ -1,0 +1,69 @@
+"""Copying out of the app, and saying which way it went."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.text.neutral import neutralise
+
+OSC_52_LIMIT: Final = 74_000
+"""Bytes that terminals take in one OSC 52; longer text goes into a file."""
+
+COPY_FILE: Final = "copied.txt"
+
+
+async def copy_text(
+    text: str,
+    *,
+    osc_52: Callable[[str], None],
+    folder: Path,
+    environment: Mapping[str, str] = os.environ,
+) -> str:
+    """Copy `text`, made harmless for a terminal; returns the sentence that says where it went.
+
+    Args:
+        osc_52: hands a text to the terminal.
+        folder: where a text goes that is too long for the terminal.
+    """
+    shown = neutralise(text)
+    count = shown.count("\n") + (not shown.endswith("\n"))
+    what = f"{count} line{'s' if count != 1 else ''}"
+    if "TMUX" in environment and await _to_tmux(shown):
+        return f"Copied {what} to the tmux buffer."
+    if len(shown.encode()) <= OSC_52_LIMIT:
+        osc_52(shown)
+        return f"Sent {what} to the terminal's clipboard (OSC 52)."
+    return await asyncio.to_thread(_to_file, shown, folder, what)
+
+
+async def _to_tmux(text: str) -> bool:
+    """`-w` lets tmux hand it on to the terminal's clipboard where it may."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "tmux",
+            "load-buffer",
+            "-w",
+            "-",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError:
+        return False
+    await process.communicate(text.encode())
+    return process.returncode == 0
+
+
+def _to_file(text: str, folder: Path, what: str) -> str:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / COPY_FILE
+        path.touch(mode=0o600)
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        return f"Not copied: {what} are too long for the terminal, and {folder}: {error.strerror}."
+    return f"Too long for the terminal's clipboard: wrote {what} to {path}."

@@ -1,0 +1,1 @@
+"""Where messages are written: a draft that the others see while it is typed."""

@@ -1,0 +1,157 @@
+"""The place at the bottom where messages are written."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rich.segment import Segment
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from antiphon.composer.own_draft import LOCAL_BLOCK, OwnDraft
+from antiphon.editor.cell_editor import CellEditor
+from antiphon.render.cell_theme import CellTheme
+
+PLACEHOLDER: Final = "Message, or !command"
+PROMPT: Final = " › "
+
+
+class ComposerEditor(CellEditor):
+    """A cell editor in which Enter sends and ↑ leaves when there is nothing to go up in."""
+
+    class SendRequested(CellEditor.EditorMessage):
+        """Enter."""
+
+    class NavigateRequested(CellEditor.EditorMessage):
+        """↑ in an empty message."""
+
+    def __init__(self, draft: OwnDraft, theme: CellTheme) -> None:
+        super().__init__(draft.local, LOCAL_BLOCK, theme)
+        self._cell_styles = theme
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._cell_styles = theme
+        super().set_cell_theme(theme)
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "enter" and not self._at_backslash():
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.SendRequested(self))
+        elif event.key in ("enter", "ctrl+j", "shift+enter"):
+            event.stop()
+            event.prevent_default()
+            self.new_line()
+        elif event.key in ("tab", "shift+tab"):
+            event.stop()
+            event.prevent_default()
+
+    def new_line(self) -> None:
+        """A line end at the cursor, instead of the backslash before it if there is one."""
+        start, end = self.selection
+        if self._at_backslash():
+            start = (start[0], start[1] - 1)
+        self.replace("\n", start, end, maintain_selection_offset=False)
+
+    def _at_backslash(self) -> bool:
+        row, column = self.selection.end
+        is_plain = self.selection.is_empty and column > 0
+        return is_plain and self.document.get_line(row)[column - 1] == "\\"
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        if not self.text and not select:
+            self.post_message(self.NavigateRequested(self))
+        else:
+            super().action_cursor_up(select)
+
+    def render_line(self, y: int) -> Strip:
+        if y or self.text:
+            return super().render_line(y)
+        first, rest = PLACEHOLDER[0], PLACEHOLDER[1:]
+        page, dim = (
+            self._cell_styles.background,
+            self._cell_styles.background + self._cell_styles.dim,
+        )
+        cursor = page + self._cell_styles.own_cursor if self.has_focus else dim
+        strip = Strip([Segment(first, cursor), Segment(rest, dim)])
+        return strip.adjust_cell_length(self.size.width, page)
+
+
+class PromptMark(Widget):
+    """`›` before the first row of the message."""
+
+    DEFAULT_CSS = """
+    PromptMark { width: 3; height: 100%; }
+    """
+
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shell = False
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._theme = theme
+        self.refresh()
+
+    def show_shell(self, shell: bool) -> None:
+        """Whether the message is a command."""
+        if shell != self._shell:
+            self._shell = shell
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        style = self._theme.tool_prompt if self._shell else self._theme.focus
+        text = PROMPT if y == 0 else "   "
+        return Strip([Segment(text, self._theme.background + style)])
+
+
+class Composer(Horizontal):
+    """The message with its prompt; grows with the text to half the screen's height."""
+
+    DEFAULT_CSS = """
+    Composer { height: 1; width: 1fr; }
+    Composer > ComposerEditor { width: 1fr; height: 100%; }
+    """
+
+    class Changed(Message):
+        """There is another text in the composer."""
+
+    def __init__(self, draft: OwnDraft, theme: CellTheme, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.draft = draft
+        self.editor = ComposerEditor(draft, theme)
+        self._mark = PromptMark(theme)
+        self._unwatch = draft.local.watch(lambda change: self._text_changed())
+
+    def compose(self) -> ComposeResult:
+        yield self._mark
+        yield self.editor
+
+    def on_unmount(self) -> None:
+        self._unwatch()
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._mark.set_cell_theme(theme)
+        self.editor.set_cell_theme(theme)
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether keys go into the message."""
+        return self.editor.has_focus
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _text_changed(self) -> None:
+        self._mark.show_shell(self.draft.text.startswith("!"))
+        self.post_message(self.Changed())
+        # The editor follows the same change; its rows are known after it has.
+        self.call_later(self._fit)
+
+    def _fit(self) -> None:
+        rows = max(1, min(self.editor.row_count, self.screen.size.height // 2))
+        self.styles.height = rows

@@ -1,0 +1,113 @@
+"""Which models are at work, and whom Ctrl+C would stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+
+_MANY: Final = 256
+"""When more blocks than this arrive at once, only the last ones can still be running."""
+
+_DEPTH: Final = 64
+"""How far up the parents of a block its turn's prompt is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whom an interrupt would reach."""
+
+    principal: str | None
+    """None: everybody."""
+    words: str
+    """A username, `the command` or `all`."""
+
+
+class RunningWork:
+    """The blocks that models and tools are writing, kept up to date by transaction."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._running: dict[str, None] = {}
+        self._look(document.block_ids())
+        self._unwatch = document.watch(self._changed)
+        self._listeners: list[Callable[[], None]] = []
+
+    def close(self) -> None:
+        self._unwatch()
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when a block begins or ends to run."""
+        self._listeners.append(listener)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """Running blocks, in the order in which they began."""
+        return tuple(self._running)
+
+    def target(self, focused: str | None, me: str | None) -> Target | None:
+        """Whom Ctrl+C stops: who writes the focused cell, who answers me, or everybody."""
+        writers = {block: self._model_of(block) for block in self._running}
+        if focused in writers:
+            return self._named(writers[focused])
+        for block, model in writers.items():
+            if me is not None and self._prompt_author(block) == me:
+                return self._named(model)
+        if not writers:
+            return None
+        models = set(writers.values())
+        return self._named(models.pop()) if len(models) == 1 else Target(None, "all")
+
+    def _named(self, principal: str) -> Target:
+        member = self._document.member(principal)
+        if member is None or member.kind != PrincipalKind.MODEL:
+            return Target(principal, "the command")
+        return Target(principal, member.username)
+
+    def _model_of(self, block: str) -> str:
+        """The model on whose behalf a block runs: a tool's result belongs to who called it."""
+        for above in self._ancestors(block):
+            author = self._document.header(above).author
+            member = self._document.member(author)
+            if member is not None and member.kind == PrincipalKind.MODEL:
+                return author
+        return self._document.header(block).author
+
+    def _prompt_author(self, block: str) -> str | None:
+        for above in self._ancestors(block):
+            header = self._document.header(above)
+            if header.role == Role.USER:
+                return header.author
+        return None
+
+    def _ancestors(self, block: str) -> Iterable[str]:
+        """The block itself and its parents, upwards."""
+        for _ in range(_DEPTH):
+            yield block
+            parent = self._document.header(block).parent
+            if parent is None or parent not in self._document:
+                return
+            block = parent
+
+    def _changed(self, change: DocumentChange) -> None:
+        before = len(self._running), next(reversed(self._running), None)
+        if len(change.added) > _MANY:
+            self._look(self._document.block_ids()[-_MANY:])
+        else:
+            self._look(change.added)
+        self._look(one.block for one in change.headers if "status" in one.fields)
+        if before != (len(self._running), next(reversed(self._running), None)):
+            for listener in tuple(self._listeners):
+                listener()
+
+    def _look(self, blocks: Iterable[str]) -> None:
+        for block in blocks:
+            header = self._document.header(block)
+            if header.status == Status.RUNNING and header.role in (Role.MODEL, Role.TOOL):
+                self._running[block] = None
+            else:
+                self._running.pop(block, None)

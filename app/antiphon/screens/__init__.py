@@ -1,0 +1,1 @@
+"""The screens: the document with everything around it, and help."""

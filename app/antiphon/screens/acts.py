@@ -1,0 +1,225 @@
+"""What each action of `antiphon.bindings` does; a method a name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from antiphon.blocklist.cell_area import CellArea
+from antiphon.blocklist.cells import CellSource
+from antiphon.clipboard import copy_text
+from antiphon.composer.composer import Composer
+from antiphon.composer.sending import SHELL_MARK, Sending
+from antiphon.locations import state_folder
+from antiphon.modes import Mode
+from antiphon.requests import Requests
+from antiphon.running_work import Target
+from antiphon.tour import Tour
+from antiphon_kernel.types.enums import BlockKind
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The parts of the screen that actions work on, and what they may ask of it."""
+
+    area: CellArea
+    source: CellSource
+    composer: Composer
+    sending: Sending
+    requests: Requests
+    tour: Tour
+    hint: Callable[[str], None]
+    mode: Callable[[], Mode]
+    target: Callable[[], Target | None]
+    selected_text: Callable[[], str]
+    osc_52: Callable[[str], None]
+    toggle_help: Callable[[], None]
+    toggle_sidebar: Callable[[], None]
+    open_palette: Callable[[], None]
+    quit: Callable[[], Awaitable[None]]
+
+
+class Acts:
+    """Performs actions; `perform` takes the name that the bindings use."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._cells = desk.area.cells
+
+    def perform(self, name: str) -> Awaitable[None] | None:
+        """Do it; what is returned, if anything, is still to be awaited."""
+        act: Callable[[], Awaitable[None] | None] = getattr(self, name)
+        return act()
+
+    # Writing
+
+    def write(self) -> None:
+        self._desk.composer.editor.focus()
+
+    async def send(self) -> None:
+        await self._desk.sending.send()
+        self._desk.tour.sent()
+
+    def newline(self) -> None:
+        self._desk.composer.editor.new_line()
+
+    # Between modes
+
+    def navigate(self) -> None:
+        if self._cells.focused_cell is None or self._cells.following:
+            self._cells.focus_last()
+        self._cells.focus()
+
+    def edit(self) -> None:
+        block = self._cells.focused_cell
+        if block is None:
+            self._desk.hint("There is no cell yet.")
+        elif self._desk.source.view(block).kind == BlockKind.TOOL_CALL:
+            self._compose_command(block)
+        else:
+            self._desk.area.edit(block)
+
+    def back(self) -> None:
+        self._desk.area.leave()
+
+    def edit_next(self) -> None:
+        self._edit_neighbour(self._cells.focus_next())
+
+    def edit_previous(self) -> None:
+        self._edit_neighbour(self._cells.focus_previous())
+
+    def _edit_neighbour(self, moved: bool) -> None:
+        if moved:
+            self._desk.area.edit()
+
+    def _compose_command(self, block: str) -> None:
+        """A call has happened; its command can be changed and run again."""
+        view, draft = self._desk.source.view(block), self._desk.composer.draft
+        command = view.text or command_in(view.input)
+        if not command:
+            self._desk.hint("This call has no command that could be run again.")
+        elif draft.text.strip():
+            self._desk.hint("The composer is not empty: send or clear it, then copy the command.")
+        else:
+            draft.write(SHELL_MARK + command)
+            editor = self._desk.composer.editor
+            editor.move_cursor(editor.document.end)
+            editor.focus()
+            self._desk.hint("The call has run already: its command is here to be run again.")
+
+    # Cells
+
+    def next_cell(self) -> None:
+        self._cells.focus_next()
+
+    def previous_cell(self) -> None:
+        self._cells.focus_previous()
+
+    def first_cell(self) -> None:
+        self._cells.focus_first()
+
+    def last_cell(self) -> None:
+        self._cells.focus_last()
+
+    def half_page_down(self) -> None:
+        self._cells.half_page(1)
+
+    def half_page_up(self) -> None:
+        self._cells.half_page(-1)
+
+    def page_down(self) -> None:
+        self._cells.page(1)
+
+    def page_up(self) -> None:
+        self._cells.page(-1)
+
+    def tail(self) -> None:
+        self._cells.to_tail()
+
+    def fold(self) -> None:
+        self._cells.toggle_fold()
+
+    def fold_thinking(self) -> None:
+        self._cells.fold_all_thinking()
+
+    def next_unread(self) -> None:
+        if not self._cells.next_unread():
+            self._desk.hint("Nothing unread below.")
+
+    def previous_unread(self) -> None:
+        if not self._cells.previous_unread():
+            self._desk.hint("Nothing unread above.")
+
+    async def copy(self) -> None:
+        text = self._cells.copy_source()
+        if not text:
+            self._desk.hint("There is nothing to copy in this cell.")
+            return
+        await self._copy(text)
+
+    async def _copy(self, text: str) -> None:
+        told = await copy_text(text, osc_52=self._desk.osc_52, folder=state_folder())
+        self._desk.hint(told)
+
+    # The kernel
+
+    async def undo(self) -> None:
+        block = self._block_in_hand()
+        if block is None:
+            self._desk.hint("There is nothing to undo here.")
+        elif await self._desk.requests.undo(block):
+            self._desk.tour.undone()
+            if self._desk.mode() is Mode.NAVIGATE:
+                self._cells.reveal(block)
+
+    async def redo(self) -> None:
+        block = self._block_in_hand()
+        if block is None:
+            self._desk.hint("There is nothing to redo here.")
+        else:
+            await self._desk.requests.redo(block)
+
+    async def interrupt(self) -> None:
+        selected = self._desk.selected_text()
+        if selected:
+            await self._copy(selected)
+            return
+        target = self._desk.target()
+        if target is None:
+            self._desk.hint("Nothing is running. Ctrl+Q quits.")
+        else:
+            await self._desk.requests.interrupt(target)
+
+    def _block_in_hand(self) -> str | None:
+        """The block that the person writes in or looks at."""
+        mode, editor = self._desk.mode(), self._desk.area.editor
+        if mode is Mode.WRITE:
+            return self._desk.composer.draft.block
+        if mode is Mode.EDIT and editor is not None:
+            return editor.block
+        return self._cells.focused_cell
+
+    # The program
+
+    def help(self) -> None:
+        self._desk.toggle_help()
+
+    def palette(self) -> None:
+        self._desk.open_palette()
+
+    def sidebar(self) -> None:
+        self._desk.toggle_sidebar()
+
+    async def quit(self) -> None:
+        await self._desk.quit()
+
+
+def command_in(stored: str | None) -> str | None:
+    """The command in a tool call's stored input, if it is one of a shell."""
+    try:
+        fields = json.loads(stored) if stored else None
+    except ValueError:
+        return None
+    command = fields.get("command") if isinstance(fields, dict) else None
+    return command if isinstance(command, str) else None

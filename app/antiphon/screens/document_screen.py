@@ -1,0 +1,444 @@
+"""The one screen in which people live: the document and the lines around it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Horizontal, Vertical
+from textual.events import DescendantFocus, Resize
+from textual.screen import Screen
+from textual.worker import Worker, WorkerState
+
+from antiphon.bindings import action_for, bound_keys
+from antiphon.blocklist.cell_area import CellArea
+from antiphon.blocklist.cells import CellChange, CellSource
+from antiphon.composer.composer import Composer, ComposerEditor
+from antiphon.composer.own_draft import OwnDraft
+from antiphon.composer.sending import Sending
+from antiphon.editor.cell_editor import CellEditor
+from antiphon.modes import Mode
+from antiphon.render.cell_theme import CellTheme
+from antiphon.requests import Requests
+from antiphon.running_work import RunningWork, Target
+from antiphon.screens.acts import Acts, Desk
+from antiphon.screens.help_screen import HelpScreen
+from antiphon.screens.own_presence import OwnPresence
+from antiphon.screens.too_small import TooSmall
+from antiphon.session import Session
+from antiphon.sidebar.sidebar import WIDE, Sidebar, whereabouts
+from antiphon.sidebar.sidebar import WIDTH as SIDEBAR_WIDTH
+from antiphon.situation import Situation
+from antiphon.status.draft_lines import DraftLines
+from antiphon.status.footer_line import FooterLine
+from antiphon.status.header_line import HeaderLine
+from antiphon.status.notice_line import NoticeLine
+from antiphon.status.people import Person, people_here
+from antiphon.status.unread_mark import UnreadMark
+from antiphon.tour import Tour
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
+
+_FOLDABLE = (BlockKind.THINKING, BlockKind.TOOL_RESULT)
+
+
+class DocumentScreen(Screen[None]):
+    """Composes the parts and keeps them telling the same story."""
+
+    DEFAULT_CSS = """
+    DocumentScreen { layers: base cover; background: $background; }
+    DocumentScreen #body { height: 1fr; }
+    DocumentScreen #main { width: 1fr; }
+    DocumentScreen #page { height: 1fr; layers: base above; align: right bottom; }
+    DocumentScreen #page.-wide { align: center bottom; }
+    """
+
+    AUTO_FOCUS = "ComposerEditor"
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(key, f"press('{key}')", show=False, priority=priority)
+        for key, priority in bound_keys().items()
+    ]
+
+    def __init__(
+        self,
+        session: Session,
+        draft: OwnDraft,
+        theme: CellTheme,
+        *,
+        place: str,
+        context: str,
+        tour: Tour | None,
+    ) -> None:
+        super().__init__()
+        self._session = session
+        self._asked_for = context
+        self._shows_tour = tour is not None
+        self._tour = tour or Tour()
+        self._mode = Mode.WRITE
+        self._sidebar_wanted: bool | None = None
+        self.source = CellSource(session.document, presence=session.presence)
+        self.work = RunningWork(session.document)
+        self.composer = Composer(draft, theme)
+        self.area = CellArea(self.source, theme)
+        self._header = HeaderLine(theme, place)
+        self._sidebar = Sidebar(theme)
+        self._page = Container(id="page")
+        self._unread = UnreadMark(theme)
+        self._drafts = DraftLines(theme)
+        self._notice = NoticeLine(theme)
+        self._footer = FooterLine(theme)
+        self._too_small = TooSmall()
+        self._presence = OwnPresence(session, self.set_timer)
+        self._requests = Requests(session, self.hint)
+        self._sending = Sending(session, draft, self.hint)
+        self._acts = Acts(self._desk())
+
+    def _desk(self) -> Desk:
+        return Desk(
+            area=self.area,
+            source=self.source,
+            composer=self.composer,
+            sending=self._sending,
+            requests=self._requests,
+            tour=self._tour,
+            hint=self.hint,
+            mode=lambda: self._mode,
+            target=self._target,
+            selected_text=self._selected_text,
+            osc_52=self._to_terminal_clipboard,
+            toggle_help=self._open_help,
+            toggle_sidebar=self._toggle_sidebar,
+            open_palette=self._open_palette,
+            quit=self._quit,
+        )
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="body"):
+            yield self._sidebar
+            with Vertical(id="main"):
+                yield self._header
+                with self._page:
+                    yield self.area
+                    yield self._unread
+                yield self._drafts
+                yield self._notice
+                yield self.composer
+        yield self._footer
+        yield self._too_small
+
+    def on_mount(self) -> None:
+        cells = self.area.cells
+        for name in ("focused_cell", "following", "unread_lines"):
+            self.watch(cells, name, self._view_changed, init=False)
+        self.source.watch(self._cells_changed)
+        self.work.watch(self._work_changed)
+        self._session.watch(self._connection_changed)
+        self._session.replica.watch_presence(self._presence_changed)
+        self._tell_people()
+        self._update()
+
+    def on_unmount(self) -> None:
+        self.composer.draft.close()
+        self.work.close()
+        self.source.close()
+
+    # For the palette, the app and tests
+
+    @property
+    def mode(self) -> Mode:
+        return self._mode
+
+    @property
+    def hint_shown(self) -> str | None:
+        return self._notice.hint
+
+    @property
+    def situation(self) -> Situation:
+        """What could be done now."""
+        cells, target = self.area.cells, self._target()
+        focused = cells.focused_cell
+        known = focused is not None and focused in self._session.document
+        return Situation(
+            mode=self._mode,
+            live=self._session.is_live,
+            composing=bool(self.composer.draft.text),
+            selecting=bool(self._selected_text()),
+            stoppable=target.words if target is not None else None,
+            following=cells.following,
+            unread=cells.unread_lines > 0,
+            focused=known,
+            foldable=known and self.source.view(focused or "").kind in _FOLDABLE,
+        )
+
+    def hint(self, text: str) -> None:
+        """Say one sentence above the composer."""
+        self._notice.give_hint(text)
+
+    def perform(self, name: str) -> None:
+        """Do what the action of this name does."""
+        doing = self._acts.perform(name)
+        if isinstance(doing, Coroutine):
+            self.run_worker(doing, name=name, exit_on_error=False)
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        """Other colours from now on."""
+        for part in (
+            self.area,
+            self.composer,
+            self._header,
+            self._sidebar,
+            self._unread,
+            self._drafts,
+            self._notice,
+            self._footer,
+        ):
+            part.set_cell_theme(theme)
+
+    # Keys
+
+    def action_press(self, key: str) -> None:
+        """A key that means something in the present mode."""
+        action = action_for(self._mode, key)
+        if action is not None:
+            self.perform(action.name)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "press":
+            return action_for(self._mode, str(parameters[0])) is not None
+        return super().check_action(action, parameters)
+
+    @on(CellEditor.UndoRequested)
+    def _undo_requested(self) -> None:
+        self.perform("undo")
+
+    @on(CellEditor.RedoRequested)
+    def _redo_requested(self) -> None:
+        self.perform("redo")
+
+    @on(ComposerEditor.SendRequested)
+    def _send_requested(self) -> None:
+        self.perform("send")
+
+    @on(ComposerEditor.NavigateRequested)
+    def _navigate_requested(self) -> None:
+        self.perform("navigate")
+
+    @on(CellEditor.Left)
+    def _editor_left(self, message: CellEditor.Left) -> None:
+        editor = message.editor
+        if editor is not self.composer.editor:
+            return
+        if not editor.selection.is_empty:
+            editor.move_cursor(editor.selection.end)
+        else:
+            self.hint("Esc leads here, to the composer. ↑ in it when it is empty: to the cells.")
+
+    @on(CellArea.Refused)
+    def _edit_refused(self, message: CellArea.Refused) -> None:
+        self.hint(message.reason)
+
+    @on(UnreadMark.Clicked)
+    def _mark_clicked(self) -> None:
+        self.perform("tail")
+
+    # What the person does
+
+    @on(DescendantFocus)
+    def _focus_moved(self) -> None:
+        if self.composer.has_cursor:
+            mode = Mode.WRITE
+        elif isinstance(self.focused, CellEditor):
+            mode = Mode.EDIT
+            self._tour.editing()
+        else:
+            mode = Mode.NAVIGATE
+        self._mode = mode
+        self._say_where()
+        self._update()
+
+    @on(CellEditor.CursorMoved)
+    def _cursor_moved(self, message: CellEditor.CursorMoved) -> None:
+        if message.editor is self.composer.editor:
+            self._presence.at(self.composer.draft.block, message.offset, message.anchor)
+        else:
+            self._presence.at(message.block, message.offset, message.anchor)
+        self._update()
+
+    @on(CellEditor.Edited)
+    def _edited(self, message: CellEditor.Edited) -> None:
+        self._presence.typed()
+        if message.editor is not self.composer.editor:
+            self._tour.typed(message.inserted)
+            self._suggest()
+
+    @on(Composer.Changed)
+    def _message_changed(self) -> None:
+        self._update()
+
+    def _view_changed(self) -> None:
+        if self._mode is Mode.NAVIGATE:
+            self._say_where()
+        self._unread.show(self.area.cells.unread_lines)
+        self._update()
+
+    def _say_where(self) -> None:
+        """Tell the others, and the sidebar, in which cell the person is."""
+        editor = self.area.editor
+        if self._mode is Mode.WRITE:
+            draft = self.composer.draft
+            cursor = self.composer.editor.cursor_offset if draft.block else None
+            self._presence.at(draft.block, cursor)
+        elif self._mode is Mode.EDIT and editor is not None:
+            self._presence.at(editor.block, editor.cursor_offset, editor.anchor_offset)
+        else:
+            self._presence.at(self.area.cells.focused_cell)
+        self._tell_people()
+
+    # What the kernel says
+
+    def _connection_changed(self) -> None:
+        session = self._session
+        if session.is_live and session.me is not None:
+            self._identify()
+            self.run_worker(self._sending.connection_changed(), exit_on_error=False)
+            if self._sidebar.has_class("-open"):
+                self.run_worker(self._list_contexts(), exit_on_error=False)
+        if session.standing.reason is not None:
+            self.hint(session.standing.reason)
+        self._tell_people()
+        self._update()
+
+    def _presence_changed(self) -> None:
+        self.source.presence_changed()
+        if self._session.is_live and self._session.me is not None:
+            self._identify()
+        for state in self._session.presence().values():
+            if state.kind == PrincipalKind.HUMAN and state.principal != self.source.me:
+                self._tour.joined(state.username)
+        self._tell_people()
+        self._suggest()
+
+    def _identify(self) -> None:
+        """The kernel has said who the person here is."""
+        me = self._session.me
+        if me is None or self.source.me is not None:
+            return
+        self.source.me = me.principal
+        elsewhere = {
+            state.block
+            for state in self._session.presence().values()
+            if state.principal == me.principal and state.block is not None
+        }
+        self.composer.draft.identify(me.principal, elsewhere)
+        self._drafts.show(self.source.drafts())
+
+    def _cells_changed(self, change: CellChange) -> None:
+        if change.drafts:
+            self._drafts.show(self.source.drafts())
+
+    def _work_changed(self) -> None:
+        document = self._session.document
+        running = [document.header(block) for block in self.work.blocks]
+        for header in running:
+            if header.kind == BlockKind.TEXT and header.role == Role.MODEL:
+                self._tour.model_writes(self.source.view(header.id).author)
+        if not running:
+            self._tour.all_done()
+        self._suggest()
+        self._update()
+
+    async def _list_contexts(self) -> None:
+        labels = await self._requests.context_labels()
+        self._sidebar.show_contexts(labels, self._label)
+
+    # Telling it all
+
+    @property
+    def _label(self) -> str:
+        return self._session.document.label or self._asked_for
+
+    def _people(self) -> list[Person]:
+        return list(people_here(self._session.me, self._session.presence().values()))
+
+    def _tell_people(self) -> None:
+        people = self._people()
+        self._header.show(self._label, people, self._session.standing)
+        if self._sidebar.has_class("-open"):
+            self._sidebar.show_people(
+                [whereabouts(one, self._number(one), self._mode) for one in people]
+            )
+
+    def _number(self, person: Person) -> int | None:
+        """Which cell somebody is in, counted from 1; None in a draft or nowhere."""
+        block = self._presence.block if person.is_me else person.block
+        if block is None or block not in self._session.document or self.source.is_hidden(block):
+            return None
+        return self._session.document.block_ids().index(block) + 1
+
+    def _update(self) -> None:
+        """The keys that work now."""
+        self._footer.show(self.situation)
+        self._suggest()
+
+    def _suggest(self) -> None:
+        self._notice.suggest(self._tour.words if self._shows_tour else None)
+
+    def _target(self) -> Target | None:
+        focused = None
+        if self._mode is Mode.EDIT and self.area.editor is not None:
+            focused = self.area.editor.block
+        elif self._mode is Mode.NAVIGATE:
+            focused = self.area.cells.focused_cell
+        return self.work.target(focused, self.source.me)
+
+    def _selected_text(self) -> str:
+        if self._mode is Mode.WRITE:
+            return self.composer.editor.selected_text
+        if self._mode is Mode.EDIT and self.area.editor is not None:
+            return self.area.editor.selected_text
+        return self.get_selected_text() or ""
+
+    # The frame
+
+    def on_resize(self, event: Resize) -> None:
+        self._too_small.fit(event.size)
+        self._fit_sidebar(event.size.width)
+
+    def _fit_sidebar(self, width: int) -> None:
+        wanted = width >= WIDE if self._sidebar_wanted is None else self._sidebar_wanted
+        is_open = wanted and width >= 2 * SIDEBAR_WIDTH
+        self._page.set_class(is_open, "-wide")
+        if is_open != self._sidebar.has_class("-open"):
+            self._sidebar.set_class(is_open, "-open")
+            self._sidebar.show_contexts((), self._label)
+            if is_open and self._session.is_live:
+                self.run_worker(self._list_contexts(), exit_on_error=False)
+            self._tell_people()
+
+    def _toggle_sidebar(self) -> None:
+        self._sidebar_wanted = not self._sidebar.has_class("-open")
+        self._fit_sidebar(self.size.width)
+
+    def _open_help(self) -> None:
+        if self._tour.words is not None:
+            self._tour.hide()
+            self._suggest()
+        self.app.push_screen(HelpScreen(self._header.theme))
+
+    def _open_palette(self) -> None:
+        self.app.action_command_palette()
+
+    async def _quit(self) -> None:
+        await self.app.action_quit()
+
+    def _to_terminal_clipboard(self, text: str) -> None:
+        self.app.copy_to_clipboard(text)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A failure in the background is said, not swallowed."""
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.log.error(event.worker.error)
+            self.hint(f"Something went wrong: {event.worker.error!r}")

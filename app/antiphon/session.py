@@ -1,0 +1,163 @@
+"""The app's connection to its kernel: one replica, one line for calls, one restart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from antiphon.options import AppOptions
+from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.client.replica import Replica, ReplicaState
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.enums import Activity
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.presence import PresenceState
+
+RESTART_AFTER: Final = 0.3
+"""Seconds without a connection before the kernel is started again; shorter ones are blinks."""
+
+
+class Connection(StrEnum):
+    """How the app stands to the kernel, in the words of the header line."""
+
+    CONNECTING = "connecting"
+    CATCHING_UP = "catching up"
+    LIVE = "live"
+    OFFLINE = "offline"
+    RESTARTING = "starting the kernel"
+    REFUSED = "refused"
+
+
+_CONNECTIONS: Final = {
+    ReplicaState.CONNECTING: Connection.CONNECTING,
+    ReplicaState.CATCHING_UP: Connection.CATCHING_UP,
+    ReplicaState.LIVE: Connection.LIVE,
+    ReplicaState.OFFLINE: Connection.OFFLINE,
+    ReplicaState.REFUSED: Connection.REFUSED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The connection, with what a person should know about it."""
+
+    connection: Connection
+    reason: str | None = None
+    """Why the kernel refused this app, or could not be started again."""
+    unsaved: int = 0
+    """Changes made here that are not on the kernel's disk."""
+
+
+class Session:
+    """One context of one kernel, as long as the app is open."""
+
+    def __init__(self, options: AppOptions) -> None:
+        self._options = options
+        self.replica = Replica(options.locate, options.context, as_name=options.as_name)
+        self._calls = KernelCalls(options.locate, as_name=options.as_name)
+        self._running: asyncio.Task[None] | None = None
+        self._restarting: asyncio.Task[None] | None = None
+        self._restart = options.restart
+        self._failure: str | None = None
+        self._was_live = False
+        self._listeners: list[Callable[[], None]] = []
+        self.replica.watch_state(self._state_changed)
+
+    @property
+    def document(self) -> Document:
+        return self.replica.document
+
+    @property
+    def me(self) -> PresenceState | None:
+        """The person here as the kernel knows them; None until the first connection."""
+        return self.replica.me
+
+    @property
+    def is_live(self) -> bool:
+        return self.standing.connection is Connection.LIVE
+
+    @property
+    def standing(self) -> Standing:
+        state = self.replica.state
+        reason = self.replica.refusal if state is ReplicaState.REFUSED else self._failure
+        connection = _CONNECTIONS[state]
+        if self._restarting is not None and connection is not Connection.LIVE:
+            connection = Connection.RESTARTING
+        return Standing(connection, reason, self.replica.unsaved)
+
+    def presence(self) -> Mapping[int, PresenceState]:
+        """Everyone else in the context, by awareness client id."""
+        return self.replica.presence()
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever `standing` may have changed."""
+        self._listeners.append(listener)
+
+    def start(self) -> None:
+        """Connect, and stay connected until `close`."""
+        self._running = asyncio.create_task(self.replica.run(), name="replica")
+        self._running.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        """Send what is still to be sent and let go; nothing is lost that the kernel has."""
+        if self._restarting is not None:
+            self._restarting.cancel()
+        await self.replica.close()
+        await self._calls.close()
+        if self._running is not None:
+            await asyncio.wait([self._running])
+
+    async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """One tool call, made after everything written here so far has reached the kernel.
+
+        Raises:
+            AntiphonError: what the tool failed with; `no_kernel` at once while there is no
+                connection.
+        """
+        if not self.is_live:
+            raise AntiphonError(
+                ErrorCode.NO_KERNEL, "There is no connection to the kernel at the moment."
+            )
+        await self.replica.saved()
+        return await self._calls.call(tool, params)
+
+    def set_presence(
+        self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
+    ) -> None:
+        """Tell the others where the cursor is."""
+        self.replica.set_presence(block, cursor, anchor, activity)
+
+    def _state_changed(self) -> None:
+        state = self.replica.state
+        if state is ReplicaState.LIVE:
+            self._was_live = True
+            self._failure = None
+        if state is ReplicaState.OFFLINE and self._restart is not None and self._was_live:
+            if self._restarting is None:
+                self._restarting = asyncio.create_task(self._start_again(self._restart))
+                self._restarting.add_done_callback(self._started_again)
+        self._tell()
+
+    async def _start_again(self, restart: Callable[[], None]) -> None:
+        await asyncio.sleep(RESTART_AFTER)
+        if self.replica.state is ReplicaState.OFFLINE:
+            await asyncio.to_thread(restart)
+
+    def _started_again(self, task: asyncio.Task[None]) -> None:
+        self._restarting = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._restart = None
+            self._failure = str(error)
+        self._tell()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failure = f"{type(error).__name__}: {error}"
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in tuple(self._listeners):
+            listener()

@@ -1,0 +1,1 @@
+"""Contexts and people beside the document."""

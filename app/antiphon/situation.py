@@ -1,0 +1,30 @@
+"""What the person at this screen could do now, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon.modes import Mode
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """Decides which keys work and what they are called."""
+
+    mode: Mode = Mode.WRITE
+    live: bool = False
+    """The kernel answers."""
+    composing: bool = False
+    """There is something in the composer."""
+    selecting: bool = False
+    """Some text is selected."""
+    stoppable: str | None = None
+    """Whom Ctrl+C would stop: a username, or `all` for several."""
+    following: bool = True
+    """The view is at the tail."""
+    unread: bool = False
+    """There are cells that have not been on screen."""
+    focused: bool = False
+    """A cell has the focus in NAVIGATE."""
+    foldable: bool = False
+    """The focused cell can be folded."""

@@ -1,0 +1,66 @@
+"""What others are writing and have not sent: a dim line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual.geometry import Size
+from textual.strip import Strip
+from textual.widget import Widget
+
+from antiphon.blocklist.cells import Draft
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable
+from antiphon.status.line import Piece, fit
+
+MAX_LINES: Final = 3
+
+
+class DraftLines(Widget):
+    """`guest › I wonder whether…`, above the composer."""
+
+    DEFAULT_CSS = """
+    DraftLines { height: auto; width: 1fr; }
+    """
+
+    def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._theme = theme
+        self._drafts: tuple[Draft, ...] = ()
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._theme = theme
+        self.refresh()
+
+    def show(self, drafts: Sequence[Draft]) -> None:
+        """The drafts with something in them, the latest ones if there are many."""
+        shown = tuple(draft for draft in drafts if draft.text.strip())[-MAX_LINES:]
+        if shown != self._drafts:
+            grown = len(shown) != len(self._drafts)
+            self._drafts = shown
+            self.refresh(layout=grown)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._drafts)
+
+    def render_line(self, y: int) -> Strip:
+        width, theme = self.size.width, self._theme
+        if y >= len(self._drafts):
+            return Strip.blank(width, theme.background)
+        draft = self._drafts[y]
+        # What is being typed is at the end: the end is what is shown.
+        text = " ".join(displayable(draft.text[-4 * width :]).split())
+        room = max(8, width - len(draft.username) - 6)
+        if len(text) > room:
+            text = "…" + text[1 - room :]
+        return fit(
+            [
+                Piece(draft.username, theme.author(draft.colour)),
+                Piece(" › ", theme.dim),
+                Piece(text, theme.dim),
+            ],
+            (),
+            width,
+            theme.background,
+        )

@@ -1,0 +1,72 @@
+"""Which context this is, who is in it, and whether the kernel is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.session import Connection, Standing
+from antiphon.status.line import Piece, StatusLine
+from antiphon.status.people import Person
+
+
+class HeaderLine(StatusLine):
+    """` demo · default   ● you  ● aria writing  ○ guest        live`"""
+
+    def __init__(self, theme: CellTheme, place: str, *, id: str | None = None) -> None:
+        super().__init__(theme, id=id)
+        self._place = place
+        self._label = ""
+        self._people: Sequence[Person] = ()
+        self._standing = Standing(Connection.CONNECTING)
+
+    def show(self, context: str, people: Sequence[Person], standing: Standing) -> None:
+        """What the line says from now on."""
+        self._label, self._people, self._standing = context, people, standing
+        self.say((context, tuple(people), standing))
+
+    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        theme = self.theme
+        right = [self._connection_piece(width)]
+        left = [
+            Piece(self._place, theme.strong),
+            Piece(" · ", theme.dim),
+            Piece(self._label, theme.text),
+            Piece("   ", theme.dim),
+        ]
+        room = width - 4 - sum(cell_len(piece.text) for piece in [*left, *right])
+        return [*left, *self._people_pieces(room)], right
+
+    def _people_pieces(self, room: int) -> list[Piece]:
+        pieces: list[Piece] = []
+        hidden = len(self._people)
+        for person in self._people:
+            name = Piece(person.name, self.theme.author(person.colour))
+            mark = "● " if person.is_me or person.doing or person.block else "○ "
+            own = [Piece(mark, self.theme.author(person.colour)), name]
+            if person.doing:
+                own.append(Piece(f" {person.doing}", self.theme.dim))
+            own.append(Piece("  ", self.theme.dim))
+            needed = sum(cell_len(piece.text) for piece in own)
+            reserve = 3 if hidden > 1 else 0
+            if needed + reserve > room:
+                break
+            room -= needed
+            hidden -= 1
+            pieces += own
+        if hidden and pieces:
+            pieces.append(Piece(f"+{hidden}", self.theme.dim))
+        return pieces
+
+    def _connection_piece(self, width: int) -> Piece:
+        standing, theme = self._standing, self.theme
+        if standing.connection is Connection.LIVE:
+            return Piece("live", theme.status_done)
+        words = str(standing.connection)
+        if standing.connection is Connection.OFFLINE and standing.unsaved:
+            words += f" · {standing.unsaved} unsaved"
+        if standing.connection in (Connection.CONNECTING, Connection.CATCHING_UP):
+            return Piece(words, theme.dim)
+        return Piece(words if width >= 60 else str(standing.connection), theme.status_failed)

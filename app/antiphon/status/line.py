@@ -1,0 +1,86 @@
+"""A widget of one row that is redrawn only when it says something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.widget import Widget
+
+from antiphon.render.cell_theme import CellTheme
+
+
+class Piece(NamedTuple):
+    """Some text in one style."""
+
+    text: str
+    style: Style
+
+
+def cut_to(text: str, width: int) -> str:
+    """`text` in at most `width` columns, `…` where something is missing."""
+    if cell_len(text) <= width:
+        return text
+    if width <= 0:
+        return ""
+    return set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def fit(
+    left: Sequence[Piece], right: Sequence[Piece], width: int, base: Style, *, margin: int = 1
+) -> Strip:
+    """`left` and, at the other end, `right` in exactly `width` columns; `left` is cut first."""
+    right_width = sum(cell_len(piece.text) for piece in right)
+    room = width - 2 * margin - right_width - (2 if right else 0)
+    segments = [Segment(" " * margin, base)]
+    used = 0
+    for piece in left:
+        text = cut_to(piece.text, room - used)
+        if text:
+            segments.append(Segment(text, base + piece.style))
+            used += cell_len(text)
+        if text != piece.text:
+            break
+    gap = width - 2 * margin - right_width - used
+    segments.append(Segment(" " * max(0, gap), base))
+    segments.extend(Segment(piece.text, base + piece.style) for piece in right)
+    segments.append(Segment(" " * margin, base))
+    return Strip(segments).adjust_cell_length(width, base)
+
+
+class StatusLine(Widget):
+    """One row; a subclass makes its pieces."""
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; width: 1fr; }
+    """
+
+    def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.theme = theme
+        self._shown: object = None
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self.theme = theme
+        self.refresh()
+
+    def say(self, content: object) -> None:
+        """Redraw if `content`, whatever the pieces are made from, has changed."""
+        if content != self._shown:
+            self._shown = content
+            self.refresh()
+
+    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        """What stands at the left and at the right."""
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y:
+            return Strip.blank(width, self.theme.background)
+        left, right = self.pieces(width)
+        return fit(left, right, width, self.theme.background)

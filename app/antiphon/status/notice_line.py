@@ -1,0 +1,59 @@
+"""The row above the composer: a hint about what has just happened, else what to try."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from textual.timer import Timer
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable
+from antiphon.status.line import Piece, StatusLine
+
+HINT_SECONDS: Final = 6.0
+
+
+class NoticeLine(StatusLine):
+    """Blank most of the time; it always has its row, so that nothing moves when it speaks."""
+
+    def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
+        super().__init__(theme, id=id)
+        self._hint: str | None = None
+        self._attempt: str | None = None
+        self._timer: Timer | None = None
+
+    @property
+    def hint(self) -> str | None:
+        return self._hint
+
+    def give_hint(self, text: str) -> None:
+        """Say one sentence for a few seconds."""
+        if self._timer is not None:
+            self._timer.stop()
+        self._timer = self.set_timer(HINT_SECONDS, self.clear_hint)
+        self._hint = displayable(" ".join(text.split()))
+        self._say()
+
+    def clear_hint(self) -> None:
+        """The hint has been read."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._hint = None
+        self._say()
+
+    def suggest(self, text: str | None) -> None:
+        """What stands after `TRY:` while there is no hint."""
+        self._attempt = text
+        self._say()
+
+    def _say(self) -> None:
+        self.say((self._hint, self._attempt))
+
+    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        if self._hint is not None:
+            return [Piece(self._hint, self.theme.unread)], ()
+        if self._attempt is not None:
+            return [Piece("TRY ", self.theme.focus), Piece(self._attempt, self.theme.text)], ()
+        return (), ()

@@ -1,0 +1,57 @@
+"""Who is here, as the header line and the sidebar show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.types.presence import PresenceState
+
+_DOING: Final[Mapping[str, str]] = {
+    Activity.TYPING: "writing",
+    Activity.STREAMING: "writing",
+    Activity.WAITING: "queued",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """One principal who is present, whatever the number of their sessions."""
+
+    principal: str
+    name: str
+    colour: int
+    is_me: bool
+    is_model: bool
+    doing: str
+    """`writing`, `queued`, or nothing in particular."""
+    streaming: bool
+    block: str | None
+    """Where their cursor is."""
+
+
+def people_here(me: PresenceState | None, others: Iterable[PresenceState]) -> Sequence[Person]:
+    """Me first, then those who write, then by name. One entry a principal."""
+    found: dict[str, Person] = {}
+    if me is not None:
+        found[me.principal] = _person(me, is_me=True)
+    for state in others:
+        known = found.get(state.principal)
+        if known is None or (not known.is_me and not known.doing):
+            found[state.principal] = _person(state, is_me=False)
+    return sorted(found.values(), key=lambda one: (not one.is_me, not one.is_model, one.name))
+
+
+def _person(state: PresenceState, *, is_me: bool) -> Person:
+    return Person(
+        principal=state.principal,
+        name="you" if is_me else state.username,
+        colour=state.colour,
+        is_me=is_me,
+        is_model=state.kind == PrincipalKind.MODEL,
+        doing="" if is_me else _DOING.get(str(state.activity), ""),
+        streaming=state.activity == Activity.STREAMING,
+        block=state.block,
+    )

@@ -1,0 +1,85 @@
+"""The demo's first minute: what to try next, as far as one has come.
+
+It follows what people and models do, never the time.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+ENOUGH_TYPED: Final = 10
+"""Characters after which both have visibly written."""
+
+
+class Step(Enum):
+    """Where somebody is in the first minute."""
+
+    WAITING = None
+    WALK_IN = "↑ then Enter: fix the typo above while {model} writes"
+    TYPE = "Type. {model} goes on below."
+    UNDO = "Both stay. Esc, then u undoes only yours."
+    JOIN = "Second terminal: `make join`"
+    JOINED = "{guest} is here"
+    ASK = "Ask something, or !ls"
+
+
+class Tour:
+    """Told what happens; `words` is what the TRY line says."""
+
+    def __init__(self) -> None:
+        self.step = Step.WAITING
+        self._typed = 0
+        self._model = "the model"
+        self._guest = "guest"
+        self.hidden = False
+
+    @property
+    def words(self) -> str | None:
+        """None: nothing to try now."""
+        template: str | None = self.step.value
+        if self.hidden or template is None:
+            return None
+        return template.format(model=self._model, guest=self._guest)
+
+    def hide(self) -> None:
+        """F1: no more of it."""
+        self.hidden = True
+
+    def model_writes(self, name: str) -> None:
+        """A model has begun to write a text."""
+        if self.step is Step.WAITING:
+            self._model = name
+            self.step = Step.WALK_IN
+
+    def editing(self) -> None:
+        """The editor is open on a cell."""
+        if self.step in (Step.WAITING, Step.WALK_IN):
+            self.step = Step.TYPE
+
+    def typed(self, characters: int) -> None:
+        """So many characters were typed into a cell."""
+        self._typed += characters
+        if self.step is Step.TYPE and self._typed >= ENOUGH_TYPED:
+            self.step = Step.UNDO
+
+    def undone(self) -> None:
+        """Something was undone."""
+        if self.step in (Step.TYPE, Step.UNDO):
+            self.step = Step.JOIN
+
+    def joined(self, name: str) -> None:
+        """Somebody else is here."""
+        if self.step in (Step.UNDO, Step.JOIN):
+            self._guest = name
+            self.step = Step.JOINED
+
+    def sent(self) -> None:
+        """A message was sent."""
+        if self.step is Step.ASK:
+            self.hide()
+
+    def all_done(self) -> None:
+        """No model is at work any more."""
+        if self.step is not Step.WAITING:
+            self.step = Step.ASK
