@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from antiphon.blocklist.cursors import CursorTracks
 from antiphon.editor.marks import RemoteCursor
+from antiphon.render.stream import FOLDED_RESULT_LINES
 from antiphon.render.view import CellView
+from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import BlockHeader
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +34,20 @@ class CellChange:
 
     changed: frozenset[str] = frozenset()
     """Cells that look different, new ones included."""
+    added: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    texts: tuple[TextChange, ...] = ()
     drafts: bool = False
     """`CellSource.drafts` says something else now."""
-    streamed: bool = True
+    streamed: bool = False
     """Only a model's or a tool's appending: may wait for the next frame."""
 
 
 class CellSource:
-    """A document as the person at this screen sees it."""
+    """A document as the person at this screen sees it.
+
+    Drafts, one's own and others', are blocks but not cells: `is_hidden` is true of them.
+    """
 
     def __init__(
         self,
@@ -44,37 +57,226 @@ class CellSource:
         presence: Callable[[], Mapping[int, PresenceState]] = dict,
     ) -> None:
         """`me` is the principal id of the person here; `presence` is everybody else's."""
-        raise NotImplementedError
+        self.document = document
+        self.me = me
+        self._presence = presence
+        self._tracks = CursorTracks()
+        self._versions: dict[str, int] = {}
+        self._views: dict[str, CellView] = {}
+        self._lengths: dict[str, int] = {}
+        self._folds: dict[str, bool] = {}
+        self._came_collapsed: dict[str, bool] = {}
+        self._drafts: set[str] = set()
+        self._listeners: list[Callable[[CellChange], None]] = []
+        self._stop_watching = document.watch(self._document_changed)
+        self._tracks.report(presence())
 
-    document: Document
-    me: str | None
+    def close(self) -> None:
+        """Stop following the document."""
+        self._stop_watching()
+        self._listeners.clear()
+
+    def watch(self, listener: Callable[[CellChange], None]) -> Callable[[], None]:
+        """Call `listener` after each change; returns the way to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    # Reading
+
+    def ids(self) -> Sequence[str]:
+        """All blocks in order, hidden ones included."""
+        return self.document.block_ids()
+
+    def block_before(self, block: str) -> str | None:
+        """The block in front of this one in document order."""
+        ids = self.document.block_ids()
+        if ids[-1] == block:
+            at = len(ids) - 1
+        else:
+            place = (self.document.header(block).order, block)
+            at = bisect_left(ids, place, key=lambda one: (self.document.header(one).order, one))
+        return ids[at - 1] if at else None
+
+    def header(self, block: str) -> BlockHeader:
+        """Raises KeyError."""
+        header = self.document.header(block)
+        if header.is_draft and header.author != self.me:
+            self._drafts.add(block)
+        return header
+
+    def is_hidden(self, block: str) -> bool:
+        """A draft: not shown among the cells."""
+        return self.header(block).is_draft
+
+    def version(self, block: str) -> int:
+        """Grows with everything that `view` says."""
+        return self._versions.get(block, 0)
 
     def view(self, block: str) -> CellView:
-        raise NotImplementedError
+        """Raises KeyError."""
+        version = self.version(block)
+        view = self._views.get(block)
+        if view is None or view.version != version:
+            view = self._views[block] = self._build(block, version)
+        return view
+
+    def forget(self, block: str) -> None:
+        """Let go of a view that nobody looks at any more."""
+        self._views.pop(block, None)
+
+    def name(self, principal: str) -> tuple[str, int]:
+        """Username and colour slot of a principal."""
+        member = self.document.member(principal)
+        if member is not None:
+            return member.username, member.colour
+        for state in self._presence().values():
+            if state.principal == principal:
+                return state.username, state.colour
+        return principal[:8], 0
 
     def is_folded(self, block: str) -> bool:
-        raise NotImplementedError
+        """What the person chose; else thinking and long results are, others as they came."""
+        chosen = self._folds.get(block)
+        if chosen is not None:
+            return chosen
+        header = self.document.header(block)
+        if header.kind == BlockKind.THINKING:
+            return True
+        if header.kind == BlockKind.TOOL_RESULT:
+            return line_count(self.document.text(block)) > FOLDED_RESULT_LINES
+        return self._came_collapsed.setdefault(block, header.collapsed)
 
     def set_folded(self, block: str, folded: bool) -> None:
-        raise NotImplementedError
+        """Fold or open a cell on this screen."""
+        self._folds[block] = folded
+        self._bump(block)
+        self._tell(CellChange(changed=frozenset((block,))))
 
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
-        raise NotImplementedError
+        """Of others, in this block."""
+        return self._tracks.of(block)
 
-    def drafts(self) -> Sequence[Draft]:
-        """Of others, in document order."""
-        raise NotImplementedError
+    def cursor_of(self, principal: str) -> tuple[str, int] | None:
+        """Block and offset of somebody's cursor."""
+        found = self._tracks.find(principal)
+        return None if found is None else (found[0], found[1].offset)
 
-    def presence_changed(self) -> None:
-        """Read the presence again: call it from `Replica.watch_presence`."""
-        raise NotImplementedError
+    def drafts(self) -> list[Draft]:
+        """Of others, in document order; empty ones are left out."""
+        found: list[tuple[str, Draft]] = []
+        for block in tuple(self._drafts):
+            header = self.document.header(block)
+            if not header.is_draft or header.author == self.me:
+                self._drafts.discard(block)
+                continue
+            text = self.document.text(block)
+            if text:
+                name, colour = self.name(header.author)
+                found.append((header.order, Draft(block, name, colour, text)))
+        return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
 
     def why_not_editable(self, block: str) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place."""
-        raise NotImplementedError
+        if block not in self.document:
+            return "This cell is not there any more."
+        header = self.document.header(block)
+        if header.kind == BlockKind.TOOL_CALL:
+            return (
+                "A tool call has run already: edit its command in the composer and send it again."
+            )
+        return None
 
-    def watch(self, listener: Callable[[CellChange], None]) -> Callable[[], None]:
-        raise NotImplementedError
+    # Following
 
-    def close(self) -> None:
-        raise NotImplementedError
+    def presence_changed(self) -> None:
+        """Read the presence again: call it from `Replica.watch_presence`."""
+        touched = self._tracks.report(self._presence())
+        if touched:
+            self._tell(CellChange(changed=frozenset(touched)))
+
+    def _document_changed(self, change: DocumentChange) -> None:
+        streamed = change.origin == REMOTE
+        drafts = False
+        for block in change.added:
+            header = self.header(block)
+            drafts = drafts or block in self._drafts
+            streamed = streamed and header.role != Role.USER
+        moved: list[str] = []
+        for header_change in change.headers:
+            block = header_change.block
+            drafts = drafts or block in self._drafts
+            header = self.header(block)
+            drafts = drafts or block in self._drafts
+            streamed = streamed and header.role != Role.USER
+            if "order" in header_change.fields:
+                moved.append(block)
+        for text in change.texts:
+            drafts = drafts or text.block in self._drafts
+            streamed = self._follow_text(text) and streamed
+        for block in change.touched:
+            self._bump(block)
+        self._tell(
+            CellChange(
+                changed=frozenset(change.touched),
+                added=change.added,
+                moved=tuple(moved),
+                texts=change.texts,
+                drafts=drafts,
+                streamed=streamed,
+            )
+        )
+
+    def _follow_text(self, text: TextChange) -> bool:
+        """Carry cursors along; True if it is what a model or a tool appended to its own block."""
+        if text.splices:
+            self._tracks.shift(text.block, text.splices)
+        elif self._tracks.is_anybody_in(text.block):
+            self._tracks.to_end(text.block, len(self.document.text(text.block)))
+        length = self._lengths.get(text.block)
+        appended = True
+        for splice in text.splices:
+            appended = appended and not splice.deleted and splice.offset == length
+            if length is not None:
+                length += len(splice.inserted) - splice.deleted
+        if length is not None:
+            self._lengths[text.block] = length
+        header = self.document.header(text.block)
+        return appended and header.role != Role.USER and header.status == Status.RUNNING
+
+    def _bump(self, block: str) -> None:
+        self._versions[block] = self._versions.get(block, 0) + 1
+
+    def _tell(self, change: CellChange) -> None:
+        for listener in tuple(self._listeners):
+            listener(change)
+
+    def _build(self, block: str, version: int) -> CellView:
+        header = self.document.header(block)
+        text = self.document.text(block)
+        self._lengths[block] = len(text)
+        name, colour = self.name(header.author)
+        return CellView(
+            id=block,
+            kind=header.kind,
+            role=header.role,
+            status=header.status,
+            text=text,
+            version=version,
+            author=name,
+            colour=colour,
+            is_self=header.author == self.me,
+            tool_kind=header.tool_kind,
+            tool_name=header.tool_name,
+            input=header.input,
+            exit_code=header.exit_code,
+            is_error=header.is_error,
+            truncated=header.truncated,
+            stop_reason=header.stop_reason,
+            stopped_by=header.stopped_by,
+            collapsed=self.is_folded(block),
+            edited_after_done=header.edited_after_done,
+            path=header.path,
+            language=header.language,
+            drift_kind=header.drift_kind,
+            source_context=header.source_context,
+        )

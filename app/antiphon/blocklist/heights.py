@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 
-
 class _Chunk:
     __slots__ = ("heights", "keys", "total")
 
@@ -177,8 +176,8 @@ class Heights:
             self._chunks.remove(chunk)
 
     def _cut(self, chunk: _Chunk) -> None:
-        upper = _Chunk(chunk.keys[self._size:], chunk.heights[self._size:])
-        del chunk.keys[self._size:], chunk.heights[self._size:]
+        upper = _Chunk(chunk.keys[self._size :], chunk.heights[self._size :])
+        del chunk.keys[self._size :], chunk.heights[self._size :]
         chunk.total -= upper.total
         self._chunks.insert(self._chunks.index(chunk) + 1, upper)
         for key in upper.keys:

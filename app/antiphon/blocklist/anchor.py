@@ -1,0 +1,30 @@
+"""What keeps the view still: a line of a cell and the screen row it stays on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+HEAD = -1
+"""The line of a cell that is above its first one: its author's name, or a blank."""
+
+
+class Place(NamedTuple):
+    """A line of a cell."""
+
+    block: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """This line of this cell is drawn on this row of the view, whatever changes around it.
+
+    `offset` is a code point that the line shows, if it shows text: it finds the line again when the
+    cell itself has changed. The row may be outside the view.
+    """
+
+    block: str
+    line: int
+    row: int
+    offset: int | None = None
