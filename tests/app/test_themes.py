@@ -108,7 +108,7 @@ def test_without_colours_authors_differ_in_weight_slant_and_lines() -> None:
     for style in (*theme.blame, *theme.cursors, *theme.selections, theme.error, theme.link):
         for colour in painted(style, theme.background):
             assert colour.r == colour.g == colour.b
-    assert len(set(theme.blame)) == COLOUR_SLOTS
+    assert len(set(theme.blame)) == len(set(theme.authors)) == COLOUR_SLOTS
 
 
 @pytest.mark.parametrize("name", sorted(BUILTIN_THEMES))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.style import Style
-from textual.color import Color, ColorParseError
+from textual.color import HSL, Color, ColorParseError
 from textual.theme import Theme
 
 from antiphon_kernel.types.records import COLOUR_SLOTS
@@ -38,19 +38,12 @@ CELL_COLOURS: Final = (
 )
 """What a theme can set as `cell-<name>`."""
 
-_ATTRIBUTES: Final = (
-    Style(),
-    Style(bold=True),
-    Style(underline=True),
-    Style(italic=True),
-    Style(bold=True, underline=True),
-    Style(bold=True, italic=True),
-    Style(italic=True, underline=True),
-    Style(bold=True, italic=True, underline=True),
-    Style(overline=True),
-    Style(bold=True, overline=True),
-    Style(underline2=True),
-    Style(bold=True, underline2=True),
+_ATTRIBUTES: Final = tuple(
+    Style(italic=italic or None, underline=line == 1 or None, underline2=line == 2 or None)
+    + Style(overline=overline or None)
+    for overline in (False, True)
+    for line in (0, 1, 2)
+    for italic in (False, True)
 )
 """What tells the slots apart where a theme gives several of them one colour."""
 
@@ -171,8 +164,6 @@ class _Palette:
 
 def _spread(colour: Color, slot: int) -> Color:
     """The twelve hues around the circle that start at `colour`, neighbours in slot far apart."""
-    from textual.color import HSL
-
     hue, saturation, lightness = colour.hsl
     turned = (hue + (slot * 5 % COLOUR_SLOTS) / COLOUR_SLOTS) % 1.0
     return Color.from_hsl(*HSL(turned, max(saturation, 0.45), lightness))
