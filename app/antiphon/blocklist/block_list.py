@@ -34,6 +34,8 @@ _CROWD_FRAME = 1 / 15
 _UNSEEN_FRAME = 1 / 4
 _WHEEL_ROWS = 3
 _GUESSED_ROWS = 4
+_BULK = 64
+"""So many blocks at once are not put in one by one."""
 
 
 class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -224,10 +226,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.draw()
 
     def _source_changed(self, change: CellChange) -> None:
-        for block in (*change.added, *change.moved):
-            if block in self._heights:
-                self._heights.remove(block)
-            self._heights.insert(block, _GUESSED_ROWS, after=self.source.block_before(block))
+        self._place_blocks((*change.added, *change.moved))
         for text in change.texts:
             if text.block not in self._rows and not self.source.is_folded(text.block):
                 self._growth.grow(text, self._looks.gutters.columns.text)
@@ -238,6 +237,22 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         if change.drafts:
             self.post_message(self.DraftsChanged())
         self._draw_soon(self._delay_of(change))
+
+    def _place_blocks(self, blocks: Sequence[str]) -> None:
+        """Give new blocks, and those that moved, their place among the heights."""
+        known = {block: self._heights[block] for block in blocks if block in self._heights}
+        if len(blocks) > _BULK:
+            known |= {block: self._heights[block] for block in self._heights}
+            self._heights.replace_all(
+                (block, known.get(block, _GUESSED_ROWS)) for block in self.source.ids()
+            )
+            return
+        for block in known:
+            self._heights.remove(block)
+        # In document order: what a block goes below is there before it.
+        for block in sorted(blocks, key=lambda one: (self.source.header(one).order, one)):
+            height = known.get(block, _GUESSED_ROWS)
+            self._heights.insert(block, height, after=self.source.block_before(block))
 
     def _delay_of(self, change: CellChange) -> float:
         if not change.streamed:
