@@ -1,0 +1,55 @@
+"""Texts that editors get wrong."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from antiphon_kernel.types.records import TextSplice
+
+PIECES = (
+    "a",
+    "word ",
+    "  ",
+    "\n",
+    "\n\n",
+    "\t",
+    "\r\n",
+    "\r",
+    "\x0b",
+    "\x0c",
+    "\x1b[31m",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\u202e",
+    "\u200b",
+    "é",
+    "e\u0301",
+    "中文",
+    "한",
+    "👍",
+    "👍🏽",
+    "👩‍👩‍👧",
+    "🇩🇪",
+    "❤️",
+    "\u200d",
+    "ﷺ",
+    "नमस्ते",
+    "longwordwithoutanyspacestobreakat",
+)
+
+texts = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
+
+
+def splice_of(text: str, where: float, length: float, inserted: str) -> TextSplice:
+    """A splice of `text` from fractions of its length."""
+    offset = round(where * len(text))
+    return TextSplice(offset, round(length * (len(text) - offset)), inserted)
+
+
+fractions = st.floats(0, 1)
+edits = st.tuples(fractions, fractions.map(lambda size: size**3), texts)
+
+
+def applied(text: str, splice: TextSplice) -> str:
+    return text[: splice.offset] + splice.inserted + text[splice.offset + splice.deleted :]
