@@ -11,6 +11,9 @@ from typing import Final
 ENOUGH_TYPED: Final = 10
 """Characters after which both have visibly written."""
 
+ENOUGH_WRITTEN: Final = 160
+"""Characters after which a model's text is one to walk into."""
+
 
 class Step(Enum):
     """Where somebody is in the first minute."""
@@ -30,6 +33,7 @@ class Tour:
     def __init__(self) -> None:
         self.step = Step.WAITING
         self._typed = 0
+        self._models_here = False
         self._model = "the model"
         self._guest = "guest"
         self.hidden = False
@@ -46,9 +50,14 @@ class Tour:
         """F1: no more of it."""
         self.hidden = True
 
-    def model_writes(self, name: str) -> None:
-        """A model has begun to write a text."""
-        if self.step is Step.WAITING:
+    @property
+    def awaits_model(self) -> bool:
+        """Nothing to walk into has been seen yet."""
+        return self.step is Step.WAITING
+
+    def model_wrote(self, name: str, length: int) -> None:
+        """A model's text has so many characters now."""
+        if self.step is Step.WAITING and length >= ENOUGH_WRITTEN:
             self._model = name
             self.step = Step.WALK_IN
 
@@ -79,7 +88,8 @@ class Tour:
         if self.step is Step.ASK:
             self.hide()
 
-    def all_done(self) -> None:
-        """No model is at work any more."""
-        if self.step is not Step.WAITING:
+    def models_here(self, present: bool) -> None:
+        """Whether any model is at work; the last one to leave ends the first minute."""
+        if self._models_here and not present:
             self.step = Step.ASK
+        self._models_here = present

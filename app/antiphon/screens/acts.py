@@ -84,14 +84,14 @@ class Acts:
         self._desk.area.leave()
 
     def edit_next(self) -> None:
-        self._edit_neighbour(self._cells.focus_next())
+        self._edit_neighbour(1)
 
     def edit_previous(self) -> None:
-        self._edit_neighbour(self._cells.focus_previous())
+        self._edit_neighbour(-1)
 
-    def _edit_neighbour(self, moved: bool) -> None:
-        if moved:
-            self._desk.area.edit()
+    def _edit_neighbour(self, direction: int) -> None:
+        if self._desk.area.editor is not None:
+            self._desk.area.editor.action_neighbour(direction)
 
     def _compose_command(self, block: str) -> None:
         """A call has happened; its command can be changed and run again."""
@@ -170,8 +170,6 @@ class Acts:
             self._desk.hint("There is nothing to undo here.")
         elif await self._desk.requests.undo(block):
             self._desk.tour.undone()
-            if self._desk.mode() is Mode.NAVIGATE:
-                self._cells.reveal(block)
 
     async def redo(self) -> None:
         block = self._block_in_hand()

@@ -315,9 +315,11 @@ class DocumentScreen(Screen[None]):
         self.source.presence_changed()
         if self._session.is_live and self._session.me is not None:
             self._identify()
-        for state in self._session.presence().values():
-            if state.kind == PrincipalKind.HUMAN and state.principal != self.source.me:
-                self._tour.joined(state.username)
+        others = self._session.presence().values()
+        self._tour.models_here(any(one.kind == PrincipalKind.MODEL for one in others))
+        for one in others:
+            if one.kind == PrincipalKind.HUMAN and one.principal != self.source.me:
+                self._tour.joined(one.username)
         self._tell_people()
         self._suggest()
 
@@ -338,16 +340,19 @@ class DocumentScreen(Screen[None]):
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
             self._drafts.show(self.source.drafts())
+        if self._tour.awaits_model:
+            for text in change.texts:
+                self._look_for_model(text.block)
+
+    def _look_for_model(self, block: str) -> None:
+        """A model that is in the middle of a text is somebody to write with."""
+        header = self._session.document.header(block)
+        if header.kind == BlockKind.TEXT and header.role == Role.MODEL:
+            view = self.source.view(block)
+            self._tour.model_wrote(view.author, len(view.text))
+            self._suggest()
 
     def _work_changed(self) -> None:
-        document = self._session.document
-        running = [document.header(block) for block in self.work.blocks]
-        for header in running:
-            if header.kind == BlockKind.TEXT and header.role == Role.MODEL:
-                self._tour.model_writes(self.source.view(header.id).author)
-        if not running:
-            self._tour.all_done()
-        self._suggest()
         self._update()
 
     async def _list_contexts(self) -> None:

@@ -14,7 +14,7 @@ class UnreadMark(StatusLine):
     """`▼ 14 new lines · Ctrl+End`, at the right; not there while nothing is new."""
 
     DEFAULT_CSS = """
-    UnreadMark { layer: above; dock: bottom; width: auto; display: none; }
+    UnreadMark { layer: above; width: auto; display: none; }
     UnreadMark.-new { display: block; }
     """
 
