@@ -13,6 +13,7 @@ import re
 from typing import Final
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.common_ends import common_prefix, common_suffix
 from antiphon.render.display import SourceLines
 from antiphon.render.lines import RenderedCell, RenderedLine, Section
 from antiphon.render.markdown_blocks import (
@@ -23,7 +24,7 @@ from antiphon.render.markdown_blocks import (
     is_closed_fence,
     units_of,
 )
-from antiphon.render.markdown_cuts import START, Cut, Fence, Leftover, common_prefix, common_suffix
+from antiphon.render.markdown_cuts import START, Cut, Fence, Leftover
 from antiphon.render.wrap import Piece, compose
 
 TEXT_WIDTH: Final = 84

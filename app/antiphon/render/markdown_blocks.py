@@ -16,6 +16,7 @@ from antiphon.render.highlight import highlighted_lines
 from antiphon.render.lines import RenderedLine
 from antiphon.render.markdown_inline import InlineSource, inline_rows
 from antiphon.render.markdown_table import draw_table
+from antiphon.render.token_facts import DEEPEST
 from antiphon.render.wrap import Piece, expand_tabs
 
 if TYPE_CHECKING:
@@ -128,8 +129,6 @@ def draw_unit(
     unit: Unit, source: SourceLines, width: int, theme: CellTheme, *, newlines: bool = False
 ) -> list[RenderedLine]:
     """The unit's lines; their runs count from the start of its first source line."""
-    from antiphon.render.markdown_tokens import DEEPEST
-
     drawing = _Drawing(source, source.starts[unit.line], width, theme, newlines)
     if any(token.level >= DEEPEST - 1 for token in unit.tokens):
         drawing.as_written(unit.line, unit.end)

@@ -10,12 +10,12 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
+from antiphon.render.token_facts import AT, TARGET
 from antiphon.render.wrap import Piece
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-_AT = "at"
 _NOT_IN_A_LINE = str.maketrans({"\n": "␊", "\t": " "})
 
 
@@ -82,7 +82,7 @@ class _InlineRenderer:
         styles = [style]
         link: Token | None = None
         for token in tokens:
-            row, at = rows[-1], token.meta.get(_AT, 0) + shift
+            row, at = rows[-1], token.meta.get(AT, 0) + shift
             if token.nesting > 0:
                 styles.append(styles[-1] + self._styles.get(token.type, Style.null()))
                 if token.type == "link_open":
@@ -91,7 +91,7 @@ class _InlineRenderer:
                 if len(styles) > 1:
                     styles.pop()
                 if token.type == "link_close" and link is not None:
-                    row.extend(self._target(link, at, styles[-1], shift))
+                    row.extend(self._target(link, token, styles[-1], shift))
                     link = None
             elif token.type == "hardbreak" or (token.type == "softbreak" and self._newlines):
                 row.append(Piece("", styles[-1], self._newline(at), 1))
@@ -103,7 +103,7 @@ class _InlineRenderer:
             elif token.type == "text_special":
                 row.extend(self._special(token, at, styles[-1]))
             elif token.type == "image":
-                row.extend(self._image(token, at, styles[-1]))
+                row.extend(self._image(token, at, styles[-1], shift))
             elif link is not None and link.markup == "autolink":
                 end = self._source.content.index(">", at)
                 text = self._source.content[at + 1 : end]
@@ -132,28 +132,23 @@ class _InlineRenderer:
         text = displayable(token.content).translate(_NOT_IN_A_LINE)
         return iter([Piece(text, style, self._source.offset(at), len(token.markup))])
 
-    def _image(self, token: Token, at: int, style: Style) -> Iterator[Piece]:
+    def _image(self, token: Token, at: int, style: Style, shift: int) -> Iterator[Piece]:
         yield Piece("▣ ", self._theme.marker)
-        label = [*self.rows(token.children or [], style + self._theme.link, at + 2)]
-        for row in label:
+        for row in self.rows(token.children or [], style + self._theme.link, at + len("![")):
             yield from row
-        yield from self._address(at + 2 + len(token.content), style)
+        yield from self._address(token, style, shift)
 
-    def _target(self, link: Token, label_end: int, style: Style, shift: int) -> Iterator[Piece]:
-        if link.markup == "autolink":
+    def _target(self, link: Token, closing: Token, style: Style, shift: int) -> Iterator[Piece]:
+        start, end = link.meta[AT] + shift, closing.meta[AT] + shift
+        yield from self._address(closing, style, shift, self._source.content[start:end])
+
+    def _address(self, token: Token, style: Style, shift: int, label: str = "") -> Iterator[Piece]:
+        """The address behind a label that does not say it already."""
+        if TARGET not in token.meta:
             return
-        start = link.meta.get(_AT, 0) + shift
-        yield from self._address(label_end, style, self._source.content[start:label_end])
-
-    def _address(self, label_end: int, style: Style, label: str = "") -> Iterator[Piece]:
-        from antiphon.render.markdown_tokens import link_target
-
-        found = link_target(self._source.content, label_end)
-        if found is None:
-            return
-        start, end = found
+        start, end = (place + shift for place in token.meta[TARGET])
         address = self._source.content[start:end]
-        if address == label:
+        if not address or address == label:
             return
         dim = style + self._theme.link_target
         yield Piece(" (", dim)

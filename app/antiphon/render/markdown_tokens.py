@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Final, Literal
+from typing import Literal
 
 from markdown_it import MarkdownIt
 from markdown_it.parser_inline import ParserInline
@@ -16,11 +16,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-DEEPEST: Final = 60
-"""Levels of nesting; what is nested deeper is not parsed."""
-
-AT: Final = "at"
-"""Key in an inline token's `meta`: where in the inline content its source starts."""
+from antiphon.render.token_facts import AT, DEEPEST, TARGET
 
 
 class PlacedState(StateInline):
@@ -55,6 +51,7 @@ class PlacedInline(ParserInline):
         state = PlacedState(src, md, env, tokens)
         self.tokenize(state)
         _spread_delimiters(state.tokens)
+        _note_targets(src, state.tokens)
         for rule in self.ruler2.getRules(""):
             rule(state)
         return state.tokens
@@ -82,9 +79,22 @@ def parse(source: str) -> list[Token]:
     return _parser().parse(source)
 
 
-def link_target(content: str, label_end: int) -> tuple[int, int] | None:
+def _note_targets(content: str, tokens: list[Token]) -> None:
+    for token in tokens:
+        if token.type == "image":
+            label_end = token.meta[AT] + len("![") + len(token.content)
+        elif token.type == "link_close" and token.markup != "autolink":
+            label_end = token.meta[AT]
+        else:
+            continue
+        target = _link_target(content, label_end)
+        if target is not None:
+            token.meta[TARGET] = target
+
+
+def _link_target(content: str, label_end: int) -> tuple[int, int] | None:
     """Start and end of the address in an inline link whose label ends at `label_end`."""
-    at = label_end + 2
+    at = label_end + len("](")
     while at < len(content) and content[at] in " \t\n":
         at += 1
     found = _parser().helpers.parseLinkDestination(content, at, len(content))

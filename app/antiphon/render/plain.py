@@ -7,9 +7,9 @@ from typing import Final
 
 from rich.style import Style
 
+from antiphon.render.common_ends import common_prefix
 from antiphon.render.display import SourceLines
 from antiphon.render.lines import RenderedCell, RenderedLine, Section
-from antiphon.render.markdown_cuts import common_prefix
 from antiphon.render.wrap import Piece, compose, expand_tabs, wrap
 
 TAB: Final = 8
