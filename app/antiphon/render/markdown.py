@@ -49,6 +49,8 @@ class MarkdownStream:
         self._cuts: list[Cut] = []
         """`_cuts[i]` is where drawing goes on behind `_sections[i]`."""
         self._leftover: Leftover | None = None
+        self._shown: dict[int, RenderedLine] = {}
+        """Lines that were not frozen in the last picture, by number."""
 
     def update(self, text: str) -> RenderedCell:
         """The picture of `text`."""
@@ -58,6 +60,11 @@ class MarkdownStream:
         live = self._draw()
         if not self._sections and not live:
             live = [Section(0, 0, [compose([Piece("", self._theme.text, 0)])])]
+        self._shown = {
+            number: line
+            for section in live
+            for number, line in enumerate(section.lines, section.first_line)
+        }
         return RenderedCell(live, self._sections, len(self._sections))
 
     def _forget(self, text: str) -> None:
@@ -97,8 +104,8 @@ class MarkdownStream:
 
     def _freeze(self, start: int, lines: list[RenderedLine], cut: Cut) -> bool:
         """Add a section; True if old sections followed it, so that drawing goes on behind them."""
-        first_line = self._sections[-1].end_line if self._sections else 0
-        self._sections.append(Section(start, first_line, lines))
+        above = self._sections[-1] if self._sections else None
+        self._sections.append(self._section(start, above, lines))
         self._cuts.append(cut)
         if self._leftover is None:
             return False
@@ -109,6 +116,15 @@ class MarkdownStream:
         self._cuts.extend(cut for _, cut in again)
         self._leftover = None
         return True
+
+    def _section(self, start: int, above: Section | None, lines: list[RenderedLine]) -> Section:
+        """A section in which a line that looks as before is the line of the picture before."""
+        first_line = above.end_line if above else 0
+        for index, line in enumerate(lines):
+            shown = self._shown.get(first_line + index)
+            if shown == line:
+                lines[index] = shown
+        return Section(start, first_line, lines)
 
     def _draw_blocks(self, source: SourceLines, cut: Cut) -> list[Section] | None:
         """The sections that are not final; None if drawing has to go on at another cut."""
@@ -129,7 +145,7 @@ class MarkdownStream:
             next_cut = None if live else _cut_behind(unit, following, source)
             if next_cut is None:
                 above = live[-1] if live else self._sections[-1] if self._sections else None
-                live.append(Section(start, above.end_line if above else 0, lines))
+                live.append(self._section(start, above, lines))
             elif self._freeze(start, lines, next_cut):
                 return None
         return live
@@ -164,7 +180,7 @@ class MarkdownStream:
             return []
         start = source.starts[unfinished]
         lines = self._fence_lines(source, unfinished, fence, start)
-        return [Section(start, self._sections[-1].end_line, lines)]
+        return [self._section(start, self._sections[-1], lines)]
 
     def _fence_lines(
         self, source: SourceLines, number: int, fence: Fence, base: int
