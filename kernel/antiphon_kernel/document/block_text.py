@@ -56,20 +56,24 @@ class TextMirror:
         """Follow an insertion at the end."""
         self._insert(self._size, inserted)
 
+    def splice(self, splice: TextSplice) -> None:
+        """Follow a change that counts code points."""
+        start = self.byte_offset(splice.offset)
+        end = self.byte_offset(splice.offset + splice.deleted)
+        self.apply(({"retain": start}, {"delete": end - start}, {"insert": splice.inserted}))
+
     def byte_offset(self, offset: int) -> int:
         """UTF-8 bytes before code point `offset`.
 
         Raises:
             ValueError: if the text is shorter than that.
         """
-        text = self.text
-        if not 0 <= offset <= len(text):
-            raise ValueError(f"offset {offset} is outside a text of {len(text)} code points")
-        if self._ascii:
-            return offset
-        if offset == len(text):
+        length = self.length
+        if not 0 <= offset <= length:
+            raise ValueError(f"offset {offset} is outside a text of {length} code points")
+        if offset == length:
             return self._size
-        return len(text[:offset].encode())
+        return offset if self._ascii else len(self.text[:offset].encode())
 
     def apply(self, delta: Iterable[Mapping[str, Any]]) -> tuple[TextSplice, ...]:
         """Follow a delta that counts bytes; the same as splices that count code points."""
@@ -80,11 +84,13 @@ class TextMirror:
                 at += int(step["retain"])
             elif "insert" in step:
                 inserted = step["insert"]
+                if inserted == "":
+                    continue
                 if not isinstance(inserted, str):
                     raise TypeError(f"a text holds only text, not {type(inserted).__name__}")
                 splices.append(TextSplice(self._code_points(at), 0, inserted))
                 at += self._insert(at, inserted)
-            else:
+            elif step["delete"]:
                 splices.append(self._delete(at, int(step["delete"])))
         return tuple(_joined(splices))
 
@@ -162,4 +168,4 @@ def splice_text(text: Text, mirror: TextMirror, offset: int, deleted: int, inser
         del text[start:end]
     if inserted:
         text.insert(start, inserted)
-    mirror.apply(({"retain": start}, {"delete": end - start}, {"insert": inserted}))
+    mirror.splice(TextSplice(offset, deleted, inserted))

@@ -14,7 +14,14 @@ from pathlib import Path
 
 import aiosqlite
 
-from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, StoredContext, UndoRow
+from antiphon_kernel.journal.rows import (
+    BlockRow,
+    Commit,
+    ContextRow,
+    StoredContext,
+    StoredOp,
+    UndoRow,
+)
 from antiphon_kernel.journal.schema import MIGRATIONS, RECORD_FORMAT
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -149,6 +156,19 @@ class Journal:
             await self._load_undo(context),
             clients,
         )
+
+    async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
+        """The first `limit` committed transactions with a higher `seq` than `after`."""
+        sql = (
+            "SELECT o.seq, o.time, p.id, o.operation, o.touched, o.changes FROM ops o"
+            " JOIN principals p ON p.number = o.principal"
+            " WHERE o.context = ? AND o.seq > ? ORDER BY o.seq LIMIT ?"
+        )
+        async with self._database.execute(sql, (context.number, after, limit)) as rows:
+            return [
+                StoredOp(row[0], row[1], row[2], row[3], _versions(row[4]), bytes(row[5]))
+                for row in await rows.fetchall()
+            ]
 
     async def _load_undo(self, context: ContextRow) -> tuple[UndoRow, ...]:
         sql = (
@@ -335,6 +355,11 @@ class Journal:
             self._principals = {row[0]: row[1] for row in await rows.fetchall()}
         async with self._database.execute("SELECT id, number FROM sessions") as rows:
             self._sessions = {row[0]: row[1] for row in await rows.fetchall()}
+
+
+def _versions(touched: str) -> dict[int, int]:
+    pairs = (pair.split(":") for pair in touched.split())
+    return {int(number): int(version) for number, version in pairs}
 
 
 def _failed(path: Path, error: sqlite3.Error) -> AntiphonError:

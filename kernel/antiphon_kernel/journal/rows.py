@@ -71,6 +71,19 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredOp:
+    """One committed transaction as it comes back: who made it, when, and its bytes."""
+
+    seq: int
+    time: int
+    principal: str
+    operation: str
+    versions: Mapping[int, int]
+    """Number of each touched block to its version then."""
+    update: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class StoredContext:
     """All that is needed to open a context again."""
 

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 
 from pycrdt import merge_updates
 
+from antiphon_kernel.document.authorship import Run
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext, UndoRow
 from antiphon_kernel.kernel.admission import admit
+from antiphon_kernel.kernel.blame import Blame
 from antiphon_kernel.kernel.header_rules import follow_change, normalise_draft
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.presence import Presence
@@ -81,6 +83,7 @@ class Context:
         self._numbers = _highest_numbers(document.block_ids())
         self._subscribers: list[Callable[[Broadcast], None]] = []
         self._on_failure: list[Callable[[AntiphonError], None]] = []
+        self._blame: Blame | None = None
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
 
@@ -120,6 +123,12 @@ class Context:
         """How often a block has changed; 1 at creation."""
         row = self._blocks.get(block)
         return row.version if row is not None else 0
+
+    async def blame(self, block: str) -> Sequence[Run]:
+        """Who wrote the text of a block, up to what is on disk."""
+        if self._blame is None:
+            self._blame = Blame(self._journal, self._row, self.document.client_id)
+        return await self._blame.runs(block, {one.number: one.id for one in self._blocks.values()})
 
     # Writing
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.registry import Tool
 from antiphon_kernel.kernel.tools.append import append
+from antiphon_kernel.kernel.tools.blame import blame
 from antiphon_kernel.kernel.tools.context import create_context, list_contexts
 from antiphon_kernel.kernel.tools.create import create
 from antiphon_kernel.kernel.tools.edit import edit
@@ -24,6 +25,7 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     status,
     undo,
     redo,
+    blame,
     create_context,
     list_contexts,
     whoami,

@@ -1,0 +1,55 @@
+"""`block.blame`."""
+
+from __future__ import annotations
+
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.types.clock import iso_time
+
+
+class BlameParams(Params):
+    """Which block."""
+
+    block_id: str
+
+
+class BlameRun(Result):
+    """Code points from `start` to `end` (exclusive) that one principal wrote in one change."""
+
+    start: int
+    end: int
+    principal: str
+    username: str
+    version: int
+    """Version of the block that this change made."""
+    time: str
+
+
+class BlameResult(Result):
+    """Runs in order; together they are the text."""
+
+    runs: list[BlameRun]
+    version: int
+
+
+@tool("block.blame")
+async def blame(call: Call, params: BlameParams) -> BlameResult:
+    """Say who wrote each character of a block, in which version, and when."""
+    context, block = await call.block(params.block_id)
+    await context.settled()
+    runs: list[BlameRun] = []
+    at = 0
+    for run in await context.blame(block):
+        stamp = run.stamp
+        runs.append(
+            BlameRun(
+                start=at,
+                end=at + run.length,
+                principal=stamp.principal,
+                username=call.kernel.find_principal(stamp.principal).username,
+                version=stamp.version,
+                time=iso_time(stamp.time),
+            )
+        )
+        at += run.length
+    return BlameResult(runs=runs, version=context.version(block))
