@@ -33,7 +33,9 @@ class AntiphonApp(App[None]):
         clock: Clock | None = None,
         new_seq: Callable[[], int] = random_seq,
         theme: str | None = None,
+        place: str | None = None,
     ) -> None:
+        """Tests pass the clock, the numbers of drafts, the theme and what the header says."""
         super().__init__()
         self.animation_level = "none"
         self._options = options
@@ -42,13 +44,14 @@ class AntiphonApp(App[None]):
         self.session = Session(options)
         self._draft = OwnDraft(self.session.document, clock=clock, new_seq=new_seq)
         self._leaving = False
+        self._place = place or place_name(options)
 
     def get_default_screen(self) -> DocumentScreen:
         return DocumentScreen(
             self.session,
             self._draft,
             self._cell_theme(),
-            place=place_name(self._options),
+            place=self._place,
             context=self._options.context,
             tour=Tour() if self._options.demo else None,
         )

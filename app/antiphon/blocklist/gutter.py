@@ -12,7 +12,7 @@ from textual.strip import Strip
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.markdown import TEXT_WIDTH
 
-WIDE_FROM = 100
+WIDE_FROM = 90
 """Columns from which on names stand in the gutter instead of on lines of their own."""
 
 _NARROW_GUTTER = 3

@@ -17,7 +17,9 @@ from antiphon.editor.cell_editor import CellEditor
 from antiphon.render.cell_theme import CellTheme
 
 PLACEHOLDER: Final = "Message, or !command"
-PROMPT: Final = " › "
+PROMPT: Final = "› "
+
+ME: Final = "you"
 
 
 class ComposerEditor(CellEditor):
@@ -82,7 +84,7 @@ class ComposerEditor(CellEditor):
 
 
 class PromptMark(Widget):
-    """`›` before the first row of the message."""
+    """`›` before the first row of the message, after the author's name where there is room."""
 
     DEFAULT_CSS = """
     PromptMark { width: 3; height: 100%; }
@@ -92,6 +94,19 @@ class PromptMark(Widget):
         super().__init__()
         self._theme = theme
         self._shell = False
+        self._colour: int | None = None
+
+    def set_colour(self, slot: int) -> None:
+        """The colour slot of the person who writes here."""
+        if slot != self._colour:
+            self._colour = slot
+            self.refresh()
+
+    def set_width(self, width: int) -> None:
+        """As wide as the gutter of the cells."""
+        if self.styles.width is None or self.styles.width.cells != width:
+            self.styles.width = width
+            self.refresh()
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         self._theme = theme
@@ -104,9 +119,18 @@ class PromptMark(Widget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        style = self._theme.tool_prompt if self._shell else self._theme.focus
-        text = PROMPT if y == 0 else "   "
-        return Strip([Segment(text, self._theme.background + style)])
+        theme, room = self._theme, self.size.width - len(PROMPT)
+        if y:
+            return Strip.blank(self.size.width, theme.background)
+        author = theme.dim if self._colour is None else theme.author(self._colour)
+        name = ME if room > len(ME) else ""
+        style = theme.tool_prompt if self._shell else theme.focus
+        return Strip(
+            [
+                Segment(name.ljust(room), theme.background + author),
+                Segment(PROMPT, theme.background + style),
+            ]
+        )
 
 
 class Composer(Horizontal):
@@ -137,6 +161,14 @@ class Composer(Horizontal):
     def set_cell_theme(self, theme: CellTheme) -> None:
         self._mark.set_cell_theme(theme)
         self.editor.set_cell_theme(theme)
+
+    def set_colour(self, slot: int) -> None:
+        """The colour slot of the person who writes here."""
+        self._mark.set_colour(slot)
+
+    def set_gutter(self, width: int) -> None:
+        """Where the text begins: in line with the text of the cells."""
+        self._mark.set_width(width)
 
     @property
     def has_cursor(self) -> bool:

@@ -16,6 +16,7 @@ from textual.worker import Worker, WorkerState
 from antiphon.bindings import action_for, bound_keys
 from antiphon.blocklist.cell_area import CellArea
 from antiphon.blocklist.cells import CellChange, CellSource
+from antiphon.blocklist.gutter import Columns
 from antiphon.composer.composer import Composer, ComposerEditor
 from antiphon.composer.own_draft import OwnDraft
 from antiphon.composer.sending import Sending
@@ -53,6 +54,14 @@ class DocumentScreen(Screen[None]):
     DocumentScreen #main { width: 1fr; }
     DocumentScreen #page { height: 1fr; layers: base above; align: right bottom; }
     DocumentScreen #page.-wide { align: center bottom; }
+    DocumentScreen BlockList {
+        scrollbar-background: $background;
+        scrollbar-background-hover: $background;
+        scrollbar-background-active: $background;
+        scrollbar-color: $panel;
+        scrollbar-color-hover: $primary 60%;
+        scrollbar-color-active: $primary;
+    }
     """
 
     AUTO_FOCUS = "ComposerEditor"
@@ -85,6 +94,7 @@ class DocumentScreen(Screen[None]):
         self.area = CellArea(self.source, theme)
         self._header = HeaderLine(theme, place)
         self._sidebar = Sidebar(theme)
+        self._main = Vertical(id="main")
         self._page = Container(id="page")
         self._unread = UnreadMark(theme)
         self._drafts = DraftLines(theme)
@@ -118,7 +128,7 @@ class DocumentScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         with Horizontal(id="body"):
             yield self._sidebar
-            with Vertical(id="main"):
+            with self._main:
                 yield self._header
                 with self._page:
                     yield self.area
@@ -329,6 +339,7 @@ class DocumentScreen(Screen[None]):
         if me is None or self.source.me is not None:
             return
         self.source.me = me.principal
+        self.composer.set_colour(me.colour)
         elsewhere = {
             state.block
             for state in self._session.presence().values()
@@ -411,6 +422,7 @@ class DocumentScreen(Screen[None]):
     def on_resize(self, event: Resize) -> None:
         self._too_small.fit(event.size)
         self._fit_sidebar(event.size.width)
+        self._fit_gutter(event.size.width)
 
     def _fit_sidebar(self, width: int) -> None:
         wanted = width >= WIDE if self._sidebar_wanted is None else self._sidebar_wanted
@@ -423,9 +435,20 @@ class DocumentScreen(Screen[None]):
                 self.run_worker(self._list_contexts(), exit_on_error=False)
             self._tell_people()
 
+    def _fit_gutter(self, width: int) -> None:
+        """Everything in the main column stands in line with the cells and their gutter."""
+        room = width - (SIDEBAR_WIDTH if self._sidebar.has_class("-open") else 0)
+        columns = Columns.of(room - 2)  # One is padding, one the scroll bar.
+        margin = 0 if columns.is_wide else 1
+        self._main.styles.padding = (0, 0, 0, 1 - margin)
+        self.composer.set_gutter(columns.gutter)
+        for line in (self._header, self._notice, self._drafts):
+            line.set_margin(margin)
+
     def _toggle_sidebar(self) -> None:
         self._sidebar_wanted = not self._sidebar.has_class("-open")
         self._fit_sidebar(self.size.width)
+        self._fit_gutter(self.size.width)
 
     def _open_help(self) -> None:
         if self._tour.words is not None:

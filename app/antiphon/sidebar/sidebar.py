@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rich.segment import Segment
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -73,11 +72,10 @@ class Sidebar(Widget):
             self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        width, page = self.size.width - 1, self._theme.background
         rows = self._rows()
         left, right = rows[y] if y < len(rows) else ((), ())
-        strip = fit(left, right, width, page)
-        return Strip([*strip, Segment("│", page + self._theme.marker)])
+        page = self._theme.background
+        return fit(left, right, self.size.width - 1, page).adjust_cell_length(WIDTH, page)
 
     def _rows(self) -> list[tuple[Sequence[Piece], Sequence[Piece]]]:
         theme = self._theme

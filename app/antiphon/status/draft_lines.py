@@ -28,6 +28,13 @@ class DraftLines(Widget):
         super().__init__(id=id)
         self._theme = theme
         self._drafts: tuple[Draft, ...] = ()
+        self._margin = 1
+
+    def set_margin(self, margin: int) -> None:
+        """Stand in line with what is above or below."""
+        if margin != self._margin:
+            self._margin = margin
+            self.refresh()
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         self._theme = theme
@@ -63,4 +70,5 @@ class DraftLines(Widget):
             (),
             width,
             theme.background,
+            margin=self._margin,
         )

@@ -33,9 +33,12 @@ def cut_to(text: str, width: int) -> str:
 def fit(
     left: Sequence[Piece], right: Sequence[Piece], width: int, base: Style, *, margin: int = 1
 ) -> Strip:
-    """`left` and, at the other end, `right` in exactly `width` columns; `left` is cut first."""
+    """`left` and, at the other end, `right` in exactly `width` columns; `left` is cut first.
+
+    `margin` columns at the left, and one at the right, stay blank.
+    """
     right_width = sum(cell_len(piece.text) for piece in right)
-    room = width - 2 * margin - right_width - (2 if right else 0)
+    room = width - margin - 1 - right_width - (2 if right else 0)
     segments = [Segment(" " * margin, base)]
     used = 0
     for piece in left:
@@ -45,10 +48,10 @@ def fit(
             used += cell_len(text)
         if text != piece.text:
             break
-    gap = width - 2 * margin - right_width - used
+    gap = width - margin - 1 - right_width - used
     segments.append(Segment(" " * max(0, gap), base))
     segments.extend(Segment(piece.text, base + piece.style) for piece in right)
-    segments.append(Segment(" " * margin, base))
+    segments.append(Segment(" ", base))
     return Strip(segments).adjust_cell_length(width, base)
 
 
@@ -62,11 +65,19 @@ class StatusLine(Widget):
     def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.theme = theme
+        self.margin = 1
+        """Blank columns at the left."""
         self._shown: object = None
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         self.theme = theme
         self.refresh()
+
+    def set_margin(self, margin: int) -> None:
+        """Stand in line with what is above or below."""
+        if margin != self.margin:
+            self.margin = margin
+            self.refresh()
 
     def say(self, content: object) -> None:
         """Redraw if `content`, whatever the pieces are made from, has changed."""
@@ -83,4 +94,4 @@ class StatusLine(Widget):
         if y:
             return Strip.blank(width, self.theme.background)
         left, right = self.pieces(width)
-        return fit(left, right, width, self.theme.background)
+        return fit(left, right, width, self.theme.background, margin=self.margin)

@@ -31,6 +31,7 @@ class UnreadMark(StatusLine):
             self.refresh(layout=True)
 
     def words(self) -> str:
+        """What the mark says."""
         noun = "line" if self._lines == 1 else "lines"
         return f"▼ {self._lines} new {noun} · Ctrl+End"
 

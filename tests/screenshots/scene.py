@@ -1,0 +1,160 @@
+"""A context in mid-stream: a model writes, a guest has a cursor in its text, you watch."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon.app import AntiphonApp
+from antiphon.options import AppOptions
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.doors.serving import Doors, serve
+from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.turns.events import TextDelta, ThinkingDelta
+from antiphon_kernel.turns.models import demo_recordings
+from antiphon_kernel.turns.recording import load_recording
+from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import Actor
+from tests.screenshots.fixed import CountingIds, FixedClock
+
+PROMPT: Final = "What is in this project?"
+
+LISTING: Final = "README.md\nchoir.md\nverses/\n"
+
+HISTORY: Final = "5f1c0de The second choir answers\n9a0e4b7 First verse\n"
+
+GUESTS_PLACE: Final = "see what happens"
+"""The guest's cursor is in front of these words."""
+
+
+@dataclass(slots=True)
+class Scene:
+    """The kernel of the picture and who is in it."""
+
+    kernel: Kernel
+    doors: Doors
+    context: Context
+    you: Actor
+    aria: Actor
+    answer: str
+    """The block that aria is writing."""
+    text: str
+    """All that aria is going to write."""
+    written: int = 0
+
+    def locate(self) -> KernelAddress:
+        return KernelAddress(
+            pid=1,
+            kernel=self.kernel.id,
+            sync=self.doors.sync,
+            http=self.doors.http,
+            socket=str(self.doors.socket),
+            token=self.doors.token,
+        )
+
+    def app(self, folder: Path, *, theme: str | None = None, demo: bool = True) -> AntiphonApp:
+        """The real app on this kernel."""
+        numbers = count(DRAFT_SEQ_MIN)
+        return AntiphonApp(
+            AppOptions(data=folder, demo=demo, address=self.locate()),
+            clock=FixedClock(),
+            new_seq=lambda: next(numbers),
+            theme=theme,
+            place="demo",
+        )
+
+    async def call(self, actor: Actor, tool: str, **params: Any) -> dict[str, Any]:
+        return await self.kernel.call(actor, tool, params)
+
+    async def write_until(self, words: str) -> None:
+        """Aria writes on, up to and with these words."""
+        end = self.text.index(words, self.written) + len(words)
+        await self.call(
+            self.aria, "block.append", block_id=self.answer, text=self.text[self.written : end]
+        )
+        self.written = end
+        self.show(self.aria, self.answer, end, Activity.STREAMING)
+
+    def show(self, actor: Actor, block: str, cursor: int, activity: Activity) -> None:
+        """Somebody's cursor."""
+        member = self.context.welcome(actor)
+        state = PresenceState(
+            principal=member.principal,
+            username=member.username,
+            kind=member.kind,
+            colour=member.colour,
+            session=actor.session,
+            block=block,
+            cursor=cursor,
+            activity=activity,
+        )
+        self.context.presence.put(int(actor.session[-8:], 16), state)
+
+
+@contextlib.asynccontextmanager
+async def open_scene(folder: Path) -> AsyncIterator[Scene]:
+    """A served kernel with a conversation that has just begun."""
+    kernel = await Kernel.open(
+        folder / "data",
+        folder,
+        registry=Registry(KERNEL_TOOLS),
+        owner="amy",
+        clock=FixedClock(),
+        ids=CountingIds(),
+    )
+    doors = await serve(kernel, port=0, socket=folder / "kernel.sock")
+    try:
+        yield await _set(kernel, doors)
+    finally:
+        await doors.close()
+        await kernel.close()
+
+
+async def _set(kernel: Kernel, doors: Doors) -> Scene:
+    """Everything up to the first word of the answer."""
+    recording = load_recording(demo_recordings()[0])
+    events = [[step.event for step in steps] for steps in recording.rounds]
+    thought = "".join(one.text for one in events[0] if isinstance(one, ThinkingDelta))
+    text = "".join(one.text for one in events[-1] if isinstance(one, TextDelta))
+    context = await kernel.context("default")
+    you = kernel.open_session(kernel.owner, "test")
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "test")
+    context.welcome(you)
+    context.welcome(aria)
+    prompt = await _block(kernel, you, "user", "text", PROMPT)
+    await _block(kernel, aria, "model", "thinking", thought, parent_id=prompt)
+    for number, (command, output) in enumerate([("ls -1", LISTING), ("git log -3", HISTORY)]):
+        fields = {"tool_kind": "shell", "tool_name": "shell", "tool_call_id": f"call-{number}"}
+        call = await _block(
+            kernel, aria, "model", "tool_call", command, parent_id=prompt, metadata=fields
+        )
+        await _block(kernel, aria, "tool", "tool_result", output, parent_id=call, metadata=fields)
+    answer = await kernel.call(
+        aria,
+        "block.create",
+        {"role": "model", "kind": "text", "content": text[:1], "parent_id": prompt},
+    )
+    return Scene(kernel, doors, context, you, aria, str(answer["block_id"]), text, written=1)
+
+
+async def _block(
+    kernel: Kernel, actor: Actor, role: str, kind: str, content: str, **params: Any
+) -> str:
+    created = await kernel.call(
+        actor, "block.create", {"role": role, "kind": kind, "content": content, **params}
+    )
+    block = str(created["block_id"])
+    ended: dict[str, Any] = {"block_id": block, "status": "done"}
+    if kind in ("tool_call", "tool_result"):
+        ended["exit_code"] = 0
+    await kernel.call(actor, "block.status", ended)
+    return block
