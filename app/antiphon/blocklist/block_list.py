@@ -17,12 +17,14 @@ from textual.widget import Widget
 
 from antiphon.blocklist.anchor import HEAD, Place
 from antiphon.blocklist.anchoring import Anchoring
-from antiphon.blocklist.cell_rows import CellRows, Tint, changed_rows
+from antiphon.blocklist.arrivals import GUESSED_ROWS, Arrivals
+from antiphon.blocklist.cell_rows import Tint
 from antiphon.blocklist.cell_walk import CellWalk
-from antiphon.blocklist.cells import CellChange, CellSource
-from antiphon.blocklist.growth import Growth
+from antiphon.blocklist.cells import BULK, CellChange, CellSource
+from antiphon.blocklist.frame_clock import FrameClock
 from antiphon.blocklist.heights import Heights
 from antiphon.blocklist.looks import Looks
+from antiphon.blocklist.screen_rows import ScreenRows, with_selection
 from antiphon.blocklist.unread import Unread
 from antiphon.blocklist.viewport import Viewport
 from antiphon.editor.cell_editor import CellEditor
@@ -32,10 +34,8 @@ from antiphon.render.lines import RenderedCell
 _STREAM_FRAME = 1 / 30
 _CROWD_FRAME = 1 / 15
 _UNSEEN_FRAME = 1 / 4
+_READ_AHEAD = 1 / 50
 _WHEEL_ROWS = 3
-_GUESSED_ROWS = 4
-_BULK = 64
-"""So many blocks at once are not put in one by one."""
 
 
 class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -83,54 +83,53 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.block = block
             self.offset = offset
 
-    class DraftsChanged(Message):
-        """`CellSource.drafts` says something else now."""
-
     def __init__(
         self, source: CellSource, theme: CellTheme, *, clock: Callable[[], float] = monotonic
     ) -> None:
         super().__init__()
         self.source = source
-        self._heights = Heights((block, _GUESSED_ROWS) for block in source.ids())
+        self._heights = Heights((block, GUESSED_ROWS) for block in source.ids())
         self._looks = Looks(source, theme, self._heights)
         self.viewport = Viewport(self._heights, self._looks.measure)
         self.walk = CellWalk(source, self._heights)
         self._anchoring = Anchoring(source, self._looks, self.viewport)
         self._unread = Unread(self._heights, self.viewport)
-        self._growth = Growth(self._heights)
+        self._arrivals = Arrivals(source, self._heights)
         self._page = Size(80, 0)
         """The place for rows: the widget without its scroll bar."""
-        self._rows: dict[str, CellRows] = {}
-        self._strips: list[Strip] = []
-        self._clock = clock
-        self._drawn_at = 0.0
-        self._due: float | None = None
+        self._rows = ScreenRows()
+        self._clock = FrameClock(self.draw, self.call_next, self.set_timer, clock)
         self._streams: set[str] = set()
         self._followed: str | None = None
         self._place_editor: Callable[[Region], None] | None = None
         self._stop_watching = source.watch(self._source_changed)
-        self.frames = 0
-        """Frames drawn; for measuring."""
+        self._is_reading_ahead = False
+
+    def on_mount(self) -> None:
+        self._start_reading_ahead()
 
     def on_unmount(self) -> None:
         self._stop_watching()
+
+    @property
+    def frames(self) -> int:
+        """Frames drawn so far."""
+        return self._clock.frames
 
     # The picture
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         """Draw in another theme."""
         self._looks.set_page(self._page.width, theme)
-        self._draw_soon(0)
+        self._draw_soon()
 
     def draw(self) -> None:
         """Lay out and draw a frame now, if there is a place for it."""
-        self._due = None
         width, height = self._page
         if not width or not height:
             return
-        self._drawn_at = self._clock()
+        self._clock.drawn()
         self._streams.clear()
-        self.frames += 1
         self.viewport.height = height
         self._anchoring.find_again()
         self.viewport.settle()
@@ -140,57 +139,26 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         unread = self._unread.look()
         self._looks.unread = self._unread.start
         self._show_scroll_position()
-        self._lay_rows()
+        for run in self._rows.lay(self.viewport.places, self._looks):
+            self.refresh(Region(0, run.start, width, len(run)))
         self._lay_editor()
         self._anchoring.choose(self.focused_cell if self.has_focus else None)
         self.following = self.viewport.following
         self.unread_lines = unread
 
-    def _lay_rows(self) -> None:
-        rows: dict[str, CellRows] = {}
-        strips: list[Strip] = []
-        blank = Strip.blank(self._page.width, self._looks.theme.background)
-        for place in self.viewport.places:
-            if place is None:
-                strips.append(blank)
-                continue
-            cell = rows.get(place.block)
-            if cell is None:
-                look = self._looks.look(place.block)
-                before = self._rows.get(place.block)
-                same = before is not None and before.look == look
-                cell = before if same and before is not None else CellRows(look, before)
-                rows[place.block] = cell
-            strips.append(cell.strip(place.line))
-        changed = changed_rows(strips, self._strips)
-        self._rows, self._strips = rows, strips
-        for run in changed:
-            self.refresh(Region(0, run.start, self._page.width, len(run)))
-
     def render_line(self, y: int) -> Strip:
-        if not 0 <= y < len(self._strips):
+        strip = self._rows.strip(y)
+        if strip is None:
             return Strip.blank(self._page.width, self._looks.theme.background)
-        strip = self._strips[y]
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(y)) is not None:
-            start, end = span
-            end = strip.cell_length if end == -1 else end
             style = self.screen.get_component_rich_style("screen--selection")
-            selected = Strip(strip.crop(start, end)).apply_style(style)
-            strip = Strip.join([strip.crop(0, start), selected, strip.crop(end)])
+            strip = with_selection(strip, span, style)
         return strip.apply_offsets(0, y)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """What the selected rows of the screen show, without gutters."""
-        gutter = self._looks.gutters.columns.gutter
-        rows = []
-        for y, strip in enumerate(self._strips):
-            span = selection.get_span(y)
-            if span is not None:
-                start, end = span
-                end = strip.cell_length if end == -1 else end
-                rows.append(strip.crop(max(start, gutter), max(end, gutter)).text.rstrip())
-        return "\n".join(rows), "\n"
+        """The text that is selected on the screen, as it is drawn."""
+        return self._rows.selected_text(selection, self._looks.gutters.columns.gutter), "\n"
 
     def _show_scroll_position(self) -> None:
         """Set the scroll bar by hand: the usual way lays out the whole screen at each line."""
@@ -208,66 +176,54 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     # When to draw
 
-    def _draw_soon(self, delay: float) -> None:
-        """Draw within `delay` seconds; 0 is as soon as what is being handled is done."""
-        if not self.is_mounted:
-            return
-        due = self._clock() + delay
-        if self._due is not None and self._due <= due:
-            return
-        self._due = due
-        if delay <= 0:
-            self.call_next(self._draw_if_due)
-        else:
-            self.set_timer(delay, self._draw_if_due)
-
-    def _draw_if_due(self) -> None:
-        if self._due is not None:
-            self.draw()
+    def _draw_soon(self) -> None:
+        if self.is_mounted:
+            self._clock.draw_soon()
 
     def _source_changed(self, change: CellChange) -> None:
-        self._place_blocks((*change.added, *change.moved))
+        self._arrivals.place((*change.added, *change.moved))
         for text in change.texts:
-            if text.block not in self._rows and not self.source.is_folded(text.block):
-                self._growth.grow(text, self._looks.gutters.columns.text)
+            if not self._rows.is_shown(text.block) and not self.source.is_folded(text.block):
+                self._arrivals.grow(text, self._looks.gutters.columns.text)
         self._anchoring.follow_texts(change.texts)
+        if len(change.added) <= BULK:
+            self._note_unseen(change)
+        if change.drafts or len(change.added) > BULK:
+            self._start_reading_ahead()
+        self._draw_for(change)
+
+    def _note_unseen(self, change: CellChange) -> None:
         for block in change.changed:
-            if block not in self._rows and (change.texts or change.added):
+            if self._rows.is_shown(block) or block not in self._heights:
+                continue
+            if self.source.is_hidden(block):
+                self._heights.set(block, 0)
+            elif change.texts or change.added:
                 self._unread.blocks[block] = None
-        if change.drafts:
-            self.post_message(self.DraftsChanged())
-        self._draw_soon(self._delay_of(change))
 
-    def _place_blocks(self, blocks: Sequence[str]) -> None:
-        """Give new blocks, and those that moved, their place among the heights."""
-        known = {block: self._heights[block] for block in blocks if block in self._heights}
-        if len(blocks) > _BULK:
-            known |= {block: self._heights[block] for block in self._heights}
-            self._heights.replace_all(
-                (block, known.get(block, _GUESSED_ROWS)) for block in self.source.ids()
-            )
+    def _start_reading_ahead(self) -> None:
+        """Find the drafts of a long document bit by bit."""
+        if self.is_mounted and not self._is_reading_ahead:
+            self._is_reading_ahead = True
+            self._read_ahead()
+
+    def _read_ahead(self) -> None:
+        self._is_reading_ahead = self.source.read_ahead()
+        if self._is_reading_ahead:
+            self.set_timer(_READ_AHEAD, self._read_ahead)
+
+    def _draw_for(self, change: CellChange) -> None:
+        """What a person did is drawn at once, a stream at its rate, what is not seen rarely."""
+        if not self.is_mounted:
             return
-        for block in known:
-            self._heights.remove(block)
-        # In document order: what a block goes below is there before it.
-        for block in sorted(blocks, key=lambda one: (self.source.header(one).order, one)):
-            height = known.get(block, _GUESSED_ROWS)
-            self._heights.insert(block, height, after=self.source.block_before(block))
-
-    def _delay_of(self, change: CellChange) -> float:
         if not change.streamed:
-            return 0
-        seen = self.viewport.following or any(block in self._rows for block in change.changed)
-        if seen:
+            self._clock.draw_soon()
+        elif self.viewport.following or any(map(self._rows.is_shown, change.changed)):
             self._streams.update(change.changed)
-        frame = _CROWD_FRAME if len(self._streams) > 1 else _STREAM_FRAME
-        if not seen:
-            frame = _UNSEEN_FRAME
-        return self._until_frame(frame)
-
-    def _until_frame(self, frame: float) -> float:
-        """Seconds until a frame may follow the last one."""
-        return max(0.0, self._drawn_at + frame - self._clock())
+            crowd = len(self._streams) > 1
+            self._clock.draw_within_rate(_CROWD_FRAME if crowd else _STREAM_FRAME)
+        else:
+            self._clock.draw_within_rate(_UNSEEN_FRAME)
 
     def on_resize(self) -> None:
         self._page = self.scrollable_content_region.size
@@ -332,12 +288,12 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.viewport.following = False
         if self.text_selection is not None:
             self.screen.clear_selection()
-        self._draw_soon(0)
+        self._draw_soon()
 
     def follow(self, principal: str | None) -> None:
         """Keep somebody's cursor in view; None stops it."""
         self._followed = principal
-        self._draw_soon(0)
+        self._draw_soon()
 
     # The focused cell
 
@@ -348,7 +304,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self._looks.focused = block
         if block is not None and reveal:
             self.reveal(block)
-        self._draw_soon(0)
+        self._draw_soon()
         if changed:
             self.post_message(self.CellFocused(block))
 
@@ -414,15 +370,14 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         place = self.viewport.places[rows[0]] if rows else None
         if place is not None:
             self.viewport.anchor_on(block, min(place.line, 0), rows[0])
-        self.source.set_folded(block, not self.source.is_folded(block))
+        self.source.set_folded([block], not self.source.is_folded(block))
 
     def fold_all_thinking(self) -> None:
         """Open all thinking if all of it is folded, else fold it."""
         self._settle_now()
         thinking = self.walk.thinking()
         folded = not all(self.source.is_folded(block) for block in thinking)
-        for block in thinking:
-            self.source.set_folded(block, folded)
+        self.source.set_folded(thinking, folded)
 
     def copy_source(self) -> str | None:
         """The exact text of the focused cell."""
@@ -437,12 +392,12 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         """Mark search hits: ranges of code points by block; `current` is the one to stand out."""
         self._looks.matches = matches
         self._looks.current_match = current
-        self._draw_soon(0)
+        self._draw_soon()
 
     def set_tints(self, tints: Mapping[str, Sequence[Tint]]) -> None:
         """Tint text by author (blame), by block; an empty mapping ends it."""
         self._looks.tints = tints
-        self._draw_soon(0)
+        self._draw_soon()
 
     # The editor over a cell
 
@@ -456,7 +411,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
     def hold(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""
         self._anchoring.hold(block, offset, row)
-        self._draw_soon(0)
+        self._draw_soon()
 
     def place_of(self, block: str, offset: int) -> Place:
         """The line of a cell that shows a place of its text."""
@@ -467,7 +422,10 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         if editor is not self._looks.editor:
             return
         self._anchoring.editor_changed(editor, by_person=by_person)
-        self._draw_soon(0 if by_person else self._until_frame(_STREAM_FRAME))
+        if by_person:
+            self._draw_soon()
+        elif self.is_mounted:
+            self._clock.draw_within_rate(_STREAM_FRAME)
 
     def _lay_editor(self) -> None:
         editor = self._looks.editor

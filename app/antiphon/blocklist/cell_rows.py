@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.style import Style
@@ -126,16 +125,3 @@ class CellRows:
         line, column = picture.place_of(cursor.offset)
         tag = Tag(column, cursor.username, theme.cursors[slot], theme.authors[slot])
         self._tags.setdefault(line, []).append(tag)
-
-
-def changed_rows(rows: Sequence[Strip], before: Sequence[Strip]) -> list[range]:
-    """Runs of rows that are other strips than before."""
-    changed: list[range] = []
-    for y, strip in enumerate(rows):
-        if y < len(before) and before[y] is strip:
-            continue
-        if changed and changed[-1].stop == y:
-            changed[-1] = range(changed[-1].start, y + 1)
-        else:
-            changed.append(range(y, y + 1))
-    return changed

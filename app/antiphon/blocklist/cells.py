@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from antiphon.blocklist.cursors import CursorTracks
@@ -16,6 +16,9 @@ from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
+
+BULK = 64
+"""From so many new blocks in one change on, their headers are read later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ class CellSource:
     ) -> None:
         """`me` is the principal id of the person here; `presence` is everybody else's."""
         self.document = document
-        self.me = me
+        self._me = me
         self._presence = presence
         self._tracks = CursorTracks()
         self._versions: dict[str, int] = {}
@@ -67,6 +70,7 @@ class CellSource:
         self._folds: dict[str, bool] = {}
         self._came_collapsed: dict[str, bool] = {}
         self._drafts: set[str] = set()
+        self._unread_headers: list[str] = list(document.block_ids())
         self._listeners: list[Callable[[CellChange], None]] = []
         self._stop_watching = document.watch(self._document_changed)
         self._tracks.report(presence())
@@ -80,6 +84,20 @@ class CellSource:
         """Call `listener` after each change; returns the way to stop."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    @property
+    def me(self) -> str | None:
+        """Principal id of the person here; None until the kernel has said it."""
+        return self._me
+
+    @me.setter
+    def me(self, principal: str | None) -> None:
+        if principal != self._me:
+            self._me = principal
+            self._unread_headers = list(self.document.block_ids())
+            for block in self._views:
+                self._bump(block)
+            self._tell(CellChange(changed=frozenset(self._views), drafts=True))
 
     # Reading
 
@@ -146,11 +164,13 @@ class CellSource:
             return line_count(self.document.text(block)) > FOLDED_RESULT_LINES
         return self._came_collapsed.setdefault(block, header.collapsed)
 
-    def set_folded(self, block: str, folded: bool) -> None:
-        """Fold or open a cell on this screen."""
-        self._folds[block] = folded
-        self._bump(block)
-        self._tell(CellChange(changed=frozenset((block,))))
+    def set_folded(self, blocks: Iterable[str], folded: bool) -> None:
+        """Fold or open cells on this screen."""
+        changed = frozenset(blocks)
+        for block in changed:
+            self._folds[block] = folded
+            self._bump(block)
+        self._tell(CellChange(changed=changed))
 
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
         """Of others, in this block."""
@@ -188,6 +208,19 @@ class CellSource:
 
     # Following
 
+    def read_ahead(self, count: int = 100) -> bool:
+        """Look for drafts among so many blocks that came in bulk, newest first; False at the end.
+
+        Reading the headers of a long document at once would stop everything else.
+        """
+        behind = max(0, len(self._unread_headers) - count)
+        blocks = self._unread_headers[behind:]
+        del self._unread_headers[behind:]
+        hidden = frozenset(block for block in blocks if self.is_hidden(block))
+        if hidden:
+            self._tell(CellChange(changed=hidden, drafts=True))
+        return bool(self._unread_headers)
+
     def presence_changed(self) -> None:
         """Read the presence again: call it from `Replica.watch_presence`."""
         touched = self._tracks.report(self._presence())
@@ -195,9 +228,12 @@ class CellSource:
             self._tell(CellChange(changed=frozenset(touched)))
 
     def _document_changed(self, change: DocumentChange) -> None:
-        streamed = change.origin == REMOTE
+        is_bulk = len(change.added) > BULK
+        streamed = change.origin == REMOTE and not is_bulk
         drafts = False
-        for block in change.added:
+        if is_bulk:
+            self._unread_headers += change.added
+        for block in () if is_bulk else change.added:
             header = self.header(block)
             drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER

@@ -196,6 +196,7 @@ class Viewport:
             available = sum(1 for _, _ in zip(range(wanted), self._up(*place), strict=False))
             self.anchor = Anchor(place.block, place.line, max(row, available))
             self.settle()
+            self._take_first_as_anchor()
             return
         self.anchor = Anchor(place.block, place.line, row - rows)
         self.settle()
