@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, Vertical
 from textual.events import DescendantFocus, Resize
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
@@ -16,7 +15,6 @@ from textual.worker import Worker, WorkerState
 from antiphon.bindings import action_for, bound_keys
 from antiphon.blocklist.cell_area import CellArea
 from antiphon.blocklist.cells import CellChange, CellSource
-from antiphon.blocklist.gutter import Columns
 from antiphon.composer.composer import Composer, ComposerEditor
 from antiphon.composer.own_draft import OwnDraft
 from antiphon.composer.sending import Sending
@@ -26,17 +24,12 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.requests import Requests
 from antiphon.running_work import RunningWork, Target
 from antiphon.screens.acts import Acts, Desk
+from antiphon.screens.frame import Frame
 from antiphon.screens.help_screen import HelpScreen
 from antiphon.screens.own_presence import OwnPresence
-from antiphon.screens.too_small import TooSmall
 from antiphon.session import Session
-from antiphon.sidebar.sidebar import WIDE, Sidebar, whereabouts
-from antiphon.sidebar.sidebar import WIDTH as SIDEBAR_WIDTH
+from antiphon.sidebar.sidebar import whereabouts
 from antiphon.situation import Situation
-from antiphon.status.draft_lines import DraftLines
-from antiphon.status.footer_line import FooterLine
-from antiphon.status.header_line import HeaderLine
-from antiphon.status.notice_line import NoticeLine
 from antiphon.status.people import Person, people_here
 from antiphon.status.unread_mark import UnreadMark
 from antiphon.tour import Tour
@@ -47,22 +40,6 @@ _FOLDABLE = (BlockKind.THINKING, BlockKind.TOOL_RESULT)
 
 class DocumentScreen(Screen[None]):
     """Composes the parts and keeps them telling the same story."""
-
-    DEFAULT_CSS = """
-    DocumentScreen { layers: base cover; background: $background; }
-    DocumentScreen #body { height: 1fr; }
-    DocumentScreen #main { width: 1fr; }
-    DocumentScreen #page { height: 1fr; layers: base above; align: right bottom; }
-    DocumentScreen #page.-wide { align: center bottom; }
-    DocumentScreen BlockList {
-        scrollbar-background: $background;
-        scrollbar-background-hover: $background;
-        scrollbar-background-active: $background;
-        scrollbar-color: $panel;
-        scrollbar-color-hover: $primary 60%;
-        scrollbar-color-active: $primary;
-    }
-    """
 
     AUTO_FOCUS = "ComposerEditor"
 
@@ -87,20 +64,11 @@ class DocumentScreen(Screen[None]):
         self._shows_tour = tour is not None
         self._tour = tour or Tour()
         self._mode = Mode.WRITE
-        self._sidebar_wanted: bool | None = None
         self.source = CellSource(session.document, presence=session.presence)
         self.work = RunningWork(session.document)
         self.composer = Composer(draft, theme)
         self.area = CellArea(self.source, theme)
-        self._header = HeaderLine(theme, place)
-        self._sidebar = Sidebar(theme)
-        self._main = Vertical(id="main")
-        self._page = Container(id="page")
-        self._unread = UnreadMark(theme)
-        self._drafts = DraftLines(theme)
-        self._notice = NoticeLine(theme)
-        self._footer = FooterLine(theme)
-        self._too_small = TooSmall()
+        self._frame = Frame(self.area, self.composer, theme, place=place)
         self._presence = OwnPresence(session, self.set_timer)
         self._requests = Requests(session, self.hint)
         self._sending = Sending(session, draft, self.hint)
@@ -126,18 +94,7 @@ class DocumentScreen(Screen[None]):
         )
 
     def compose(self) -> ComposeResult:
-        with Horizontal(id="body"):
-            yield self._sidebar
-            with self._main:
-                yield self._header
-                with self._page:
-                    yield self.area
-                    yield self._unread
-                yield self._drafts
-                yield self._notice
-                yield self.composer
-        yield self._footer
-        yield self._too_small
+        yield self._frame
 
     def on_mount(self) -> None:
         cells = self.area.cells
@@ -163,14 +120,15 @@ class DocumentScreen(Screen[None]):
 
     @property
     def hint_shown(self) -> str | None:
-        return self._notice.hint
+        return self._frame.notice.hint
 
     @property
     def situation(self) -> Situation:
         """What could be done now."""
         cells, target = self.area.cells, self._target()
         focused = cells.focused_cell
-        known = focused is not None and focused in self._session.document
+        if focused is not None and focused not in self._session.document:
+            focused = None
         return Situation(
             mode=self._mode,
             live=self._session.is_live,
@@ -179,13 +137,14 @@ class DocumentScreen(Screen[None]):
             stoppable=target.words if target is not None else None,
             following=cells.following,
             unread=cells.unread_lines > 0,
-            focused=known,
-            foldable=known and self.source.view(focused or "").kind in _FOLDABLE,
+            focused=focused is not None,
+            foldable=focused is not None
+            and self._session.document.header(focused).kind in _FOLDABLE,
         )
 
     def hint(self, text: str) -> None:
         """Say one sentence above the composer."""
-        self._notice.give_hint(text)
+        self._frame.notice.give_hint(text)
 
     def perform(self, name: str) -> None:
         """Do what the action of this name does."""
@@ -195,17 +154,7 @@ class DocumentScreen(Screen[None]):
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         """Other colours from now on."""
-        for part in (
-            self.area,
-            self.composer,
-            self._header,
-            self._sidebar,
-            self._unread,
-            self._drafts,
-            self._notice,
-            self._footer,
-        ):
-            part.set_cell_theme(theme)
+        self._frame.set_cell_theme(theme)
 
     # Keys
 
@@ -291,7 +240,7 @@ class DocumentScreen(Screen[None]):
     def _view_changed(self) -> None:
         if self._mode is Mode.NAVIGATE:
             self._say_where()
-        self._unread.show(self.area.cells.unread_lines)
+        self._frame.unread.show(self.area.cells.unread_lines)
         self._update()
 
     def _say_where(self) -> None:
@@ -314,7 +263,7 @@ class DocumentScreen(Screen[None]):
         if session.is_live and session.me is not None:
             self._identify()
             self.run_worker(self._sending.connection_changed(), exit_on_error=False)
-            if self._sidebar.has_class("-open"):
+            if self._frame.has_sidebar:
                 self.run_worker(self._list_contexts(), exit_on_error=False)
         if session.standing.reason is not None:
             self.hint(session.standing.reason)
@@ -346,11 +295,11 @@ class DocumentScreen(Screen[None]):
             if state.principal == me.principal and state.block is not None
         }
         self.composer.draft.identify(me.principal, elsewhere)
-        self._drafts.show(self.source.drafts())
+        self._frame.drafts.show(self.source.drafts())
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
-            self._drafts.show(self.source.drafts())
+            self._frame.drafts.show(self.source.drafts())
         if self._tour.awaits_model:
             for text in change.texts:
                 self._look_for_model(text.block)
@@ -368,7 +317,7 @@ class DocumentScreen(Screen[None]):
 
     async def _list_contexts(self) -> None:
         labels = await self._requests.context_labels()
-        self._sidebar.show_contexts(labels, self._label)
+        self._frame.sidebar.show_contexts(labels, self._label)
 
     # Telling it all
 
@@ -381,9 +330,9 @@ class DocumentScreen(Screen[None]):
 
     def _tell_people(self) -> None:
         people = self._people()
-        self._header.show(self._label, people, self._session.standing)
-        if self._sidebar.has_class("-open"):
-            self._sidebar.show_people(
+        self._frame.header.show(self._label, people, self._session.standing)
+        if self._frame.has_sidebar:
+            self._frame.sidebar.show_people(
                 [whereabouts(one, self._number(one), self._mode) for one in people]
             )
 
@@ -396,11 +345,11 @@ class DocumentScreen(Screen[None]):
 
     def _update(self) -> None:
         """The keys that work now."""
-        self._footer.show(self.situation)
+        self._frame.footer.show(self.situation)
         self._suggest()
 
     def _suggest(self) -> None:
-        self._notice.suggest(self._tour.words if self._shows_tour else None)
+        self._frame.notice.suggest(self._tour.words if self._shows_tour else None)
 
     def _target(self) -> Target | None:
         focused = None
@@ -420,41 +369,27 @@ class DocumentScreen(Screen[None]):
     # The frame
 
     def on_resize(self, event: Resize) -> None:
-        self._too_small.fit(event.size)
-        self._fit_sidebar(event.size.width)
-        self._fit_gutter(event.size.width)
-
-    def _fit_sidebar(self, width: int) -> None:
-        wanted = width >= WIDE if self._sidebar_wanted is None else self._sidebar_wanted
-        is_open = wanted and width >= 2 * SIDEBAR_WIDTH
-        self._page.set_class(is_open, "-wide")
-        if is_open != self._sidebar.has_class("-open"):
-            self._sidebar.set_class(is_open, "-open")
-            self._sidebar.show_contexts((), self._label)
-            if is_open and self._session.is_live:
-                self.run_worker(self._list_contexts(), exit_on_error=False)
-            self._tell_people()
-
-    def _fit_gutter(self, width: int) -> None:
-        """Everything in the main column stands in line with the cells and their gutter."""
-        room = width - (SIDEBAR_WIDTH if self._sidebar.has_class("-open") else 0)
-        columns = Columns.of(room - 2)  # One is padding, one the scroll bar.
-        margin = 0 if columns.is_wide else 1
-        self._main.styles.padding = (0, 0, 0, 1 - margin)
-        self.composer.set_gutter(columns.gutter)
-        for line in (self._header, self._notice, self._drafts):
-            line.set_margin(margin)
+        if self._frame.fit(event.size):
+            self._sidebar_changed()
 
     def _toggle_sidebar(self) -> None:
-        self._sidebar_wanted = not self._sidebar.has_class("-open")
-        self._fit_sidebar(self.size.width)
-        self._fit_gutter(self.size.width)
+        if self._frame.toggle_sidebar(self.size):
+            self._sidebar_changed()
+        elif not self._frame.has_sidebar:
+            self.hint("There is no room for the sidebar in a terminal this narrow.")
+
+    def _sidebar_changed(self) -> None:
+        if self._frame.has_sidebar:
+            self._frame.sidebar.show_contexts((), self._label)
+            if self._session.is_live:
+                self.run_worker(self._list_contexts(), exit_on_error=False)
+        self._tell_people()
 
     def _open_help(self) -> None:
         if self._tour.words is not None:
             self._tour.hide()
             self._suggest()
-        self.app.push_screen(HelpScreen(self._header.theme))
+        self.app.push_screen(HelpScreen(self._frame.header.theme))
 
     def _open_palette(self) -> None:
         self.app.action_command_palette()
