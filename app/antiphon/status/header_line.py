@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from rich.cells import cell_len
 
@@ -10,6 +11,10 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.session import Connection, Standing
 from antiphon.status.line import Piece, StatusLine
 from antiphon.status.people import Person
+
+
+WITH_PLACE: Final = 60
+"""Columns from which on the kernel is named: who is here matters more."""
 
 
 class HeaderLine(StatusLine):
@@ -30,9 +35,9 @@ class HeaderLine(StatusLine):
     def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
         theme = self.theme
         right = [self._connection_piece(width)]
+        place = [Piece(self._place, theme.strong), Piece(" · ", theme.dim)]
         left = [
-            Piece(self._place, theme.strong),
-            Piece(" · ", theme.dim),
+            *(place if width >= WITH_PLACE else ()),
             Piece(self._label, theme.text),
             Piece("   ", theme.dim),
         ]
