@@ -45,7 +45,7 @@ class Anchoring:
         self._viewport.anchor = replace(anchor, line=line)
 
     def choose(self, focused: str | None) -> None:
-        """Hold on to the edited line, else to the focused cell, else to the first row.
+        """Hold on to the edited line, else to the focused cell, else to the first row with text.
 
         `focused` is the cell that the person is at, if the list has their attention.
         """
@@ -56,13 +56,19 @@ class Anchoring:
         self._is_on_cursor = row is not None
         if row is None and focused is not None:
             row = next(iter(self._viewport.seen_rows(focused)), None)
-        if row is None:
-            row = next(
-                (row for row, place in enumerate(self._viewport.places) if place is not None), None
-            )
-        place = None if row is None else self._viewport.places[row]
-        if row is not None and place is not None:
-            self._viewport.anchor_on(place.block, place.line, row, self._offset_of(place))
+        if row is not None:
+            place = self._viewport.places[row]
+            if place is not None:
+                self._viewport.anchor_on(*place, row, self._offset_of(place))
+            return
+        first = True
+        for row, place in enumerate(self._viewport.places):
+            offset = None if place is None else self._offset_of(place)
+            if place is not None and (first or offset is not None):
+                self._viewport.anchor_on(*place, row, offset)
+                first = False
+            if offset is not None:
+                return
 
     def hold(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""

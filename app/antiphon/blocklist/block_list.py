@@ -116,6 +116,11 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         """Frames drawn so far."""
         return self._clock.frames
 
+    @property
+    def pictures_drawn(self) -> int:
+        """Cells drawn so far; a cell is drawn again when it changes."""
+        return self._looks.pictures.drawn
+
     # The picture
 
     def set_cell_theme(self, theme: CellTheme) -> None:
@@ -367,9 +372,9 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             return
         self._settle_now()
         rows = self.viewport.seen_rows(block)
-        place = self.viewport.places[rows[0]] if rows else None
-        if place is not None:
-            self.viewport.anchor_on(block, min(place.line, 0), rows[0])
+        row = self.viewport.row_of(block, 0)
+        if rows:
+            self.viewport.anchor_on(block, 0, rows[0] if row is None else row)
         self.source.set_folded([block], not self.source.is_folded(block))
 
     def fold_all_thinking(self) -> None:

@@ -132,6 +132,7 @@ class CellEditor(TextArea):
         self._cell_theme = theme
         self._text_columns = 0
         self._writing = False
+        self._following = False
         self._told: tuple[int, int | None] | None = None
         self._others: tuple[RemoteCursor, ...] = ()
         self._flush_pending = False
@@ -144,7 +145,10 @@ class CellEditor(TextArea):
         self.set_reactive(TextArea.selection, Selection(start, end))
         self._stop_watching = document.watch(self._document_changed)
 
-    def _on_unmount(self) -> None:
+    def on_mount(self) -> None:
+        self._tell_cursor()
+
+    def on_unmount(self) -> None:
         self._stop_watching()
 
     # What the host asks and says
@@ -264,7 +268,11 @@ class CellEditor(TextArea):
             for splice in text.splices:
                 self._apply(splice)
                 offsets = [shift_offset(at, splice, stick="left") for at in offsets]
-            self._select(offsets)
+            self._following = True
+            try:
+                self._select(offsets)
+            finally:
+                self._following = False
             self._changed(by_person=False)
 
     def _apply(self, splice: TextSplice) -> Replaced:
@@ -304,11 +312,17 @@ class CellEditor(TextArea):
             return
         if previous_selection != selection:
             self.app.clear_selection()
-        place = (self.cursor_offset, self.anchor_offset)
-        if place != self._told:
-            self._told = place
-            self.post_message(self.CursorMoved(self, *place))
+        if self._tell_cursor() and not self._following:
             self._changed(by_person=True)
+
+    def _tell_cursor(self) -> bool:
+        """Say where the cursor is, if that is news."""
+        place = (self.cursor_offset, self.anchor_offset)
+        if place == self._told:
+            return False
+        self._told = place
+        self.post_message(self.CursorMoved(self, *place))
+        return True
 
     def _cursor_column_changed(self) -> None:
         """The wrapping changed under the cursor."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
@@ -19,6 +19,8 @@ from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
+
+_Kind = TypeVar("_Kind")
 
 CONTEXT = ContextId("a" * 32)
 AMY = "1" * 32
@@ -120,7 +122,6 @@ class SampleApp(App[None]):
         self.source = CellSource(sample.here, me=AMY, presence=self._presence)
         self.area = CellArea(self.source, THEME)
         self.cells = self.area.cells
-        self.heard: list[object] = []
 
     def _presence(self) -> Mapping[int, PresenceState]:
         return self.present
@@ -141,6 +142,20 @@ class SampleApp(App[None]):
         width = self.size.width - 1
         strips = self.screen._compositor.render_strips()  # noqa: SLF001
         return ["".join(segment.text for segment in strip)[:width].rstrip() for strip in strips]
+
+
+class Heard:
+    """A message hook: every message of the app once, also those that bubble."""
+
+    def __init__(self) -> None:
+        self._messages: list[object] = []
+
+    def __call__(self, message: object) -> None:
+        if not any(message is one for one in self._messages):
+            self._messages.append(message)
+
+    def of(self, kind: type[_Kind]) -> list[_Kind]:
+        return [message for message in self._messages if isinstance(message, kind)]
 
 
 async def until(

@@ -75,7 +75,9 @@ def test_scrolling_moves_by_exactly_so_many_rows(
     height=st.integers(2, 20),
     up=st.integers(1, 60),
     changes=st.lists(
-        st.tuples(st.sampled_from(["grow", "insert", "hide"]), st.integers(0, 99), st.integers(1, 9)),
+        st.tuples(
+            st.sampled_from(["grow", "insert", "hide"]), st.integers(0, 99), st.integers(1, 9)
+        ),
         max_size=8,
     ),
 )
