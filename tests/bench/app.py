@@ -24,7 +24,7 @@ from typing import Final
 
 from tests.bench.pty_process import PtyProcess, cpu_seconds
 
-COMPOSER: Final = "Message"
+COMPOSER: Final = "essage, or !command"
 FIRST_MARK: Final = 0x4E00
 """Keys are distinct CJK characters from here on: each is found in the output by itself."""
 

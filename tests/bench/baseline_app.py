@@ -10,7 +10,7 @@ class BaselineApp(App[None]):
     """A line of text, an editor, a footer."""
 
     def compose(self) -> ComposeResult:
-        yield Static("Message")
+        yield Static("Message, or !command")
         yield TextArea("")
         yield Footer()
 
