@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -40,6 +41,10 @@ def whereabouts(person: Person, number: int | None, mode: Mode) -> Whereabouts:
     return Whereabouts(person, place)
 
 
+Row = tuple[Sequence[Piece], Sequence[Piece]]
+"""What stands at the left and at the right of a row."""
+
+
 class Sidebar(Widget):
     """Drawn line by line; redrawn only when it says something else."""
 
@@ -54,32 +59,39 @@ class Sidebar(Widget):
         self._contexts: tuple[str, ...] = ()
         self._here = ""
         self._people: tuple[Whereabouts, ...] = ()
+        self._rows: list[Row] = []
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         self._theme = theme
+        self._lay()
         self.refresh()
 
     def show_contexts(self, labels: Sequence[str], here: str) -> None:
         """The kernel's contexts, and which of them is on screen."""
-        if (tuple(labels), here) != (self._contexts, self._here):
-            self._contexts, self._here = tuple(labels), here
-            self.refresh()
+        self._contexts, self._here = tuple(labels), here
+        self._lay()
 
     def show_people(self, people: Sequence[Whereabouts]) -> None:
         """Who is here and where."""
-        if tuple(people) != self._people:
-            self._people = tuple(people)
-            self.refresh()
+        self._people = tuple(people)
+        self._lay()
+
+    def _lay(self) -> None:
+        """Redraw the rows that say something else than before."""
+        before, self._rows = self._rows, self._new_rows()
+        count = max(len(before), len(self._rows))
+        changed = [y for y in range(count) if before[y : y + 1] != self._rows[y : y + 1]]
+        if changed:
+            self.refresh(*(Region(0, y, WIDTH, 1) for y in changed))
 
     def render_line(self, y: int) -> Strip:
-        rows = self._rows()
-        left, right = rows[y] if y < len(rows) else ((), ())
+        left, right = self._rows[y] if y < len(self._rows) else ((), ())
         page = self._theme.background
         return fit(left, right, self.size.width - 1, page).adjust_cell_length(WIDTH, page)
 
-    def _rows(self) -> list[tuple[Sequence[Piece], Sequence[Piece]]]:
+    def _new_rows(self) -> list[Row]:
         theme = self._theme
-        rows: list[tuple[Sequence[Piece], Sequence[Piece]]] = [
+        rows: list[Row] = [
             ([Piece("contexts", theme.dim)], ()),
         ]
         for label in self._contexts or (self._here,):

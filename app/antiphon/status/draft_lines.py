@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
@@ -12,7 +13,7 @@ from textual.widget import Widget
 from antiphon.blocklist.cells import Draft
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
-from antiphon.status.line import Piece, fit
+from antiphon.status.line import Piece, end_of, fit
 
 MAX_LINES: Final = 3
 
@@ -58,9 +59,7 @@ class DraftLines(Widget):
         draft = self._drafts[y]
         # What is being typed is at the end: the end is what is shown.
         text = " ".join(displayable(draft.text[-4 * width :]).split())
-        room = max(8, width - len(draft.username) - 6)
-        if len(text) > room:
-            text = "…" + text[1 - room :]
+        text = end_of(text, max(8, width - cell_len(draft.username) - 6))
         return fit(
             [
                 Piece(draft.username, theme.author(draft.colour)),

@@ -12,7 +12,6 @@ from antiphon.session import Connection, Standing
 from antiphon.status.line import Piece, StatusLine
 from antiphon.status.people import Person
 
-
 WITH_PLACE: Final = 60
 """Columns from which on the kernel is named: who is here matters more."""
 

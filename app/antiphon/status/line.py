@@ -30,6 +30,16 @@ def cut_to(text: str, width: int) -> str:
     return set_cell_size(text, width - 1).rstrip() + "…"
 
 
+def end_of(text: str, width: int) -> str:
+    """The end of `text` in at most `width` columns, `…` where something is missing before it."""
+    if cell_len(text) <= width:
+        return text
+    kept = text[-width:]
+    while kept and cell_len(kept) >= width:
+        kept = kept[1:]
+    return "…" + kept
+
+
 def fit(
     left: Sequence[Piece], right: Sequence[Piece], width: int, base: Style, *, margin: int = 1
 ) -> Strip:
