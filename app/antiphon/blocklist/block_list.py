@@ -18,11 +18,11 @@ from textual.widget import Widget
 from antiphon.blocklist.anchor import HEAD, Place
 from antiphon.blocklist.anchoring import Anchoring
 from antiphon.blocklist.arrivals import GUESSED_ROWS, Arrivals
-from antiphon.blocklist.cell_rows import Tint
 from antiphon.blocklist.cell_walk import CellWalk
 from antiphon.blocklist.cells import BULK, CellChange, CellSource
 from antiphon.blocklist.frame_clock import FrameClock
 from antiphon.blocklist.heights import Heights
+from antiphon.blocklist.highlights import Tint
 from antiphon.blocklist.looks import Looks
 from antiphon.blocklist.screen_rows import ScreenRows, with_selection
 from antiphon.blocklist.unread import Unread
@@ -394,14 +394,14 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         matches: Mapping[str, Sequence[tuple[int, int]]],
         current: tuple[str, int, int] | None = None,
     ) -> None:
-        """Mark search hits: ranges of code points by block; `current` is the one to stand out."""
-        self._looks.matches = matches
+        """Mark search hits: ranges of code points by block, in order and apart; one stands out."""
+        self._looks.matches = {block: tuple(ranges) for block, ranges in matches.items()}
         self._looks.current_match = current
         self._draw_soon()
 
     def set_tints(self, tints: Mapping[str, Sequence[Tint]]) -> None:
-        """Tint text by author (blame), by block; an empty mapping ends it."""
-        self._looks.tints = tints
+        """Tint text by author (blame), by block, in order and apart; an empty mapping ends it."""
+        self._looks.tints = {block: tuple(ranges) for block, ranges in tints.items()}
         self._draw_soon()
 
     # The editor over a cell
@@ -450,6 +450,8 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
     # Mouse
 
     def on_click(self, event: events.Click) -> None:
+        if self.text_selection is not None and event.chain == 1:
+            return
         place = self.viewport.places[event.y] if event.y < len(self.viewport.places) else None
         if place is None:
             return

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.blocklist.anchor import HEAD
 from antiphon.blocklist.gutter import GutterLook, Gutters
+from antiphon.blocklist.highlights import Highlight, Highlights, Tint, tint_at
 from antiphon.editor.marks import Mark, RemoteCursor, Tag, styled, tagged
 from antiphon.render.lines import RenderedCell
-
-
-class Tint(NamedTuple):
-    """Text from `start` to `end` (exclusive, code points) that belongs to an author."""
-
-    start: int
-    end: int
-    colour: int
 
 
 class CellLook(NamedTuple):
@@ -42,9 +34,9 @@ class CellRows:
         """`before` lends the rows that did not change."""
         self.look = look
         self._rows: dict[int, tuple[Strip | None, Strip]] = {}
-        self._marks: dict[int, list[Mark]] = {}
+        self._layers = [layer for layer in _layers(look) if layer]
         self._tags: dict[int, list[Tag]] = {}
-        self._lay_marks()
+        self._lay_cursors()
         self._lender = before if before is not None and self._may_borrow(before.look) else None
         if before is not None:
             before.stop_borrowing()
@@ -54,7 +46,7 @@ class CellRows:
         picture = self.look.picture
         content = None if picture is None or line == HEAD else picture.strip(line)
         known = self._rows.get(line)
-        if known is None and self._lender is not None and self._is_plain(line):
+        if known is None and self._lender is not None and line not in self._tags:
             known = self._lender.plain_row(line)
         if known is None or known[0] is not content:
             known = (content, self._draw(line, content))
@@ -62,8 +54,8 @@ class CellRows:
         return known[1]
 
     def plain_row(self, line: int) -> tuple[Strip | None, Strip] | None:
-        """The text of a line and its row, if it was drawn and nothing is marked in it."""
-        return self._rows.get(line) if self._is_plain(line) else None
+        """The text of a line and its row, if it was drawn and nobody's cursor is in it."""
+        return self._rows.get(line) if line not in self._tags else None
 
     def stop_borrowing(self) -> None:
         """From now on draw what is missing: the rows of older looks can go."""
@@ -72,13 +64,14 @@ class CellRows:
     def _may_borrow(self, other: CellLook) -> bool:
         mine = self.look
         return (
-            mine.author == other.author
+            not self._layers
+            and not other.tints
+            and not other.matches
+            and not any(cursor.anchor is not None for cursor in other.cursors)
+            and mine.author == other.author
             and mine.gutters is other.gutters
             and mine.unread_line == other.unread_line
         )
-
-    def _is_plain(self, line: int) -> bool:
-        return line not in self._marks and line not in self._tags
 
     def _draw(self, line: int, content: Strip | None) -> Strip:
         look = self.look
@@ -86,42 +79,57 @@ class CellRows:
         if line == HEAD:
             strip = look.gutters.head(look.author)
         else:
-            strip = look.gutters.beside(
-                look.author, is_first=line == 0, is_unread=line == look.unread_line
-            )
+            strip = self._gutter(line)
             if content is not None:
-                content = styled(content, self._marks.get(line, ()))
+                content = styled(content, self._marks(line))
                 room = columns.width - strip.cell_length
                 content = tagged(content, self._tags.get(line, ()), room)
                 strip = Strip.join([strip, content])
         return strip.adjust_cell_length(columns.width).apply_style(theme.background)
 
-    def _lay_marks(self) -> None:
+    def _gutter(self, line: int) -> Strip:
         look = self.look
-        if look.picture is None:
+        if look.tints and look.picture is not None:
+            tint = tint_at(look.tints, look.picture.line(line))
+            above = tint_at(look.tints, look.picture.line(line - 1)) if line else None
+            if tint is not None and (above is None or above.name != tint.name):
+                return look.gutters.blame(tint.name, tint.colour)
+        return look.gutters.beside(
+            look.author, is_first=line == 0, is_unread=line == look.unread_line
+        )
+
+    def _marks(self, line: int) -> list[Mark]:
+        if not self._layers or self.look.picture is None:
+            return []
+        rendered = self.look.picture.line(line)
+        return [mark for layer in self._layers for mark in layer.marks(rendered)]
+
+    def _lay_cursors(self) -> None:
+        picture, theme = self.look.picture, self.look.gutters.theme
+        if picture is None:
             return
-        theme = look.gutters.theme
-        for start, end, colour in look.tints:
-            self._mark(start, end, theme.blame[colour % len(theme.blame)])
-        for start, end in look.matches:
-            self._mark(start, end, theme.match)
-        if look.current_match is not None:
-            self._mark(*look.current_match, theme.current_match)
-        for cursor in look.cursors:
-            self._lay_cursor(look.picture, cursor)
+        for cursor in self.look.cursors:
+            slot = cursor.colour % len(theme.cursors)
+            line, column = picture.place_of(cursor.offset)
+            tag = Tag(column, cursor.username, theme.cursors[slot], theme.authors[slot])
+            self._tags.setdefault(line, []).append(tag)
 
-    def _mark(self, start: int, end: int, style: Style) -> None:
-        picture = self.look.picture
-        assert picture is not None
-        for span in picture.spans_of(start, end):
-            self._marks.setdefault(span.line, []).append(Mark(span.start, span.end, style))
 
-    def _lay_cursor(self, picture: RenderedCell, cursor: RemoteCursor) -> None:
-        theme = self.look.gutters.theme
-        slot = cursor.colour % len(theme.cursors)
+def _layers(look: CellLook) -> list[Highlights]:
+    """What is marked in the text, from below to above."""
+    theme = look.gutters.theme
+    blame, selections = theme.blame, theme.selections
+    layers = [
+        Highlights(
+            Highlight(tint.start, tint.end, blame[tint.colour % len(blame)]) for tint in look.tints
+        ),
+        Highlights(Highlight(start, end, theme.match) for start, end in look.matches),
+    ]
+    for cursor in look.cursors:
         if cursor.anchor is not None:
             low, high = sorted((cursor.anchor, cursor.offset))
-            self._mark(low, high, theme.selections[slot])
-        line, column = picture.place_of(cursor.offset)
-        tag = Tag(column, cursor.username, theme.cursors[slot], theme.authors[slot])
-        self._tags.setdefault(line, []).append(tag)
+            style = selections[cursor.colour % len(selections)]
+            layers.append(Highlights([Highlight(low, high, style)]))
+    if look.current_match is not None:
+        layers.append(Highlights([Highlight(*look.current_match, theme.current_match)]))
+    return layers

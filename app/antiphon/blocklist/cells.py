@@ -223,9 +223,9 @@ class CellSource:
 
     def presence_changed(self) -> None:
         """Read the presence again: call it from `Replica.watch_presence`."""
-        touched = self._tracks.report(self._presence())
+        touched, only_models = self._tracks.report(self._presence())
         if touched:
-            self._tell(CellChange(changed=frozenset(touched)))
+            self._tell(CellChange(changed=frozenset(touched), streamed=only_models))
 
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK

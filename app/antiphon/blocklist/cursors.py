@@ -42,24 +42,30 @@ class CursorTracks:
             offset = length if cursor.streaming else min(cursor.offset, length)
             cursors[client] = replace(cursor, offset=offset)
 
-    def report(self, states: Mapping[int, PresenceState]) -> set[str]:
-        """Take over what presence says now; returns the blocks that look different.
+    def report(self, states: Mapping[int, PresenceState]) -> tuple[set[str], bool]:
+        """Take over what presence says now.
 
         A state that says the same as before is not news: its cursor has moved on with the text.
+
+        Returns:
+            The blocks that look different, and whether that is all the doing of models.
         """
         touched: set[str] = set()
+        only_models = True
         for client in [client for client in self._reported if client not in states]:
+            only_models = False
             touched |= self._drop(client)
         for client, state in states.items():
             if self._reported.get(client) == state:
                 continue
+            only_models = only_models and state.kind == PrincipalKind.MODEL
             touched |= self._drop(client)
             self._reported[client] = state
             cursor = _cursor(client, state)
             if cursor is not None and state.block is not None:
                 self._blocks.setdefault(state.block, {})[client] = cursor
                 touched.add(state.block)
-        return touched
+        return touched, only_models
 
     def shift(self, block: str, splices: Sequence[TextSplice]) -> None:
         """Follow a change of a block's text."""

@@ -75,6 +75,11 @@ class Gutters:
             strip = self._drawn[key] = self._draw(look, is_first, is_unread)
         return strip
 
+    def blame(self, name: str, colour: int) -> Strip:
+        """In place of the bar: whose text begins in this line."""
+        size = self.columns.gutter - 1
+        return Strip([Segment(set_cell_size(name, size), self.theme.author(colour)), Segment(" ")])
+
     def _draw(self, look: GutterLook, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)
         bar = (

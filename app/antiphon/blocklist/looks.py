@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from antiphon.blocklist.anchor import Place
-from antiphon.blocklist.cell_rows import CellLook, Tint
+from antiphon.blocklist.cell_rows import CellLook
 from antiphon.blocklist.cells import CellSource
 from antiphon.blocklist.gutter import Columns, GutterLook, Gutters
 from antiphon.blocklist.heights import Heights
+from antiphon.blocklist.highlights import Tint
 from antiphon.blocklist.pictures import Pictures
 from antiphon.blocklist.viewport import Measured
 from antiphon.editor.cell_editor import CellEditor
@@ -32,8 +33,8 @@ class Looks:
         self.focused: str | None = None
         self.unread: Place | None = None
         """The first line that was not seen yet."""
-        self.tints: Mapping[str, Sequence[Tint]] = {}
-        self.matches: Mapping[str, Sequence[tuple[int, int]]] = {}
+        self.tints: Mapping[str, tuple[Tint, ...]] = {}
+        self.matches: Mapping[str, tuple[tuple[int, int], ...]] = {}
         self.current_match: tuple[str, int, int] | None = None
 
     def set_page(self, width: int, theme: CellTheme) -> bool:
@@ -79,8 +80,8 @@ class Looks:
             gutters=self.gutters,
             unread_line=unread.line if unread is not None and unread.block == block else None,
             cursors=tuple(source.cursors(block)),
-            tints=tuple(self.tints.get(block, ())),
-            matches=tuple(self.matches.get(block, ())),
+            tints=self.tints.get(block, ()),
+            matches=self.matches.get(block, ()),
             current_match=match[1:] if match is not None and match[0] == block else None,
         )
 
