@@ -37,7 +37,8 @@ def test_a_range_is_marked_where_the_cell_shows_it(start: int, size: int, width:
 
 def styles_of(app: SampleApp, text: str) -> set[Style | None]:
     strips = app.screen._compositor.render_strips()  # noqa: SLF001
-    return {segment.style for strip in strips for segment in strip if segment.text == text}
+    segments = (segment for strip in strips for segment in strip if segment.text == text)
+    return {segment.style and segment.style.clear_meta_and_links() for segment in segments}
 
 
 async def test_blame_tints_text_and_names_its_author_in_the_gutter() -> None:
