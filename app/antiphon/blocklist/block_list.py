@@ -103,6 +103,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self._followed: str | None = None
         self._place_editor: Callable[[Region], None] | None = None
         self._stop_watching = source.watch(self._source_changed)
+        self._thumb = (0, 0)
         self._is_reading_ahead = False
 
     def on_mount(self) -> None:
@@ -166,14 +167,18 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._rows.selected_text(selection, self._looks.gutters.columns.gutter), "\n"
 
     def _show_scroll_position(self) -> None:
-        """Set the scroll bar by hand: the usual way lays out the whole screen at each line."""
+        """Set the scroll bar by hand, if it looks different: scrolling by Textual's own means lays
+        out the whole screen, and a new total draws the whole bar."""
         height = self.viewport.height
         first = max(0, self.viewport.first_row)
         total = max(self._heights.total, first + height)
         self.set_reactive(Widget.virtual_size, Size(self._page.width, total))
         self.set_reactive(Widget.scroll_y, float(first))
         self.set_reactive(Widget.scroll_target_y, float(first))
-        if self.show_vertical_scrollbar:
+        eighths = 8 * height
+        thumb = (first * eighths // total, height * eighths // total)
+        if self.show_vertical_scrollbar and thumb != self._thumb:
+            self._thumb = thumb
             bar = self.vertical_scrollbar
             bar.window_virtual_size = total
             bar.window_size = height
@@ -444,7 +449,11 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         columns = self._looks.gutters.columns
         top = rows[0] if rows else self._page.height
         place = self.viewport.places[top] if rows else None
-        self._place_editor(Region(columns.gutter, top, columns.text + 1, max(1, len(rows))))
+        height = len(rows)
+        if rows and all(place is None for place in self.viewport.places[rows[-1] + 1 :]):
+            # Room to grow below the last cell: a new row is then not a new layout.
+            height = self._page.height - top
+        self._place_editor(Region(columns.gutter, top, columns.text + 1, max(1, height)))
         editor.show_rows(place.line if place is not None else 0, len(rows))
 
     # Mouse

@@ -12,6 +12,7 @@ from textual.document._document import EditResult, Location, Selection
 from textual.document._edit import Edit
 from textual.geometry import Offset, Region, Size
 from textual.message import Message
+from textual.reactive import Reactive, reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import TextArea
@@ -107,6 +108,9 @@ class CellEditor(TextArea):
             super().__init__(editor)
             self.deleted = deleted
             self.inserted = inserted
+
+    selection: Reactive[Selection] = reactive(Selection(), init=False, repaint=False)
+    """Cursor and other end; what they change on screen is drawn row by row."""
 
     document: CellDocument
     wrapped_document: CellWrap
