@@ -63,6 +63,10 @@ class Action:
         """The words for the footer now."""
         return self.words.format(stoppable=situation.stoppable or "")
 
+    def palette_title(self, situation: Situation) -> str:
+        """The line in the palette now."""
+        return (self.title or self.words).format(stoppable=situation.stoppable or "")
+
     def shown_keys(self) -> str:
         """All keys as they are written for people."""
         return " ".join(shown_key(key) for key in self.keys)
@@ -198,7 +202,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Copy what is selected; else stop the model of the focused cell, the one that answers you,"
         " or all that are writing.",
         _ANYWHERE,
-        footer=lambda now: now.stoppable is not None and not now.selecting,
+        works=lambda now: now.stoppable is not None or now.selecting,
+        footer=lambda now: not now.selecting,
         priority=True,
         title="Stop {stoppable}",
     ),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.theme import BUILTIN_THEMES
 
 from antiphon.bindings import palette_actions
 
@@ -42,14 +43,10 @@ class Commands(Provider):
         if not isinstance(screen, DocumentScreen):
             return
         for action in palette_actions(screen.situation):
-            title = action.label(screen.situation).strip()
-            keys = action.shown_keys()
-            yield Entry(
-                f"{title[:1].upper()}{title[1:]}",
-                f"{action.help}  {keys}",
-                self._performing(screen, action.name),
-            )
-        for name in sorted(self.app.available_themes):
+            help_text = f"{action.help}  {action.shown_keys()}"
+            title = action.palette_title(screen.situation)
+            yield Entry(title, help_text, self._performing(screen, action.name))
+        for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             if name != self.app.theme:
                 yield Entry(f"Theme {name}", "Change the colours.", self._choosing(name))
 

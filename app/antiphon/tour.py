@@ -34,7 +34,7 @@ class Tour:
         self.step = Step.WAITING
         self._typed = 0
         self._models_here = False
-        self._model = "the model"
+        self._model = "The model"
         self._guest = "guest"
         self.hidden = False
 

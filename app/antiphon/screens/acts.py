@@ -168,7 +168,7 @@ class Acts:
         block = self._block_in_hand()
         if block is None:
             self._desk.hint("There is nothing to undo here.")
-        elif await self._desk.requests.undo(block):
+        elif await self._desk.requests.undo(block) and self._desk.mode() is not Mode.WRITE:
             self._desk.tour.undone()
 
     async def redo(self) -> None:

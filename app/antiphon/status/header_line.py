@@ -8,8 +8,9 @@ from typing import Final
 from rich.cells import cell_len
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable
 from antiphon.session import Connection, Standing
-from antiphon.status.line import Piece, StatusLine
+from antiphon.status.line import Piece, StatusLine, cut_to
 from antiphon.status.people import Person
 
 WITH_PLACE: Final = 60
@@ -69,6 +70,9 @@ class HeaderLine(StatusLine):
         if standing.connection is Connection.LIVE:
             return Piece("live", theme.status_done)
         words = str(standing.connection)
+        if standing.reason is not None:
+            reason = displayable(" ".join(standing.reason.split()))
+            return Piece(cut_to(f"{words}: {reason}", width // 2), theme.status_failed)
         if standing.connection is Connection.OFFLINE and standing.unsaved:
             words += f" · {standing.unsaved} unsaved"
         if standing.connection in (Connection.CONNECTING, Connection.CATCHING_UP):

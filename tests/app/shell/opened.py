@@ -1,0 +1,200 @@
+"""The real app on a real kernel in this process, at a terminal of a given size."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from antiphon.app import AntiphonApp
+from antiphon.modes import Mode
+from antiphon.options import AppOptions
+from antiphon.screens.document_screen import DocumentScreen
+from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
+from antiphon_kernel.doors.serving import Doors, serve
+from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.turns.events import End, TextDelta, TurnEvent
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.provider import RoundRequest
+from antiphon_kernel.turns.runner import TurnRunner
+from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.records import Actor
+
+
+async def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0) -> None:
+    """Wait until `condition` holds; fail after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not come to pass: {what or condition}"
+        await asyncio.sleep(0.005)
+
+
+class Writer:
+    """A model that writes what the test gives it, when the test gives it."""
+
+    def __init__(self) -> None:
+        self._events: asyncio.Queue[TurnEvent] = asyncio.Queue()
+        self.prompts: list[str] = []
+
+    def write(self, text: str) -> None:
+        self._events.put_nowait(TextDelta(text))
+
+    def end(self) -> None:
+        self._events.put_nowait(End("end_turn"))
+
+    async def stream(self, request: RoundRequest) -> Any:
+        self.prompts.append(request.prompt)
+        while True:
+            event = await self._events.get()
+            yield event
+            if isinstance(event, End):
+                return
+
+
+@dataclass(slots=True)
+class World:
+    """A kernel, and whoever is in it."""
+
+    folder: Path
+    kernel: Kernel
+    turns: TurnRunner
+    aria: Writer
+    me: Actor
+    doors: Doors | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    async def open_doors(self) -> None:
+        doors = self.doors = await serve(self.kernel, port=0, socket=self.folder / "kernel.sock")
+        address = KernelAddress(
+            pid=1,
+            kernel=self.kernel.id,
+            sync=doors.sync,
+            http=doors.http,
+            socket=str(doors.socket),
+            token=doors.token,
+        )
+        (self.data / ADDRESS_FILE).write_text(address.model_dump_json())
+
+    async def close_doors(self) -> None:
+        """As if the kernel were gone: nobody answers any more."""
+        doors, self.doors = self.doors, None
+        if doors is not None:
+            (self.data / ADDRESS_FILE).unlink()
+            await doors.close()
+
+    async def call(self, tool: str, **params: Any) -> dict[str, Any]:
+        return await self.kernel.call(self.me, tool, params)
+
+    async def context(self) -> Context:
+        return await self.kernel.context("default")
+
+    async def cell(self, content: str, kind: str = "text", status: str = "done") -> str:
+        """A finished block of a model of no account."""
+        principal = await self.kernel.principal("bela", PrincipalKind.MODEL)
+        actor = self.kernel.open_session(principal, "test")
+        (await self.context()).welcome(actor)
+        created = await self.kernel.call(
+            actor, "block.create", {"role": "model", "kind": kind, "content": content}
+        )
+        block = str(created["block_id"])
+        await self.kernel.call(actor, "block.status", {"block_id": block, "status": status})
+        return block
+
+    async def texts(self, **filters: Any) -> list[str]:
+        """Contents of the kernel's blocks, in order."""
+        document = (await self.context()).document
+        listed = await self.call("block.list", **filters)
+        return [document.text(one["block_id"]) for one in listed["blocks"]]
+
+
+class Opened:
+    """The app at a terminal."""
+
+    def __init__(self, app: AntiphonApp, pilot: Pilot[None]) -> None:
+        self.app = app
+        self.pilot = pilot
+
+    @property
+    def screen(self) -> DocumentScreen:
+        return self.app.document_screen
+
+    @property
+    def message(self) -> str:
+        return self.screen.composer.draft.text
+
+    @property
+    def lines(self) -> list[str]:
+        """What the terminal shows, row by row."""
+        return [strip.text.rstrip() for strip in self.app.screen._compositor.render_strips()]  # noqa: SLF001  Textual has no other way
+
+    def shows(self, text: str) -> bool:
+        return any(text in line for line in self.lines)
+
+    async def live(self) -> None:
+        session = self.app.session
+        await until(lambda: session.is_live and session.me is not None, "live")
+        await until(lambda: self.screen.source.me is not None, "known")
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        names = {" ": "space", "\n": "ctrl+j"}
+        await self.pilot.press(*(names.get(key, key) for key in text))
+
+    async def mode(self, mode: Mode) -> None:
+        await until(lambda: self.screen.mode is mode, f"mode {mode}")
+
+    async def sees(self, text: str) -> None:
+        await until(lambda: self.shows(text), f"{text!r} in\n" + "\n".join(self.lines))
+
+
+@contextlib.asynccontextmanager
+async def world(folder: Path, *, owner: str = "amy") -> AsyncIterator[World]:
+    """A kernel with its doors open and one model, aria."""
+    kernel = await Kernel.open(
+        folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner=owner
+    )
+    aria = Writer()
+    turns = TurnRunner(kernel, Models({"aria": aria}))
+    me = kernel.open_session(kernel.owner, "test")
+    here = World(folder, kernel, turns, aria, me)
+    await here.open_doors()
+    try:
+        yield here
+    finally:
+        await here.close_doors()
+        await turns.close()
+        await kernel.close()
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    here: World,
+    *,
+    size: tuple[int, int] = (80, 24),
+    as_name: str | None = None,
+    demo: bool = False,
+    restart: Callable[[], None] | None = None,
+) -> AsyncIterator[Opened]:
+    """The app, which leaves at the end."""
+    options = AppOptions(data=here.data, as_name=as_name, demo=demo, restart=restart)
+    app = AntiphonApp(options)
+    async with app.run_test(size=size) as pilot:
+        try:
+            yield Opened(app, pilot)
+        finally:
+            await app.session.close()
