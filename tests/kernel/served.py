@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import aiosqlite
 from websockets.asyncio.client import ClientConnection, connect
 
 from antiphon_kernel.client.address import KernelAddress
@@ -106,21 +106,21 @@ class ServedKernel:
         await self.doors.close()
         await self.kernel.close()
 
-    def break_disk(self) -> None:
+    async def break_disk(self) -> None:
         """From now on no commit succeeds."""
-        self._execute(
+        await self._execute(
             "CREATE TRIGGER broken BEFORE INSERT ON ops"
             " BEGIN SELECT RAISE(ABORT, 'the disk is broken'); END"
         )
 
-    def mend_disk(self) -> None:
-        self._execute("DROP TRIGGER broken")
+    async def mend_disk(self) -> None:
+        await self._execute("DROP TRIGGER broken")
 
-    def _execute(self, sql: str) -> None:
-        database = sqlite3.connect(self._folder / "data" / "journal.db")
-        database.execute(sql)
-        database.commit()
-        database.close()
+    async def _execute(self, sql: str) -> None:
+        # Awaited, since the kernel may be inside a transaction that this very loop has to end.
+        async with aiosqlite.connect(self._folder / "data" / "journal.db") as database:
+            await database.execute(sql)
+            await database.commit()
 
     async def close(self) -> None:
         for raw in self._raw:

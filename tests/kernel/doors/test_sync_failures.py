@@ -215,10 +215,10 @@ async def test_after_a_failed_commit_everyone_meets_in_what_is_on_disk(
     block = await served.block("on disk")
     amy, ben = await served.replica(), await served.replica("ben")
     old = await served.context()
-    served.break_disk()
+    await served.break_disk()
     amy.document.append(block, " and kept by its author")
     await until(lambda: amy.state is not ReplicaState.LIVE)
-    served.mend_disk()
+    await served.mend_disk()
     await amy.saved()
     text = "on disk and kept by its author"
     await until(lambda: ben.document.text(block) == text)
