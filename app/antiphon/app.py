@@ -26,6 +26,32 @@ class AntiphonApp(App[None]):
 
     COMMANDS = {Commands}  # noqa: RUF012  the base class says what it is
 
+    CSS = """
+    * {
+        scrollbar-size-vertical: 1;
+        scrollbar-background: $background;
+        scrollbar-background-hover: $background;
+        scrollbar-background-active: $background;
+        scrollbar-color: $panel;
+        scrollbar-color-hover: $primary 60%;
+        scrollbar-color-active: $primary;
+    }
+    CommandPalette > Vertical { margin-top: 2; width: 76; max-width: 100%; background: $surface; }
+    CommandPalette #--input, CommandPalette #--input.--list-visible {
+        border: none;
+        padding: 1 2 0 2;
+    }
+    CommandPalette CommandInput, CommandPalette CommandInput:focus { border: none; }
+    CommandPalette SearchIcon { display: none; }
+    CommandPalette CommandList, CommandPalette CommandList:focus {
+        border: none;
+        padding: 1 0;
+        max-height: 70vh;
+        background: $surface;
+        scrollbar-background: $surface;
+    }
+    """
+
     def __init__(
         self,
         options: AppOptions,

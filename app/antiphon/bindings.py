@@ -311,7 +311,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "page_up",
         ("pageup",),
         "page",
-        "A page up.",
+        "A page up; the cursor stays where it is.",
         _ANYWHERE,
         footer=None,
         priority=True,

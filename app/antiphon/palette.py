@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.bindings import palette_actions
@@ -14,12 +15,20 @@ if TYPE_CHECKING:
     from antiphon.screens.document_screen import DocumentScreen
 
 
+_TITLE_COLUMNS: Final = 48
+
+
 class Entry(NamedTuple):
     """One line of the palette."""
 
     title: str
-    help: str
+    keys: str
     run: Callable[[], None]
+
+    def line(self, title: Content) -> Content:
+        """The title, as it is to be shown, with the keys behind it."""
+        gap = " " * max(2, _TITLE_COLUMNS - len(self.title))
+        return Content.assemble(title, gap, (self.keys, "not bold $text-muted"))
 
 
 class Commands(Provider):
@@ -27,14 +36,15 @@ class Commands(Provider):
 
     async def discover(self) -> Hits:
         for entry in self._entries():
-            yield DiscoveryHit(entry.title, entry.run, help=entry.help)
+            yield DiscoveryHit(entry.line(Content(entry.title)), entry.run, text=entry.title)
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for entry in self._entries():
             score = matcher.match(entry.title)
             if score > 0:
-                yield Hit(score, matcher.highlight(entry.title), entry.run, help=entry.help)
+                shown = entry.line(matcher.highlight(entry.title))
+                yield Hit(score, shown, entry.run, text=entry.title)
 
     def _entries(self) -> Iterator[Entry]:
         from antiphon.screens.document_screen import DocumentScreen
@@ -43,12 +53,11 @@ class Commands(Provider):
         if not isinstance(screen, DocumentScreen):
             return
         for action in palette_actions(screen.situation):
-            help_text = f"{action.help}  {action.shown_keys()}"
             title = action.palette_title(screen.situation)
-            yield Entry(title, help_text, self._performing(screen, action.name))
+            yield Entry(title, action.shown_keys(), self._performing(screen, action.name))
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             if name != self.app.theme:
-                yield Entry(f"Theme {name}", "Change the colours.", self._choosing(name))
+                yield Entry(f"Theme: {name}", "", self._choosing(name))
 
     def _performing(self, screen: DocumentScreen, name: str) -> Callable[[], None]:
         return lambda: screen.perform(name)

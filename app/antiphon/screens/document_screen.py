@@ -134,7 +134,7 @@ class DocumentScreen(Screen[None]):
             live=self._session.is_live,
             composing=bool(self.composer.draft.text),
             selecting=bool(self._selected_text()),
-            stoppable=target.words if target is not None else None,
+            stoppable=target.words if target is not None and self._session.is_live else None,
             following=cells.following,
             unread=cells.unread_lines > 0,
             focused=focused is not None,
@@ -193,7 +193,7 @@ class DocumentScreen(Screen[None]):
         if not editor.selection.is_empty:
             editor.move_cursor(editor.selection.end)
         else:
-            self.hint("Esc leads here, to the composer. ↑ in it when it is empty: to the cells.")
+            self.hint("You are in the composer: ↑ in an empty message goes to the cells.")
 
     @on(CellArea.Refused)
     def _edit_refused(self, message: CellArea.Refused) -> None:
@@ -275,7 +275,8 @@ class DocumentScreen(Screen[None]):
         if self._session.is_live and self._session.me is not None:
             self._identify()
         others = self._session.presence().values()
-        self._tour.models_here(any(one.kind == PrincipalKind.MODEL for one in others))
+        if self._session.is_live:
+            self._tour.models_here(any(one.kind == PrincipalKind.MODEL for one in others))
         for one in others:
             if one.kind == PrincipalKind.HUMAN and one.principal != self.source.me:
                 self._tour.joined(one.username)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.geometry import Size
@@ -18,6 +20,10 @@ from antiphon.status.header_line import HeaderLine
 from antiphon.status.notice_line import NoticeLine
 from antiphon.status.unread_mark import UnreadMark
 
+MAX_COLUMNS: Final = 104
+"""The main column is no wider: gutter, text, and a name tag behind it. Wider terminals get it in
+the middle."""
+
 
 class Frame(Container):
     """Sidebar and main column above the footer; in line with each other at every width."""
@@ -27,14 +33,6 @@ class Frame(Container):
     Frame #body { height: 1fr; }
     Frame #main { width: 1fr; }
     Frame #page { height: 1fr; layers: base above; align: right bottom; }
-    Frame BlockList {
-        scrollbar-background: $background;
-        scrollbar-background-hover: $background;
-        scrollbar-background-active: $background;
-        scrollbar-color: $panel;
-        scrollbar-color-hover: $primary 60%;
-        scrollbar-color-active: $primary;
-    }
     """
 
     def __init__(self, area: CellArea, composer: Composer, theme: CellTheme, *, place: str) -> None:
@@ -92,9 +90,11 @@ class Frame(Container):
         changed = is_open != self.has_sidebar
         self.sidebar.set_class(is_open, "-open")
         # One column of the main part is padding, one the scroll bar.
-        columns = Columns.of(size.width - (WIDTH if is_open else 0) - 2)
+        room = size.width - (WIDTH if is_open else 0)
+        columns = Columns.of(room - 2)
         margin = 0 if columns.is_wide else 1
-        self._main.styles.padding = (0, 0, 0, 1 - margin)
+        beside = max(0, room - MAX_COLUMNS) // 2
+        self._main.styles.padding = (0, beside, 0, beside + 1 - margin)
         self.composer.set_gutter(columns.gutter)
         for line in (self.header, self.notice, self.drafts):
             line.set_margin(margin)

@@ -78,7 +78,7 @@ class HelpScreen(ModalScreen[None]):
     """Over the document; any of its own keys closes it."""
 
     DEFAULT_CSS = """
-    HelpPage { width: 1fr; height: 1fr; padding: 0; scrollbar-size-vertical: 1; }
+    HelpPage { width: 1fr; height: 1fr; overflow: hidden scroll; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

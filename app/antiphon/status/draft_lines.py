@@ -17,6 +17,9 @@ from antiphon.status.line import Piece, end_of, fit
 
 MAX_LINES: Final = 3
 
+NAME_COLUMNS: Final = 6
+"""What a name takes where it stands in the gutter."""
+
 
 class DraftLines(Widget):
     """`guest › I wonder whether…`, above the composer."""
@@ -59,11 +62,12 @@ class DraftLines(Widget):
         draft = self._drafts[y]
         # What is being typed is at the end: the end is what is shown.
         text = " ".join(displayable(draft.text[-4 * width :]).split())
-        text = end_of(text, max(8, width - cell_len(draft.username) - 6))
+        name = f"{draft.username} ".ljust(NAME_COLUMNS if not self._margin else 0)
+        text = end_of(text, max(8, width - cell_len(name) - 4))
         return fit(
             [
-                Piece(draft.username, theme.author(draft.colour)),
-                Piece(" › ", theme.dim),
+                Piece(name, theme.author(draft.colour)),
+                Piece("› ", theme.dim),
                 Piece(text, theme.dim),
             ],
             (),

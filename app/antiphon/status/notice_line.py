@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from rich.style import Style
 from textual.timer import Timer
 
 from antiphon.render.cell_theme import CellTheme
@@ -53,7 +54,8 @@ class NoticeLine(StatusLine):
 
     def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
         if self._hint is not None:
-            return [Piece(self._hint, self.theme.unread)], ()
+            accent = Style(color=self.theme.unread.color)
+            return [Piece(self._hint, accent)], ()
         if self._attempt is not None:
             return [Piece("TRY ", self.theme.focus), Piece(self._attempt, self.theme.text)], ()
         return (), ()
