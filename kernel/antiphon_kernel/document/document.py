@@ -140,7 +140,8 @@ class Document:
         if header is None:
             stored = self._block_map(block)
             with self._doc.transaction():
-                fields = {key: stored[key] for key in stored if key != CONTENT}
+                keys = stored.keys()
+                fields = {key: stored[key] for key in keys if key != CONTENT}
             header = self._headers[block] = read_header(block, fields)
         return header
 
@@ -155,7 +156,8 @@ class Document:
 
     def members(self) -> list[Member]:
         """Everybody who has written or been here, by colour slot."""
-        known = (self.member(principal) for principal in self._members)
+        principals = self._members.keys()
+        known = map(self.member, principals)
         return sorted((one for one in known if one is not None), key=lambda one: one.colour)
 
     def _block_map(self, block: str) -> Map[Any]:
