@@ -1,0 +1,26 @@
+"""The whole screen, as a picture. `pytest --snapshot-update` accepts a new one; look at it."""
+
+from __future__ import annotations
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from tests.screenshots.plays import editing, picture, streaming
+
+
+class SvgPicture(SingleFileSnapshotExtension):
+    """One SVG file a picture."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "svg"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}")
+async def test_a_model_streams(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    assert await picture(size, streaming) == snapshot(extension_class=SvgPicture)
+
+
+async def test_a_person_edits_in_the_light_theme(snapshot: SnapshotAssertion) -> None:
+    taken = await picture((80, 24), editing, theme="antiphon-light")
+    assert taken == snapshot(extension_class=SvgPicture)

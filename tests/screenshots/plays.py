@@ -1,0 +1,70 @@
+"""What happens in a scene before its picture is taken."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from antiphon.app import AntiphonApp
+from antiphon_kernel.types.enums import Activity
+from tests.screenshots.scene import GUESTS_PLACE, Scene, open_scene
+
+Play = Callable[[Scene, AntiphonApp, Pilot[None]], Awaitable[None]]
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    """Wait for something that is on its way."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"never: {what}")
+        await asyncio.sleep(0.01)
+
+
+async def streaming(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """Aria is in the middle of the second section; the guest's cursor is in the first."""
+    guest = scene.kernel.open_session(await scene.kernel.principal("guest"), "test")
+    await scene.write_until("behind this letter")
+    scene.show(guest, scene.answer, scene.text.index(GUESTS_PLACE), Activity.IDLE)
+    await until(lambda: len(app.session.presence()) == 2, "the guest")
+    await settled(scene, app, pilot)
+
+
+async def editing(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """You are correcting aria's text while she writes on."""
+    await streaming(scene, app, pilot)
+    area = app.document_screen.area
+    area.edit(scene.answer, scene.text.index("airs that answer"))
+    await until(lambda: area.editor is not None and area.editor.has_focus, "the editor")
+    await pilot.press("delete", "o")
+    await scene.write_until('become of it"')
+    await settled(scene, app, pilot)
+
+
+async def settled(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:
+    """The app shows all that the kernel has."""
+    theirs, ours = scene.context.document, app.session.document
+    await until(lambda: ours.state_vector() == theirs.state_vector(), "the same text")
+    await app.session.replica.saved()
+    shown, now = "", app.export_screenshot()
+    while shown != now:
+        await pilot.pause(0.1)
+        shown, now = now, app.export_screenshot()
+
+
+async def picture(size: tuple[int, int], play: Play, *, theme: str | None = None) -> str:
+    """The SVG of the app in a terminal of this size, after `play`."""
+    with tempfile.TemporaryDirectory() as scratch:
+        async with open_scene(Path(scratch)) as scene:
+            app = scene.app(Path(scratch), theme=theme)
+            async with app.run_test(size=size) as pilot:
+                await until(lambda: app.session.is_live, "the connection")
+                await play(scene, app, pilot)
+                taken = app.export_screenshot(title="antiphon")
+                await app.session.close()
+    return taken
