@@ -68,13 +68,6 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             super().__init__()
             self.block = block
 
-    class CellClicked(Message):
-        """A cell was clicked; it has the focus already."""
-
-        def __init__(self, block: str) -> None:
-            super().__init__()
-            self.block = block
-
     class EditRequested(Message):
         """A cell was double-clicked at a place of its text."""
 
@@ -465,7 +458,6 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         if place is None:
             return
         self.focus_cell(place.block, reveal=False)
-        self.post_message(self.CellClicked(place.block))
         if event.chain == 2:
             offset = None
             if place.line != HEAD:

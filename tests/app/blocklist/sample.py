@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
+from textual.strip import Strip
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.blocklist.cell_area import CellArea
@@ -140,8 +141,8 @@ class SampleApp(App[None]):
     def screen_text(self) -> list[str]:
         """The rows of the terminal, without the scroll bar."""
         width = self.size.width - 1
-        strips = self.screen._compositor.render_strips()  # noqa: SLF001
-        return ["".join(segment.text for segment in strip)[:width].rstrip() for strip in strips]
+        rows = self.screen._compositor.render_strips()  # noqa: SLF001
+        return [Strip(row).crop(0, width).text.rstrip() for row in rows]
 
 
 class Heard:
