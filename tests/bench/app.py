@@ -25,6 +25,19 @@ from typing import Final
 from tests.bench.pty_process import PtyProcess, cpu_seconds
 
 COMPOSER: Final = "essage, or !command"
+PROSE: Final = (
+    "The",
+    "two",
+    "of",
+    "them",
+    "write",
+    "in",
+    "**turn**,",
+    "one",
+    "text",
+    "holds",
+    "both.",
+)
 FIRST_MARK: Final = 0x4E00
 """Keys are distinct CJK characters from here on: each is found in the output by itself."""
 
@@ -93,9 +106,8 @@ class Bench:
     def recording(self, name: str, words: int, per_second: float) -> Path:
         """A model that writes prose, lists and code at an even pace."""
         events: list[dict[str, object]] = [{"model": "aria"}]
-        line = "The two of them write in **turn** and the text holds them both.".split()
         for number in range(words):
-            text = line[number % len(line)] + " "
+            text = PROSE[number % len(PROSE)] + " "
             if number % 60 == 59:
                 text = "\n\n"
             events.append({"at_ms": 1000 / per_second, "type": "text", "text": text})
