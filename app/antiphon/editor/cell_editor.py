@@ -401,8 +401,7 @@ class CellEditor(TextArea):
         unit = indent_unit(self.document.lines, self.indent_width)
         (first, _), (last, last_column) = sorted(self.selection)
         if not backwards and first == last:
-            _, column = self.cursor_location
-            left = self.wrapped_document.cells(first).left(column)
+            left, _ = self.wrapped_document.location_to_offset(self.cursor_location)
             spaces = self.indent_width - left % self.indent_width
             self._replace_via_keyboard("\t" if unit == "\t" else " " * spaces, *self.selection)
             return

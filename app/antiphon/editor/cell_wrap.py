@@ -7,6 +7,7 @@ for this keeps one entry a row and walks all of them for a newline; this one kee
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ from antiphon.render.display import displayable
 from antiphon.render.wrap import graphemes, is_one_cell_each, line_ranges
 
 _UNWRAPPED: list[int] = []
+_ROWS_AT_ONCE = 16
+_LEAST_AT_ONCE = 64
 
 
 class LineCells(NamedTuple):
@@ -50,7 +53,7 @@ class LineCells(NamedTuple):
 
 @lru_cache(256)
 def line_cells(line: str, tab: int) -> LineCells:
-    """How a line without its end is drawn."""
+    """How a line without its end, or a section of one, is drawn."""
     shown = displayable(line)
     if "\t" not in shown:
         if is_one_cell_each(shown):
@@ -87,16 +90,60 @@ def _lefts(shown: str) -> list[int]:
     return lefts
 
 
+def breaks(line: str, start: int, width: int, tab: int) -> Iterator[int]:
+    """Columns of a line at which new rows begin, for a row that begins at `start`.
+
+    Where a row ends depends on nothing but the text that it could hold.
+    """
+    size = max(_ROWS_AT_ONCE * width, _LEAST_AT_ONCE)
+    while True:
+        piece = line[start : start + size]
+        is_end = start + size >= len(line)
+        cells = line_cells(piece, tab)
+        rows = [row for row, _ in line_ranges(cells.shown, width)][1:]
+        if cells.starts is not None:
+            # Tab stops count from the start of a row: only the first one is right.
+            starts = cells.starts
+            rows = [at for at in (bisect_left(starts, row) for row in rows[:1]) if at > 0]
+            is_end = is_end and not rows
+            rows = [at for at in rows if start + at < len(line)]
+        elif not is_end:
+            rows = rows[:-1]
+        for row in rows:
+            yield start + row
+        if is_end or (cells.starts is not None and not rows and size >= len(line)):
+            return
+        if rows:
+            start += rows[-1]
+        else:
+            size *= 2
+
+
 def wrap_columns(line: str, width: int, tab: int) -> list[int]:
     """Columns of a line at which a new row begins."""
     if not width or (len(line) <= width and is_one_cell_each(line)):
         return _UNWRAPPED
-    cells = line_cells(line, tab)
-    breaks = [start for start, _ in line_ranges(cells.shown, width)][1:]
-    if cells.starts is None or not breaks:
-        return breaks or _UNWRAPPED
-    columns = sorted({bisect_left(cells.starts, at) for at in breaks})
-    return [column for column in columns if 0 < column < len(line)]
+    return list(breaks(line, 0, width, tab)) or _UNWRAPPED
+
+
+def wrap_again(
+    line: str, old: list[int], edit: tuple[int, int, int], width: int, tab: int
+) -> list[int]:
+    """The same after an edit: from column `edit[0]`, up to `[1]` before and `[2]` now."""
+    start, old_end, new_end = edit
+    if not old or not width:
+        return wrap_columns(line, width, tab)
+    kept = max(0, bisect_right(old, start) - 1)
+    grown = new_end - old_end
+    wrapped = old[:kept]
+    for at in breaks(line, old[kept - 1] if kept else 0, width, tab):
+        if at >= new_end:
+            met = bisect_left(old, at - grown)
+            if met < len(old) and old[met] == at - grown:
+                wrapped += [column + grown for column in old[met:]]
+                break
+        wrapped.append(at)
+    return wrapped
 
 
 class CellWrap(WrappedDocument):
@@ -121,6 +168,14 @@ class CellWrap(WrappedDocument):
     def wrap_range(self, start: Location, old_end: Location, new_end: Location) -> None:
         """Follow an edit of the document; the locations are in order."""
         first = start[0]
+        if first == old_end[0] == new_end[0]:
+            edit = (start[1], old_end[1], new_end[1])
+            old = self._wrap_offsets[first]
+            offsets = wrap_again(self.document[first], old, edit, self._width, self._tab_width)
+            self._wrap_offsets[first] = offsets
+            if len(offsets) != len(old):
+                self._rows.splice(first, first + 1, [len(offsets) + 1])
+            return
         changed = [
             wrap_columns(line, self._width, self._tab_width)
             for line in self.document[first : new_end[0] + 1]
@@ -144,8 +199,10 @@ class CellWrap(WrappedDocument):
     def lines(self) -> list[list[str]]:
         return [self.get_sections(row) for row in range(self.document.line_count)]
 
-    def cells(self, line: int) -> LineCells:
-        return line_cells(self.document[line], self._tab_width)
+    def cells(self, line: int, section: int) -> LineCells:
+        """How a section is drawn; columns count from its start."""
+        start, end = self.section_span(line, section)
+        return line_cells(self.document[line][start:end], self._tab_width)
 
     def section_at(self, row: int) -> tuple[int, int]:
         """Line and section of a row; the nearest row for one that is outside."""
@@ -163,13 +220,17 @@ class CellWrap(WrappedDocument):
         line, column = location
         return self._rows.before(line) + bisect_right(self._wrap_offsets[line], column)
 
+    def section_of(self, location: Location) -> int:
+        """Which section of its line shows a place."""
+        return bisect_right(self._wrap_offsets[location[0]], location[1])
+
     def location_to_offset(self, location: Location) -> Offset:
         line = min(max(location[0], 0), self.document.line_count - 1)
         column = min(max(location[1], 0), len(self.document[line]))
-        section = bisect_right(self._wrap_offsets[line], column)
+        section = self.section_of((line, column))
         start, _ = self.section_span(line, section)
-        cells = self.cells(line)
-        return Offset(cells.left(column) - cells.left(start), self._rows.before(line) + section)
+        left = self.cells(line, section).left(column - start)
+        return Offset(left, self._rows.before(line) + section)
 
     def offset_to_location(self, offset: Offset) -> Location:
         line, section = self.section_at(offset[1])
@@ -180,18 +241,16 @@ class CellWrap(WrappedDocument):
         count = len(self._wrap_offsets[line_index]) + 1
         section = y_offset % count
         start, end = self.section_span(line_index, section)
-        cells = self.cells(line_index)
-        column = cells.at(cells.left(start) + max(x_offset, 0))
-        if section < count - 1 and column >= end:
-            return max(cells.at(cells.left(end) - 1), start)
-        return max(start, min(column, end))
+        cells = self.cells(line_index, section)
+        column = min(cells.at(max(x_offset, 0)), end - start)
+        if section < count - 1 and column >= end - start:
+            column = cells.at(cells.left(end - start) - 1)
+        return start + column
 
     def get_sections(self, line_index: int) -> list[str]:
         """What each row of a line shows."""
-        cells = self.cells(line_index)
         count = len(self._wrap_offsets[line_index]) + 1
-        spans = (self.section_span(line_index, section) for section in range(count))
-        return [cells.shown[cells.start(start) : cells.start(end)] for start, end in spans]
+        return [self.cells(line_index, section).shown for section in range(count)]
 
     def get_tab_widths(self, line_index: int) -> list[int]:
         """Empty: tabs are expanded already in what `get_sections` returns."""
@@ -209,10 +268,12 @@ class CellNavigator(DocumentNavigator):
         line, column = location
         if column == 0:
             return (line - 1, len(self._wrap.document[line - 1])) if line else (0, 0)
-        cells = self._wrap.cells(line)
-        if cells.lefts is None:
+        section = self._wrap.section_of((line, column - 1))
+        start, _ = self._wrap.section_span(line, section)
+        lefts = self._wrap.cells(line, section).lefts
+        if lefts is None:
             return line, column - 1
-        return line, bisect_left(cells.lefts, cells.lefts[column - 1])
+        return line, start + bisect_left(lefts, lefts[column - 1 - start])
 
     def get_location_right(self, location: Location) -> Location:
         line, column = location
@@ -220,10 +281,12 @@ class CellNavigator(DocumentNavigator):
         if column >= len(text):
             last = line == self._wrap.document.line_count - 1
             return (line, len(text)) if last else (line + 1, 0)
-        cells = self._wrap.cells(line)
-        if cells.lefts is None:
+        section = self._wrap.section_of(location)
+        start, end = self._wrap.section_span(line, section)
+        lefts = self._wrap.cells(line, section).lefts
+        if lefts is None:
             return line, column + 1
-        return line, bisect_right(cells.lefts, cells.lefts[column], hi=len(text))
+        return line, start + bisect_right(lefts, lefts[column - start], hi=end - start)
 
     def get_location_above(self, location: Location) -> Location:
         left, row = self._wrap.location_to_offset(location)

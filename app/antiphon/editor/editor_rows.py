@@ -67,8 +67,7 @@ class EditorRows:
         strips: list[Strip] = []
         for row in range(top, min(top + count, wrap.height)):
             line, section = wrap.section_at(row)
-            start, end = wrap.section_span(line, section)
-            span = _Span(wrap, line, start, end)
+            span = _Span(wrap, line, section)
             marks: list[Mark] = []
             tags: list[Tag] = []
             for other, place, anchor in places:
@@ -124,13 +123,12 @@ class EditorRows:
 class _Span:
     """The part of a line that one row shows."""
 
-    def __init__(self, wrap: CellWrap, line: int, start: int, end: int) -> None:
+    def __init__(self, wrap: CellWrap, line: int, section: int) -> None:
         self._line = line
-        self._start = start
-        self._end = end
-        self._is_last = end == len(wrap.document[line])
-        self._cells = wrap.cells(line)
-        self.text = self._cells.shown[self._cells.start(start) : self._cells.start(end)]
+        self._start, self._end = wrap.section_span(line, section)
+        self._is_last = self._end == len(wrap.document[line])
+        self._cells = wrap.cells(line, section)
+        self.text = self._cells.shown
 
     def holds(self, place: Location) -> bool:
         line, column = place
@@ -140,7 +138,7 @@ class _Span:
 
     def column(self, place: Location) -> int:
         """Screen column of a place in this row."""
-        return self._cells.left(place[1]) - self._cells.left(self._start)
+        return self._cells.left(place[1] - self._start)
 
     def marks(self, low: Location, high: Location, style: Style) -> Iterator[Mark]:
         """The part of a selection that is in this row."""

@@ -78,6 +78,19 @@ def test_the_cursor_walks_through_the_text_in_both_directions(text: str, width: 
     assert back[::-1] == stops
 
 
+@given(piece=texts, times=st.integers(5, 30), width=widths, change=edits)
+def test_an_edit_in_a_long_line_wraps_what_it_touches(
+    piece: str, times: int, width: int, change: tuple[float, float, str]
+) -> None:
+    text = piece.replace("\n", " ") * times
+    where, length, inserted = change
+    document = CellDocument(text)
+    wrap = CellWrap(document, width)
+    splice = splice_of(text, where, length**3, inserted.replace("\n", " "))
+    wrap.wrap_range(*document.splice(splice))
+    assert wrap.lines == CellWrap(CellDocument(applied(text, splice)), width).lines
+
+
 def test_a_picture_of_many_code_points_is_one_step() -> None:
     navigator = CellNavigator(CellWrap(CellDocument("a👩‍👩‍👧b"), 20))
     assert navigator.get_location_right((0, 1)) == (0, 6)
