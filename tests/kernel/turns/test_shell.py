@@ -146,7 +146,7 @@ async def test_cancelling_before_the_shell_is_there_leaves_nothing(
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
-    assert not working_in(tmp_path)
+    await until(lambda: not working_in(tmp_path))
 
 
 async def test_a_background_process_does_not_outlive_its_command_nor_hold_it_up(
