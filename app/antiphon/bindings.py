@@ -24,7 +24,6 @@ _SHOWN_KEYS: Final = {
     "question_mark": "?",
     "exclamation_mark": "!",
     "at": "@",
-    "G": "G",
 }
 
 
@@ -175,6 +174,25 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _NAVIGATE,
         works=lambda now: now.focused and now.live,
         title="Undo my edit",
+    ),
+    Action(
+        "undo_theirs",
+        ("U",),
+        "undo theirs",
+        "Take back the last edit of the cell's author; asks first.",
+        _NAVIGATE,
+        works=lambda now: now.focused and now.live and now.theirs,
+        footer=None,
+        title="Undo the author's edit",
+    ),
+    Action(
+        "blame",
+        ("b",),
+        "blame",
+        "Show who wrote what, or stop showing it.",
+        _NAVIGATE,
+        works=lambda now: now.live,
+        title="Show or hide who wrote what",
     ),
     Action(
         "undo",

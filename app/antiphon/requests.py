@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from antiphon.blame_view import Authored, joined
 from antiphon.running_work import Target
 from antiphon.session import Session
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -22,25 +23,38 @@ class Requests:
         self._session = session
         self._hint = hint
 
-    async def undo(self, block: str) -> bool:
-        """Take back my last edit of a block; whether anything changed."""
-        return await self._turn("block.undo", block)
+    async def undo(self, block: str, principal: str | None = None) -> bool:
+        """Take back my last edit of a block, or somebody else's; whether anything changed."""
+        return await self._turn("block.undo", block, principal)
 
     async def redo(self, block: str) -> bool:
         """Do again what I undid last; whether anything changed."""
         return await self._turn("block.redo", block)
 
-    async def _turn(self, tool: str, block: str) -> bool:
+    async def _turn(self, tool: str, block: str, principal: str | None = None) -> bool:
+        params = {"block_id": block}
+        if principal is not None:
+            params["principal"] = principal
         try:
-            await self._session.call(tool, {"block_id": block})
+            await self._session.call(tool, params)
         except AntiphonError as error:
             if error.code is ErrorCode.NO_KERNEL:
                 what = tool.removeprefix("block.")
                 self._hint(f"Offline: {what} needs the kernel; try again when it is back.")
             else:
-                self._hint(_NOTHING_LEFT.get(error.code, error.message))
+                mine = _NOTHING_LEFT.get(error.code, error.message)
+                self._hint(error.message if principal is not None else mine)
             return False
         return True
+
+    async def authors(self, block: str) -> list[Authored] | None:
+        """Who wrote what in a block; None if the kernel does not say."""
+        try:
+            result = await self._session.call("block.blame", {"block_id": block})
+        except AntiphonError as error:
+            self._hint(f"Who wrote what cannot be shown: {error.message}")
+            return None
+        return joined(result["runs"])
 
     async def interrupt(self, target: Target) -> None:
         """Stop a model, a command or all of them."""

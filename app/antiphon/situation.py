@@ -26,5 +26,7 @@ class Situation:
     """There are cells that have not been on screen."""
     focused: bool = False
     """A cell has the focus in NAVIGATE."""
+    theirs: bool = False
+    """The focused cell was begun by somebody else."""
     foldable: bool = False
     """The focused cell can be folded."""

@@ -21,7 +21,7 @@ class Step(Enum):
     WAITING = None
     WALK_IN = "↑ then Enter: fix the typo above while {model} writes"
     TYPE = "Type. {model} goes on below."
-    UNDO = "Both stay. Esc, then u undoes only yours."
+    UNDO = "Both stay. Esc, then u undoes only yours, b shows who wrote what."
     JOIN = "Second terminal: `make join`"
     JOINED = "{guest} is here"
     ASK = "Ask something, or !ls"

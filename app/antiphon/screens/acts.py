@@ -6,6 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from antiphon.blame_view import BlameView
 from antiphon.blocklist.cell_area import CellArea
 from antiphon.blocklist.cells import CellSource
 from antiphon.clipboard import copy_text
@@ -14,7 +15,7 @@ from antiphon.composer.sending import SHELL_MARK, Sending
 from antiphon.locations import state_folder
 from antiphon.modes import Mode
 from antiphon.requests import Requests
-from antiphon.running_work import Target
+from antiphon.screens.outlook import Outlook
 from antiphon.tour import Tour
 from antiphon_kernel.types.enums import BlockKind
 
@@ -29,11 +30,11 @@ class Desk:
     sending: Sending
     requests: Requests
     tour: Tour
+    blame: BlameView
     hint: Callable[[str], None]
-    mode: Callable[[], Mode]
-    target: Callable[[], Target | None]
-    selected_text: Callable[[], str]
+    outlook: Outlook
     osc_52: Callable[[str], None]
+    ask: Callable[[str], Awaitable[bool]]
     toggle_help: Callable[[], None]
     toggle_sidebar: Callable[[], None]
     open_palette: Callable[[], None]
@@ -165,38 +166,43 @@ class Acts:
     # The kernel
 
     async def undo(self) -> None:
-        block = self._block_in_hand()
+        block = self._desk.outlook.block_in_hand()
         if block is None:
             self._desk.hint("There is nothing to undo here.")
-        elif await self._desk.requests.undo(block) and self._desk.mode() is not Mode.WRITE:
+        elif await self._desk.requests.undo(block) and self._desk.outlook.mode is not Mode.WRITE:
             self._desk.tour.undone()
 
+    async def undo_theirs(self) -> None:
+        block = self._cells.focused_cell
+        if block is None:
+            return
+        author = self._desk.source.header(block).author
+        name, _ = self._desk.source.name(author)
+        if author == self._desk.source.me:
+            self._desk.hint("This cell is yours: u takes back your own edit.")
+        elif await self._desk.ask(f"Undo the last edit of {name} in this cell?"):
+            await self._desk.requests.undo(block, author)
+
+    async def blame(self) -> None:
+        await self._desk.blame.toggle()
+
     async def redo(self) -> None:
-        block = self._block_in_hand()
+        block = self._desk.outlook.block_in_hand()
         if block is None:
             self._desk.hint("There is nothing to redo here.")
         else:
             await self._desk.requests.redo(block)
 
     async def interrupt(self) -> None:
-        selected = self._desk.selected_text()
+        selected = self._desk.outlook.selected_text()
         if selected:
             await self._copy(selected)
             return
-        target = self._desk.target()
+        target = self._desk.outlook.target()
         if target is None:
             self._desk.hint("Nothing is running. Ctrl+Q quits.")
         else:
             await self._desk.requests.interrupt(target)
-
-    def _block_in_hand(self) -> str | None:
-        """The block that the person writes in or looks at."""
-        mode, editor = self._desk.mode(), self._desk.area.editor
-        if mode is Mode.WRITE:
-            return self._desk.composer.draft.block
-        if mode is Mode.EDIT and editor is not None:
-            return editor.block
-        return self._cells.focused_cell
 
     # The program
 

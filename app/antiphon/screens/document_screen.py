@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 from antiphon.bindings import action_for, bound_keys
+from antiphon.blame_view import BlameView
 from antiphon.blocklist.cell_area import CellArea
 from antiphon.blocklist.cells import CellChange, CellSource
 from antiphon.composer.composer import Composer, ComposerEditor
@@ -22,11 +23,13 @@ from antiphon.editor.cell_editor import CellEditor
 from antiphon.modes import Mode
 from antiphon.render.cell_theme import CellTheme
 from antiphon.requests import Requests
-from antiphon.running_work import RunningWork, Target
+from antiphon.running_work import RunningWork
 from antiphon.screens.acts import Acts, Desk
 from antiphon.screens.frame import Frame
 from antiphon.screens.help_screen import HelpScreen
+from antiphon.screens.outlook import Outlook
 from antiphon.screens.own_presence import OwnPresence
+from antiphon.screens.question import QuestionScreen
 from antiphon.session import Session
 from antiphon.sidebar.sidebar import whereabouts
 from antiphon.situation import Situation
@@ -34,8 +37,6 @@ from antiphon.status.people import Person, people_here
 from antiphon.status.unread_mark import UnreadMark
 from antiphon.tour import Tour
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
-
-_FOLDABLE = (BlockKind.THINKING, BlockKind.TOOL_RESULT)
 
 
 class DocumentScreen(Screen[None]):
@@ -63,7 +64,6 @@ class DocumentScreen(Screen[None]):
         self._asked_for = context
         self._shows_tour = tour is not None
         self._tour = tour or Tour()
-        self._mode = Mode.WRITE
         self.source = CellSource(session.document, presence=session.presence)
         self.work = RunningWork(session.document)
         self.composer = Composer(draft, theme)
@@ -72,6 +72,7 @@ class DocumentScreen(Screen[None]):
         self._presence = OwnPresence(session, self.set_timer)
         self._requests = Requests(session, self.hint)
         self._sending = Sending(session, draft, self.hint)
+        self._outlook = Outlook(session, self.area, self.composer, self.work, self._selected)
         self._acts = Acts(self._desk())
 
     def _desk(self) -> Desk:
@@ -82,11 +83,11 @@ class DocumentScreen(Screen[None]):
             sending=self._sending,
             requests=self._requests,
             tour=self._tour,
+            blame=BlameView(self.area.cells, self.source, self._requests.authors),
             hint=self.hint,
-            mode=lambda: self._mode,
-            target=self._target,
-            selected_text=self._selected_text,
+            outlook=self._outlook,
             osc_52=self._to_terminal_clipboard,
+            ask=self._ask,
             toggle_help=self._open_help,
             toggle_sidebar=self._toggle_sidebar,
             open_palette=self._open_palette,
@@ -116,7 +117,7 @@ class DocumentScreen(Screen[None]):
 
     @property
     def mode(self) -> Mode:
-        return self._mode
+        return self._outlook.mode
 
     @property
     def hint_shown(self) -> str | None:
@@ -125,22 +126,7 @@ class DocumentScreen(Screen[None]):
     @property
     def situation(self) -> Situation:
         """What could be done now."""
-        cells, target = self.area.cells, self._target()
-        focused = cells.focused_cell
-        if focused is not None and focused not in self._session.document:
-            focused = None
-        return Situation(
-            mode=self._mode,
-            live=self._session.is_live,
-            composing=bool(self.composer.draft.text),
-            selecting=bool(self._selected_text()),
-            stoppable=target.words if target is not None and self._session.is_live else None,
-            following=cells.following,
-            unread=cells.unread_lines > 0,
-            focused=focused is not None,
-            foldable=focused is not None
-            and self._session.document.header(focused).kind in _FOLDABLE,
-        )
+        return self._outlook.situation()
 
     def hint(self, text: str) -> None:
         """Say one sentence above the composer."""
@@ -160,13 +146,13 @@ class DocumentScreen(Screen[None]):
 
     def action_press(self, key: str) -> None:
         """A key that means something in the present mode."""
-        action = action_for(self._mode, key)
+        action = action_for(self._outlook.mode, key)
         if action is not None:
             self.perform(action.name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "press":
-            return action_for(self._mode, str(parameters[0])) is not None
+            return action_for(self._outlook.mode, str(parameters[0])) is not None
         return super().check_action(action, parameters)
 
     @on(CellEditor.UndoRequested)
@@ -214,7 +200,7 @@ class DocumentScreen(Screen[None]):
             self._tour.editing()
         else:
             mode = Mode.NAVIGATE
-        self._mode = mode
+        self._outlook.mode = mode
         self._say_where()
         self._update()
 
@@ -238,7 +224,7 @@ class DocumentScreen(Screen[None]):
         self._update()
 
     def _view_changed(self) -> None:
-        if self._mode is Mode.NAVIGATE:
+        if self._outlook.mode is Mode.NAVIGATE:
             self._say_where()
         self._frame.unread.show(self.area.cells.unread_lines)
         self._update()
@@ -246,11 +232,11 @@ class DocumentScreen(Screen[None]):
     def _say_where(self) -> None:
         """Tell the others, and the sidebar, in which cell the person is."""
         editor = self.area.editor
-        if self._mode is Mode.WRITE:
+        if self._outlook.mode is Mode.WRITE:
             draft = self.composer.draft
             cursor = self.composer.editor.cursor_offset if draft.block else None
             self._presence.at(draft.block, cursor)
-        elif self._mode is Mode.EDIT and editor is not None:
+        elif self._outlook.mode is Mode.EDIT and editor is not None:
             self._presence.at(editor.block, editor.cursor_offset, editor.anchor_offset)
         else:
             self._presence.at(self.area.cells.focused_cell)
@@ -334,7 +320,7 @@ class DocumentScreen(Screen[None]):
         self._frame.header.show(self._label, people, self._session.standing)
         if self._frame.has_sidebar:
             self._frame.sidebar.show_people(
-                [whereabouts(one, self._number(one), self._mode) for one in people]
+                [whereabouts(one, self._number(one), self._outlook.mode) for one in people]
             )
 
     def _number(self, person: Person) -> int | None:
@@ -351,21 +337,6 @@ class DocumentScreen(Screen[None]):
 
     def _suggest(self) -> None:
         self._frame.notice.suggest(self._tour.words if self._shows_tour else None)
-
-    def _target(self) -> Target | None:
-        focused = None
-        if self._mode is Mode.EDIT and self.area.editor is not None:
-            focused = self.area.editor.block
-        elif self._mode is Mode.NAVIGATE:
-            focused = self.area.cells.focused_cell
-        return self.work.target(focused, self.source.me)
-
-    def _selected_text(self) -> str:
-        if self._mode is Mode.WRITE:
-            return self.composer.editor.selected_text
-        if self._mode is Mode.EDIT and self.area.editor is not None:
-            return self.area.editor.selected_text
-        return self.get_selected_text() or ""
 
     # The frame
 
@@ -392,11 +363,18 @@ class DocumentScreen(Screen[None]):
             self._suggest()
         self.app.push_screen(HelpScreen(self._frame.header.theme))
 
+    async def _ask(self, question: str) -> bool:
+        screen = QuestionScreen(self._frame.header.theme, question)
+        return await self.app.push_screen_wait(screen)
+
     def _open_palette(self) -> None:
         self.app.action_command_palette()
 
     async def _quit(self) -> None:
         await self.app.action_quit()
+
+    def _selected(self) -> str:
+        return self.get_selected_text() or ""
 
     def _to_terminal_clipboard(self, text: str) -> None:
         self.app.copy_to_clipboard(text)

@@ -133,3 +133,36 @@ async def test_the_tail_is_left_by_scrolling_and_found_again(tmp_path: Path) -> 
         await there.sees("point 60")
         await until(lambda: not there.shows("new line"), "the mark has gone")
         here.aria.end()
+
+
+async def test_blame_shows_who_wrote_what_and_ends_again(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        await here.cell("a line of theirs\n\nanother line of theirs")
+        async with opened(here) as there:
+            await there.live()
+            await there.sees("another line of theirs")
+            await there.press("up", "enter")
+            await there.mode(Mode.EDIT)
+            await there.press("ctrl+end", "down", "down", "end", *" and mine", "escape")
+            await there.mode(Mode.NAVIGATE)
+            before = there.lines
+            await there.press("b")
+            await until(lambda: there.lines != before, "names in the gutter")
+            await there.press("b")
+            await until(lambda: there.lines == before, "as before")
+
+
+async def test_undoing_somebody_elses_edit_is_asked_for_first(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await ask(here, there)
+        here.aria.write("A line of theirs.\n")
+        here.aria.end()
+        await there.sees("A line of theirs.")
+        await until(lambda: not there.shows("writing"), "the end of the turn")
+        await there.press("up", "U")
+        await there.sees("Undo the last edit of aria in this cell?")
+        await there.press("n", "U")
+        await there.sees("Undo the last edit of aria in this cell?")
+        assert there.shows("A line of theirs.")
+        await there.press("y")
+        await until(lambda: not there.shows("A line of theirs."), "it is taken back")

@@ -1,0 +1,72 @@
+"""What the person at the screen could do now, read off its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon.blocklist.cell_area import CellArea
+from antiphon.composer.composer import Composer
+from antiphon.modes import Mode
+from antiphon.running_work import RunningWork, Target
+from antiphon.session import Session
+from antiphon.situation import Situation
+from antiphon_kernel.types.enums import BlockKind
+
+_FOLDABLE: Final = (BlockKind.THINKING, BlockKind.TOOL_RESULT)
+
+
+@dataclass(slots=True)
+class Outlook:
+    """Answers from the state of the parts; remembers only the mode."""
+
+    session: Session
+    area: CellArea
+    composer: Composer
+    work: RunningWork
+    selected_on_screen: Callable[[], str]
+    """Text that was selected with the mouse outside of editors."""
+    mode: Mode = Mode.WRITE
+
+    def situation(self) -> Situation:
+        """What decides which keys work."""
+        cells, live, target = self.area.cells, self.session.is_live, self.target()
+        block = cells.focused_cell
+        header = None
+        if block is not None and block in self.session.document:
+            header = self.session.document.header(block)
+        me = self.session.me
+        return Situation(
+            mode=self.mode,
+            live=live,
+            composing=bool(self.composer.draft.text),
+            selecting=bool(self.selected_text()),
+            stoppable=target.words if target is not None and live else None,
+            following=cells.following,
+            unread=cells.unread_lines > 0,
+            focused=header is not None,
+            theirs=header is not None and me is not None and header.author != me.principal,
+            foldable=header is not None and header.kind in _FOLDABLE,
+        )
+
+    def target(self) -> Target | None:
+        """Whom Ctrl+C stops."""
+        me = self.session.me
+        return self.work.target(self.block_in_hand(), me.principal if me is not None else None)
+
+    def block_in_hand(self) -> str | None:
+        """The block that the person writes in or looks at."""
+        if self.mode is Mode.WRITE:
+            return self.composer.draft.block
+        if self.mode is Mode.EDIT and self.area.editor is not None:
+            return self.area.editor.block
+        return self.area.cells.focused_cell
+
+    def selected_text(self) -> str:
+        """What Ctrl+C copies."""
+        if self.mode is Mode.WRITE:
+            return self.composer.editor.selected_text
+        if self.mode is Mode.EDIT and self.area.editor is not None:
+            return self.area.editor.selected_text
+        return self.selected_on_screen()
