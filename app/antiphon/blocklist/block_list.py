@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
+from typing import Final
 
 from textual import events
 from textual.geometry import Region, Size
@@ -35,7 +36,7 @@ _STREAM_FRAME = 1 / 30
 _CROWD_FRAME = 1 / 15
 _UNSEEN_FRAME = 1 / 4
 _READ_AHEAD = 1 / 50
-_WHEEL_ROWS = 3
+WHEEL_ROWS: Final = 3
 
 
 class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
@@ -468,12 +469,12 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
         event.prevent_default()
-        self.scroll_rows(_WHEEL_ROWS)
+        self.scroll_rows(WHEEL_ROWS)
 
     def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         event.prevent_default()
-        self.scroll_rows(-_WHEEL_ROWS)
+        self.scroll_rows(-WHEEL_ROWS)
 
     def _on_scroll_to(self, message: ScrollTo) -> None:
         message.stop()

@@ -8,7 +8,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.blocklist.block_list import BlockList
+from antiphon.blocklist.block_list import WHEEL_ROWS, BlockList
 from antiphon.blocklist.cells import CellChange, CellSource
 from antiphon.editor.cell_editor import CellEditor
 from antiphon.render.cell_theme import CellTheme
@@ -212,8 +212,8 @@ class CellArea(Widget):
 
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         event.stop()
-        self.cells.scroll_rows(3)
+        self.cells.scroll_rows(WHEEL_ROWS)
 
     def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
-        self.cells.scroll_rows(-3)
+        self.cells.scroll_rows(-WHEEL_ROWS)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from textual import events
-
-from antiphon.blocklist.cell_area import CellArea
-from antiphon.editor.cell_editor import CellEditor
-from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.enums import Status
 from tests.app.blocklist.sample import (
     AMY,
-    Heard,
     Sample,
     SampleApp,
     aria_writing,
@@ -123,70 +118,6 @@ async def test_without_a_last_place_the_cursor_is_on_the_first_finished_line_tha
         assert app.area.editor.cursor_offset == text.index(first + "\n")
         app.area.edit(short)
         assert app.area.editor.block == short and app.area.editor.cursor_offset == 0
-
-
-async def test_a_tool_call_is_refused_with_a_reason() -> None:
-    sample = Sample()
-    block = sample.add("ls", kind=BlockKind.TOOL_CALL, tool_kind="shell")
-    app = SampleApp(sample)
-    heard = Heard()
-    async with app.run_test(size=(80, 24), message_hook=heard) as pilot:
-        assert not app.area.edit(block)
-        await pilot.pause()
-        (refused,) = heard.of(CellArea.Refused)
-        assert refused.block == block and "composer" in refused.reason
-
-
-async def test_keys_that_are_not_text_become_messages() -> None:
-    sample = Sample()
-    first = sample.add("first", author=AMY)
-    sample.add("ls", kind=BlockKind.TOOL_CALL, tool_kind="shell")
-    second = sample.add("second")
-    app = SampleApp(sample)
-    heard = Heard()
-    async with app.run_test(size=(80, 24), message_hook=heard) as pilot:
-        app.area.edit(second, 6)
-        await pilot.press("!", "ctrl+z", "ctrl+y", "ctrl+up")
-        await pilot.pause()
-        assert heard.of(CellEditor.UndoRequested) and heard.of(CellEditor.RedoRequested)
-        assert sample.here.text(second) == "second!"
-        assert app.area.editor is not None and app.area.editor.block == first
-        (edited,) = heard.of(CellEditor.Edited)
-        assert (edited.deleted, edited.inserted) == (0, 1)
-        moved = heard.of(CellEditor.CursorMoved)[-1]
-        assert (moved.block, moved.offset, moved.anchor) == (first, 0, None)
-        await pilot.press("escape")
-        await pilot.pause()
-        assert app.area.editor is None
-        assert heard.of(CellEditor.Left)
-
-
-async def test_a_paste_has_plain_line_ends_and_the_rest_as_it_was() -> None:
-    sample = Sample()
-    block = sample.add("")
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.area.edit(block)
-        await pilot.pause()
-        app.post_message(events.Paste("a\r\nb\rc\td\x0c\u2028\x1b[31m"))
-        await pilot.pause()
-        assert sample.here.text(block) == "a\nb\nc\td\x0c\u2028\x1b[31m"
-        assert row_with(app, "␛[31m") == row_with(app, "c   d␌↵")
-
-
-async def test_tab_indents_as_the_text_does() -> None:
-    sample = Sample()
-    spaces, tabs = sample.add("if x:\ny"), sample.add("if x:\n\ty\nz")
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.area.edit(spaces, 6)
-        await pilot.press("tab", "end", "enter", "z", "tab", "shift+tab")
-        await pilot.pause()
-        assert sample.here.text(spaces) == "if x:\n    y\nz   "
-        app.area.edit(tabs, 9)
-        await pilot.press("tab", "ctrl+a", "shift+up", "shift+up", "tab", "shift+tab")
-        await pilot.pause()
-        assert sample.here.text(tabs) == "if x:\n\ty\n\tz"
 
 
 async def test_others_are_seen_inside_the_editor() -> None:
