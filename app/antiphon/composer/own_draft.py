@@ -126,11 +126,13 @@ class OwnDraft:
 
     def _latest_unsent(self, taken: Collection[str]) -> str | None:
         """My newest draft with something in it."""
-        mine = (
-            header
-            for header in map(self._shared.header, self._shared.block_ids())
-            if header.is_draft and header.author == self._principal and header.id not in taken
+        # The id says who began a block: only my own headers are read.
+        own = f".{self._principal}."
+        headers = map(
+            self._shared.header,
+            (one for one in self._shared.block_ids() if own in one and one not in taken),
         )
+        mine = (header for header in headers if header.is_draft)
         newest = max(
             (one for one in mine if self._shared.text(one.id)),
             key=lambda one: one.created,
