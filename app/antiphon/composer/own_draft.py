@@ -112,7 +112,12 @@ class OwnDraft:
         return block
 
     def take_back(self, block: str) -> None:
-        """A released draft could not be submitted: its text stands before what was typed since."""
+        """A released draft was not submitted: its text stands before what was typed since.
+
+        Does nothing if it was submitted all the same.
+        """
+        if not self._shared.header(block).is_draft:
+            return
         returned = self._shared.text(block)
         since, other = self.text, self.block
         gap = "\n" if since else ""
@@ -176,6 +181,11 @@ class OwnDraft:
     def _shared_changed(self, change: DocumentChange) -> None:
         if change.origin == ORIGIN or self.block is None:
             return
+        if any(header.block == self.block for header in change.headers):
+            if not self._shared.header(self.block).is_draft:
+                # It has been submitted after all, or from elsewhere: what follows is new.
+                self.release()
+                return
         for text in change.texts:
             if text.block == self.block:
                 with self.local.transaction(ORIGIN):

@@ -116,6 +116,22 @@ def test_a_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
     assert other is not None and shared.text(other) == ""
 
 
+def test_a_draft_that_was_submitted_all_the_same_is_let_go() -> None:
+    shared = shared_document()
+    draft = own_draft(shared)
+    draft.identify(ME)
+    type_in(draft, "one")
+    sent = draft.release()
+    draft.take_back(sent)
+    assert (draft.text, draft.block) == ("one", sent)
+    shared.set_fields(sent, status=Status.DONE)
+    assert (draft.text, draft.block) == ("", None)
+    draft.take_back(sent)
+    assert (draft.text, draft.block) == ("", None)
+    type_in(draft, "two")
+    assert shared.text(sent) == "one"
+
+
 pieces = st.text(st.sampled_from("ab\n é😀\r\u200be\u0301"), max_size=4)
 
 
