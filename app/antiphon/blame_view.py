@@ -10,6 +10,7 @@ from typing import Any, Final
 from antiphon.blocklist.block_list import BlockList
 from antiphon.blocklist.cells import CellChange, CellSource
 from antiphon.blocklist.highlights import Tint
+from antiphon.render.view import OWN_NAME
 from antiphon_kernel.text.transform import shift_offset
 
 REFRESH_SECONDS: Final = 0.3
@@ -91,7 +92,9 @@ class BlameView:
 
     def _tint(self, run: Authored) -> Tint:
         name, colour = self._source.name(run.principal)
-        return Tint(run.start, run.end, colour, "you" if run.principal == self._source.me else name)
+        return Tint(
+            run.start, run.end, colour, OWN_NAME if run.principal == self._source.me else name
+        )
 
 
 def joined(runs: Iterable[Mapping[str, Any]]) -> list[Authored]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from antiphon.blocklist.cursors import CursorTracks
 from antiphon.editor.marks import RemoteCursor
 from antiphon.render.stream import FOLDED_RESULT_LINES
-from antiphon.render.view import CellView
+from antiphon.render.view import OWN_NAME, CellView
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.lines import line_count
@@ -308,7 +308,7 @@ class CellSource:
             is_error=header.is_error,
             truncated=header.truncated,
             stop_reason=header.stop_reason,
-            stopped_by=header.stopped_by,
+            stopped_by=self._stopper(header.stopped_by),
             collapsed=self.is_folded(block),
             edited_after_done=header.edited_after_done,
             path=header.path,
@@ -316,3 +316,8 @@ class CellSource:
             drift_kind=header.drift_kind,
             source_context=header.source_context,
         )
+
+    def _stopper(self, username: str | None) -> str | None:
+        """Whoever stopped a block, as the person here calls them."""
+        own = self.document.member(self.me) if self.me is not None else None
+        return OWN_NAME if own is not None and username == own.username else username

@@ -14,6 +14,7 @@ from antiphon.blocklist.pictures import Pictures
 from antiphon.blocklist.viewport import Measured
 from antiphon.editor.cell_editor import CellEditor
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.view import OWN_NAME
 from antiphon_kernel.types.enums import BlockKind
 
 _HIDDEN = Measured(0, 0)
@@ -66,7 +67,7 @@ class Looks:
         named = self._is_named(block)
         name, colour = source.name(author)
         if author == source.me:
-            name = "you"
+            name = OWN_NAME
         unread = self.unread
         match = self.current_match
         return CellLook(

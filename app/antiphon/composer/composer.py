@@ -15,11 +15,10 @@ from textual.widget import Widget
 from antiphon.composer.own_draft import LOCAL_BLOCK, OwnDraft
 from antiphon.editor.cell_editor import CellEditor
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.view import OWN_NAME
 
 PLACEHOLDER: Final = "Message, or !command"
 PROMPT: Final = "› "
-
-ME: Final = "you"
 
 
 class ComposerEditor(CellEditor):
@@ -123,7 +122,7 @@ class PromptMark(Widget):
         if y:
             return Strip.blank(self.size.width, theme.background)
         author = theme.dim if self._colour is None else theme.author(self._colour)
-        name = ME if room > len(ME) else ""
+        name = OWN_NAME if room > len(OWN_NAME) else ""
         style = theme.tool_prompt if self._shell else theme.focus
         return Strip(
             [

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
+
+OWN_NAME: Final = "you"
+"""What a person is called on their own screen."""
 
 
 @dataclass(frozen=True, slots=True)
