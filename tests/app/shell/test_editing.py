@@ -106,7 +106,7 @@ async def test_ctrl_c_stops_the_model_of_the_focused_cell(tmp_path: Path) -> Non
         await there.sees("This goes on for")
         await until(lambda: there.shows("Ctrl+C stop aria"), "the footer names it")
         await there.press("up", "ctrl+c")
-        await there.sees("stopped by amy")
+        await there.sees("stopped by you")
         await until(lambda: not there.shows("stop aria"), "nothing more to stop")
 
 
