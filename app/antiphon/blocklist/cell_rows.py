@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from textual.strip import Strip
 
@@ -11,6 +11,9 @@ from antiphon.blocklist.gutter import GutterLook, Gutters
 from antiphon.blocklist.highlights import Highlight, Highlights, Tint, tint_at
 from antiphon.editor.marks import Mark, RemoteCursor, Tag, styled, tagged
 from antiphon.render.lines import RenderedCell
+
+_LOOK_BACK: Final = 4
+"""Blank lines that a name in the gutter reaches over in the blame view."""
 
 
 class CellLook(NamedTuple):
@@ -91,12 +94,21 @@ class CellRows:
         look = self.look
         if look.tints and look.picture is not None:
             tint = tint_at(look.tints, look.picture.line(line))
-            above = tint_at(look.tints, look.picture.line(line - 1)) if line else None
-            if tint is not None and (above is None or above.name != tint.name):
+            if tint is not None and tint.name != self._author_above(line):
                 return look.gutters.blame(tint.name, tint.colour)
         return look.gutters.beside(
             look.author, is_first=line == 0, is_unread=line == look.unread_line
         )
+
+    def _author_above(self, line: int) -> str | None:
+        """Whose text is in the nearest line above, blank lines passed over."""
+        look = self.look
+        assert look.picture is not None
+        for above in range(line - 1, max(line - _LOOK_BACK, 0) - 1, -1):
+            tint = tint_at(look.tints, look.picture.line(above))
+            if tint is not None:
+                return tint.name
+        return None
 
     def _marks(self, line: int) -> list[Mark]:
         if not self._layers or self.look.picture is None:

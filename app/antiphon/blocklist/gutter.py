@@ -21,6 +21,7 @@ _NAME_WIDTH = _WIDE_GUTTER - 2
 _BAR = "│"
 _FOCUSED_BAR = "┃"
 _UNREAD = "•"
+_GAP = Segment(" ")
 
 
 class Columns(NamedTuple):
@@ -76,9 +77,12 @@ class Gutters:
         return strip
 
     def blame(self, name: str, colour: int) -> Strip:
-        """In place of the bar: whose text begins in this line."""
-        size = self.columns.gutter - 1
-        return Strip([Segment(set_cell_size(name, size), self.theme.author(colour)), Segment(" ")])
+        """Whose text begins in this line: the bar is theirs, where there is room for both."""
+        author = self.theme.author(colour)
+        if self.columns.is_wide:
+            bar = Segment(_FOCUSED_BAR, Style(color=author.color))
+            return Strip([Segment(set_cell_size(_short(name), _NAME_WIDTH), author), bar, _GAP])
+        return Strip([Segment(set_cell_size(name, self.columns.gutter - 1), author), _GAP])
 
     def _draw(self, look: GutterLook, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)
