@@ -30,7 +30,7 @@ from antiphon.screens.help_screen import HelpScreen
 from antiphon.screens.outlook import Outlook
 from antiphon.screens.own_presence import OwnPresence
 from antiphon.screens.question import QuestionScreen
-from antiphon.session import Session
+from antiphon.session import Connection, Session
 from antiphon.sidebar.sidebar import whereabouts
 from antiphon.situation import Situation
 from antiphon.status.people import Person, people_here
@@ -64,6 +64,7 @@ class DocumentScreen(Screen[None]):
         self._asked_for = context
         self._shows_tour = tour is not None
         self._tour = tour or Tour()
+        self._stood = session.standing
         self.source = CellSource(session.document, presence=session.presence)
         self.work = RunningWork(session.document)
         self.composer = Composer(draft, theme)
@@ -245,16 +246,26 @@ class DocumentScreen(Screen[None]):
     # What the kernel says
 
     def _connection_changed(self) -> None:
-        session = self._session
-        if session.is_live and session.me is not None:
-            self._identify()
-            self.run_worker(self._sending.connection_changed(), exit_on_error=False)
-            if self._frame.has_sidebar:
-                self.run_worker(self._list_contexts(), exit_on_error=False)
-        if session.standing.reason is not None:
-            self.hint(session.standing.reason)
+        """Also called when the number of unsaved changes does, which is with every key."""
+        standing = self._session.standing
         self._tell_people()
+        if standing == self._stood:
+            return
+        before, self._stood = self._stood, standing
+        if standing.connection is Connection.LIVE and before.connection is not Connection.LIVE:
+            self._came_live()
+        if standing.reason is not None and standing.reason != before.reason:
+            self.hint(standing.reason)
         self._update()
+
+    def _came_live(self) -> None:
+        self._identify()
+        self._send_what_waits()
+        if self._frame.has_sidebar:
+            self.run_worker(self._list_contexts(), exit_on_error=False)
+
+    def _send_what_waits(self) -> None:
+        self.run_worker(self._sending.connection_changed(), exit_on_error=False)
 
     def _presence_changed(self) -> None:
         self.source.presence_changed()
@@ -283,6 +294,7 @@ class DocumentScreen(Screen[None]):
         }
         self.composer.draft.identify(me.principal, elsewhere)
         self._frame.drafts.show(self.source.drafts())
+        self._send_what_waits()
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
