@@ -188,10 +188,13 @@ async def opened(
     size: tuple[int, int] = (80, 24),
     as_name: str | None = None,
     demo: bool = False,
+    context: str = "default",
     restart: Callable[[], None] | None = None,
 ) -> AsyncIterator[Opened]:
     """The app, which leaves at the end."""
-    options = AppOptions(data=here.data, as_name=as_name, demo=demo, restart=restart)
+    options = AppOptions(
+        data=here.data, context=context, as_name=as_name, demo=demo, restart=restart
+    )
     app = AntiphonApp(options)
     async with app.run_test(size=size) as pilot:
         try:

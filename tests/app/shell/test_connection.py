@@ -84,3 +84,9 @@ async def test_a_kernel_that_cannot_be_started_again_is_named(tmp_path: Path) ->
         await there.sees("offline")
         await there.type("goes on")
         assert there.message == "goes on"
+
+
+async def test_a_refusal_is_named_with_its_reason(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here, context="nowhere", size=(120, 40)) as there:
+        await there.sees("refused: ")
+        await there.sees("nowhere")

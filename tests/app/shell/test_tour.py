@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+from antiphon.modes import Mode
 from antiphon.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, Tour
+from tests.app.shell.opened import opened, until, world
 
 
 def walked_in() -> Tour:
@@ -53,3 +57,28 @@ def test_the_end_of_the_stream_invites_to_ask() -> None:
     tour = walked_in()
     tour.models_here(False)
     assert tour.words == "Ask something, or !ls"
+
+
+async def test_the_tour_leads_through_the_first_minute(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here, demo=True) as there:
+        await there.live()
+        await there.type("go")
+        await there.press("enter")
+        await until(lambda: here.aria.prompts, "the turn")
+        here.aria.write("This is a rather long line of text with a typo in its midle.\n" * 4)
+        await there.sees("TRY ↑ then Enter: fix the typo above while aria writes")
+        await there.press("up", "enter")
+        await there.sees("TRY Type. aria goes on below.")
+        await there.type("ten letters")
+        await there.sees("TRY Both stay.")
+        await there.press("escape")
+        await there.mode(Mode.NAVIGATE)
+        await there.press("u")
+        await there.sees("TRY Second terminal")
+        async with opened(here, as_name="guest") as other:
+            await other.live()
+            await there.sees("TRY guest is here")
+        here.aria.end()
+        await there.sees("TRY Ask something, or !ls")
+        await there.press("f1", "escape")
+        await until(lambda: not there.shows("TRY"), "F1 hides it")
