@@ -103,6 +103,7 @@ class Session:
 
     async def close(self) -> None:
         """Send what is still to be sent and let go; nothing is lost that the kernel has."""
+        self._restart = None
         if self._restarting is not None:
             self._restarting.cancel()
         await self.replica.close()
