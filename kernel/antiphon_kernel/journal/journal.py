@@ -1,6 +1,5 @@
 """The journal of one kernel: one writer, commits in groups, acknowledged when on disk.
 
-The database runs in WAL mode with ``synchronous=FULL``: a commit is on disk when SQLite says so.
 The writer commits as soon as it is idle; whatever is handed in meanwhile shares the next commit.
 """
 
@@ -8,12 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-import aiosqlite
-
+from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.rows import (
     BlockRow,
     Commit,
@@ -22,7 +19,7 @@ from antiphon_kernel.journal.rows import (
     StoredOp,
     UndoRow,
 )
-from antiphon_kernel.journal.schema import MIGRATIONS, RECORD_FORMAT
+from antiphon_kernel.journal.schema import RECORD_FORMAT
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
@@ -35,8 +32,7 @@ _log = logging.getLogger(__name__)
 class Journal:
     """An open database. `commit` may be called from one event loop only."""
 
-    def __init__(self, path: Path, database: aiosqlite.Connection) -> None:
-        self.path = path
+    def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: list[tuple[Commit, asyncio.Future[None]]] = []
         self._stopped: dict[int, AntiphonError] = {}
@@ -47,7 +43,6 @@ class Journal:
         self._new_sessions: list[tuple[object, ...]] = []
         self._principals: dict[str, int] = {}
         self._broken: AntiphonError | None = None
-        self._lock = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
 
     @classmethod
@@ -58,50 +53,41 @@ class Journal:
             AntiphonError: storage_failed if the file cannot be opened, is damaged, or was written
                 by a newer version.
         """
+        journal = cls(await Database.open(path))
         try:
-            database = await aiosqlite.connect(path, isolation_level=None)
-            await database.execute("PRAGMA journal_mode = WAL")
-            await database.execute("PRAGMA synchronous = FULL")
-            await database.execute("PRAGMA foreign_keys = ON")
-            journal = cls(path, database)
-            await journal._migrate()
             await journal._load_numbers()
-        except sqlite3.Error as error:
-            raise _failed(path, error) from error
+        except AntiphonError:
+            await journal._database.close()
+            raise
         journal._writer = asyncio.create_task(journal._write_forever(), name="journal writer")
         journal._writer.add_done_callback(journal._writer_ended)
         return journal
 
     async def close(self) -> None:
-        """Write what is waiting, checkpoint, and close the file."""
+        """Write what is waiting and close the file."""
         await self._idle.wait()
         if self._writer is not None:
             self._writer.cancel()
-            await asyncio.gather(self._writer, return_exceptions=True)
-        await self._database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            await asyncio.wait([self._writer])
         await self._database.close()
 
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
 
     async def setting(self, key: str) -> str | None:
         """A fact about the kernel itself."""
-        async with self._database.execute("SELECT value FROM kernel WHERE key = ?", (key,)) as rows:
-            row = await rows.fetchone()
-        return str(row[0]) if row else None
+        rows = await self._database.select("SELECT value FROM kernel WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else None
 
     async def set_setting(self, key: str, value: str) -> None:
-        await self._run("INSERT OR REPLACE INTO kernel VALUES (?, ?)", (key, value))
+        await self._database.insert("INSERT OR REPLACE INTO kernel VALUES (?, ?)", (key, value))
 
     async def principals(self) -> list[Principal]:
         """Everybody this kernel knows."""
-        async with self._database.execute("SELECT id, username, kind FROM principals") as rows:
-            return [
-                Principal(PrincipalId(row[0]), row[1], PrincipalKind(row[2]))
-                for row in await rows.fetchall()
-            ]
+        rows = await self._database.select("SELECT id, username, kind FROM principals")
+        return [Principal(PrincipalId(row[0]), row[1], _kind(row[2])) for row in rows]
 
     async def add_principal(self, principal: Principal, created: int) -> None:
-        number = await self._run(
+        number = await self._database.insert(
             "INSERT INTO principals (id, username, kind, created) VALUES (?, ?, ?, ?)",
             (principal.id, principal.username, principal.kind, created),
         )
@@ -117,16 +103,13 @@ class Journal:
     async def contexts(self) -> list[ContextRow]:
         """Every context, oldest first."""
         sql = "SELECT number, id, label, epoch, created FROM contexts ORDER BY number"
-        async with self._database.execute(sql) as rows:
-            return [
-                ContextRow(row[0], ContextId(row[1]), row[2], row[3], row[4])
-                for row in await rows.fetchall()
-            ]
+        rows = await self._database.select(sql)
+        return [ContextRow(row[0], ContextId(row[1]), row[2], row[3], row[4]) for row in rows]
 
     async def add_context(
         self, context: ContextId, label: str, epoch: str, created: int
     ) -> ContextRow:
-        number = await self._run(
+        number = await self._database.insert(
             "INSERT INTO contexts (id, label, epoch, created) VALUES (?, ?, ?, ?)",
             (context, label, epoch, created),
         )
@@ -137,17 +120,14 @@ class Journal:
         self._stopped.pop(context.number, None)
         number = (context.number,)
         sql = "SELECT seq, changes FROM ops WHERE context = ? ORDER BY seq"
-        async with self._database.execute(sql, number) as rows:
-            ops = list(await rows.fetchall())
+        ops = await self._database.select(sql, number)
         sql = "SELECT number, id, version FROM blocks WHERE context = ? ORDER BY number"
-        async with self._database.execute(sql, number) as rows:
-            blocks = tuple(BlockRow(*row) for row in await rows.fetchall())
+        blocks = tuple(BlockRow(*row) for row in await self._database.select(sql, number))
         sql = (
             "SELECT c.client, p.id FROM clients c JOIN principals p ON p.number = c.principal"
             " WHERE c.context = ?"
         )
-        async with self._database.execute(sql, number) as rows:
-            clients = {int(row[0]): str(row[1]) for row in await rows.fetchall()}
+        clients = {int(row[0]): str(row[1]) for row in await self._database.select(sql, number)}
         return StoredContext(
             context,
             ops[-1][0] if ops else 0,
@@ -164,11 +144,10 @@ class Journal:
             " JOIN principals p ON p.number = o.principal"
             " WHERE o.context = ? AND o.seq > ? ORDER BY o.seq LIMIT ?"
         )
-        async with self._database.execute(sql, (context.number, after, limit)) as rows:
-            return [
-                StoredOp(row[0], row[1], row[2], row[3], _versions(row[4]), bytes(row[5]))
-                for row in await rows.fetchall()
-            ]
+        return [
+            StoredOp(row[0], row[1], row[2], row[3], _versions(row[4]), bytes(row[5]))
+            for row in await self._database.select(sql, (context.number, after, limit))
+        ]
 
     async def _load_undo(self, context: ContextRow) -> tuple[UndoRow, ...]:
         sql = (
@@ -176,21 +155,20 @@ class Journal:
             " FROM undo u JOIN principals p ON p.number = u.principal"
             " JOIN sessions s ON s.number = u.session WHERE u.context = ? ORDER BY u.number"
         )
-        async with self._database.execute(sql, (context.number,)) as rows:
-            return tuple(
-                UndoRow(
-                    number=row[0],
-                    principal=row[1],
-                    session=row[2],
-                    kind=row[3],
-                    stack=row[4],
-                    time=row[5],
-                    blocks=tuple(row[6].split()),
-                    inserted=decode_id_set(row[7]),
-                    deleted=decode_id_set(row[8]),
-                )
-                for row in await rows.fetchall()
+        return tuple(
+            UndoRow(
+                number=row[0],
+                principal=row[1],
+                session=row[2],
+                kind=row[3],
+                stack=row[4],
+                time=row[5],
+                blocks=tuple(row[6].split()),
+                inserted=decode_id_set(row[7]),
+                deleted=decode_id_set(row[8]),
             )
+            for row in await self._database.select(sql, (context.number,))
+        )
 
     # Commits
 
@@ -246,22 +224,14 @@ class Journal:
         self._idle.set()
 
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
-        """One SQLite transaction for all of them; the error if it did not happen."""
-        database = self._database
-        async with self._lock:
-            new_sessions, self._new_sessions = self._new_sessions, []
-            try:
-                await database.execute("BEGIN IMMEDIATE")
-                for sql, rows in self._statements(group, new_sessions):
-                    if rows:
-                        await database.executemany(sql, rows)
-                await database.execute("COMMIT")
-            except sqlite3.Error as error:
-                self._new_sessions = new_sessions + self._new_sessions
-                _log.error("a commit of %d transactions failed: %s", len(group), error)
-                if database.in_transaction:
-                    await database.execute("ROLLBACK")
-                return _failed(self.path, error)
+        """One transaction for all of them; the error if it did not happen."""
+        sessions = list(self._new_sessions)
+        try:
+            await self._database.write(self._statements(group, sessions))
+        except AntiphonError as error:
+            _log.error("a commit of %d transactions failed: %s", len(group), error)
+            return error
+        del self._new_sessions[: len(sessions)]
         return None
 
     def _statements(
@@ -324,37 +294,11 @@ class Journal:
             [key for key, row in undo.items() if row is None],
         )
 
-    # Opening
-
-    async def _run(self, sql: str, values: tuple[object, ...]) -> int:
-        """One statement in a transaction of its own; the row it made."""
-        async with self._lock:
-            try:
-                cursor = await self._database.execute(sql, values)
-            except sqlite3.Error as error:
-                raise _failed(self.path, error) from error
-            return cursor.lastrowid or 0
-
-    async def _migrate(self) -> None:
-        async with self._database.execute("PRAGMA user_version") as rows:
-            row = await rows.fetchone()
-        version = int(row[0]) if row else 0
-        if version > len(MIGRATIONS):
-            raise AntiphonError(
-                ErrorCode.STORAGE_FAILED,
-                f"{self.path} has version {version}, this antiphon knows {len(MIGRATIONS)}:"
-                " use the antiphon that wrote it, or a newer one.",
-                path=str(self.path),
-            )
-        for number in range(version, len(MIGRATIONS)):
-            script = f"BEGIN IMMEDIATE; {MIGRATIONS[number]} PRAGMA user_version = {number + 1};"
-            await self._database.executescript(script + " COMMIT;")
-
     async def _load_numbers(self) -> None:
-        async with self._database.execute("SELECT id, number FROM principals") as rows:
-            self._principals = {row[0]: row[1] for row in await rows.fetchall()}
-        async with self._database.execute("SELECT id, number FROM sessions") as rows:
-            self._sessions = {row[0]: row[1] for row in await rows.fetchall()}
+        rows = await self._database.select("SELECT id, number FROM principals")
+        self._principals = {row[0]: row[1] for row in rows}
+        rows = await self._database.select("SELECT id, number FROM sessions")
+        self._sessions = {row[0]: row[1] for row in rows}
 
 
 def _versions(touched: str) -> dict[int, int]:
@@ -362,10 +306,13 @@ def _versions(touched: str) -> dict[int, int]:
     return {int(number): int(version) for number, version in pairs}
 
 
-def _failed(path: Path, error: sqlite3.Error) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.STORAGE_FAILED,
-        f"The journal {path} could not be used: {error}. Nothing was acknowledged;"
-        " check the disk, then try again.",
-        path=str(path),
-    )
+def _kind(stored: str) -> PrincipalKind:
+    try:
+        return PrincipalKind(stored)
+    except ValueError as error:
+        raise AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"The journal holds a principal of the unknown kind {stored!r}:"
+            " use the antiphon that wrote it, or a newer one.",
+            found=stored,
+        ) from error

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from antiphon_kernel.document.document import genesis_update
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, ContextRow
@@ -104,12 +102,16 @@ class Kernel:
         Raises:
             AntiphonError: storage_failed.
         """
-        await anyio.Path(data).mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
         journal = await Journal.open(data / "journal.db")
         kernel = cls(journal, project, registry, clock, ids, limits)
-        await kernel._start(owner)
+        try:
+            await kernel._start(owner)
+        except BaseException:
+            await journal.close()
+            raise
         return kernel
 
     async def _start(self, owner: str) -> None:
@@ -344,6 +346,10 @@ class Kernel:
         """Tell everybody who waits for submissions."""
         for listener in tuple(self._submitted):
             listener(submission)
+
+
+def _make_folder(data: Path) -> None:
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 @dataclass(frozen=True, slots=True)

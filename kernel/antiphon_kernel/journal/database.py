@@ -1,0 +1,114 @@
+"""The SQLite file: opened, migrated, read and written; every failure of it is `storage_failed`.
+
+The database runs in WAL mode with ``synchronous=FULL``: a commit is on disk when SQLite says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import aiosqlite
+
+from antiphon_kernel.journal.schema import MIGRATIONS
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+Statement = tuple[str, Sequence[tuple[object, ...]]]
+"""SQL, and the rows it is carried out for."""
+
+
+class Database:
+    """One open file; one transaction at a time."""
+
+    def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._lock = asyncio.Lock()
+
+    @classmethod
+    async def open(cls, path: Path) -> Database:
+        """Open or create the file and bring it to the current version.
+
+        Raises:
+            AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
+                newer version.
+        """
+        try:
+            connection = await aiosqlite.connect(path, isolation_level=None)
+        except sqlite3.Error as error:
+            raise _failed(path, error) from error
+        database = cls(path, connection)
+        try:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                await database.select(f"PRAGMA {pragma}")
+            await database._migrate()
+        except BaseException:
+            await connection.close()  # its thread would keep the process alive
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Checkpoint and let go of the file."""
+        try:
+            await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            await self._connection.close()
+
+    async def select(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        """Every row of a query."""
+        try:
+            async with self._connection.execute(sql, values) as cursor:
+                return list(await cursor.fetchall())
+        except sqlite3.Error as error:
+            raise _failed(self.path, error) from error
+
+    async def insert(self, sql: str, values: Sequence[object]) -> int:
+        """One statement in a transaction of its own; the number of the row it made."""
+        async with self._lock:
+            try:
+                cursor = await self._connection.execute(sql, values)
+            except sqlite3.Error as error:
+                raise _failed(self.path, error) from error
+            return cursor.lastrowid or 0
+
+    async def write(self, statements: Iterable[Statement]) -> None:
+        """All statements in one transaction, or none of them."""
+        connection = self._connection
+        async with self._lock:
+            try:
+                await connection.execute("BEGIN IMMEDIATE")
+                for sql, rows in statements:
+                    if rows:
+                        await connection.executemany(sql, rows)
+                await connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                if connection.in_transaction:
+                    await connection.execute("ROLLBACK")
+                raise _failed(self.path, error) from error
+
+    async def _migrate(self) -> None:
+        version = int((await self.select("PRAGMA user_version"))[0][0])
+        if version > len(MIGRATIONS):
+            raise AntiphonError(
+                ErrorCode.STORAGE_FAILED,
+                f"{self.path} has version {version}, this antiphon knows {len(MIGRATIONS)}:"
+                " use the antiphon that wrote it, or a newer one.",
+                path=str(self.path),
+            )
+        for number in range(version, len(MIGRATIONS)):
+            script = f"BEGIN IMMEDIATE; {MIGRATIONS[number]} PRAGMA user_version = {number + 1};"
+            try:
+                await self._connection.executescript(script + " COMMIT;")
+            except sqlite3.Error as error:
+                raise _failed(self.path, error) from error
+
+
+def _failed(path: Path, error: sqlite3.Error) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.STORAGE_FAILED,
+        f"The journal {path} could not be used: {error}. Nothing was acknowledged;"
+        " check the disk, then try again.",
+        path=str(path),
+    )
