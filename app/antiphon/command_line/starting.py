@@ -63,6 +63,7 @@ class KernelStarter:
         while time.monotonic() < deadline:
             address = kernel_at(self.data)
             if address is not None:
+                self._end_superfluous(address)
                 return address
             ended = self._process.poll() if self._process is not None else None
             # Another one was quicker to take the folder: it will answer in a moment.
@@ -70,6 +71,14 @@ class KernelStarter:
                 raise self._failure(f"ended at once with exit code {ended}")
             time.sleep(POLL_SECONDS)
         raise self._failure(f"does not answer after {START_SECONDS:.0f} s")
+
+    def _end_superfluous(self, serving: KernelAddress) -> None:
+        """Another kernel was quicker: ours must not come up later, when that one has ended."""
+        process = self._process
+        if process is not None and process.pid != serving.pid:
+            process.terminate()
+            process.wait(START_SECONDS)
+            self._process = None
 
     def restart(self) -> None:
         """Start the kernel again after it died; blocks until it answers.

@@ -38,6 +38,16 @@ def end_kernel(data: Path, number: signal.Signals) -> None:
         time.sleep(0.01)
 
 
+def kernel_processes(data: Path) -> list[str]:
+    """Command lines of the kernel processes that were started for the folder."""
+    done = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True)
+    return [
+        line
+        for line in done.stdout.splitlines()
+        if f"--data {data}" in line and not line.startswith("Z")
+    ]
+
+
 def test_a_kernel_is_started_only_if_none_runs(data: Path, tmp_path: Path) -> None:
     starter = KernelStarter(data, tmp_path)
     assert starter.begin()
@@ -62,6 +72,7 @@ def test_of_several_that_start_at_once_all_get_the_same_kernel(data: Path, tmp_p
         thread.join()
     assert len(found) == 3
     assert len(set(found)) == 1
+    assert len(kernel_processes(data)) == 1, "the others have ended, and cannot come up later"
 
 
 def test_a_kernel_that_died_is_started_again_once(data: Path, tmp_path: Path) -> None:
