@@ -40,7 +40,9 @@ def end_kernel(data: Path, number: signal.Signals) -> None:
 
 def kernel_processes(data: Path) -> list[str]:
     """Command lines of the kernel processes that were started for the folder."""
-    done = subprocess.run(["ps", "-eo", "stat=,args="], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["ps", "-ewwo", "stat=,args="], capture_output=True, text=True, check=True
+    )
     return [
         line
         for line in done.stdout.splitlines()
