@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from antiphon.blame_view import Authored, joined
@@ -10,7 +10,7 @@ from antiphon.running_work import Target
 from antiphon.session import Session
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
-_NOTHING_LEFT = {
+_NOTHING_LEFT: Mapping[str, str] = {
     ErrorCode.NOTHING_TO_UNDO: "You have nothing to undo in this cell.",
     ErrorCode.NOTHING_TO_REDO: "You have nothing to redo in this cell.",
 }

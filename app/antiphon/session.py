@@ -83,6 +83,8 @@ class Session:
     def standing(self) -> Standing:
         state = self.replica.state
         reason = self.replica.refusal if state is ReplicaState.REFUSED else self._failure
+        if reason is None and not self._was_live:
+            reason = self.replica.trouble
         connection = _CONNECTIONS[state]
         if self._restarting is not None and connection is not Connection.LIVE:
             connection = Connection.RESTARTING

@@ -95,7 +95,9 @@ class KernelCalls:
 def read_error(stated: Mapping[str, Any]) -> AntiphonError:
     """The error that a kernel states as `{code, message, ...details}`."""
     details = {key: value for key, value in stated.items() if key not in ("code", "message")}
-    return AntiphonError(ErrorCode(stated["code"]), str(stated["message"]), **details)
+    code = str(stated["code"])
+    known = ErrorCode(code) if code in list(ErrorCode) else code
+    return AntiphonError(known, str(stated["message"]), **details)
 
 
 def _lost(socket: ClientConnection) -> AntiphonError:

@@ -32,6 +32,7 @@ from antiphon_kernel.wire.close_codes import CloseCode, is_final
 from antiphon_kernel.wire.frames import (
     Ack,
     AwarenessUpdate,
+    Frame,
     PermissionDenied,
     QueryAwareness,
     SyncStep1,
@@ -85,6 +86,7 @@ class Replica:
         self._retry = retry
         self._state = ReplicaState.CONNECTING
         self._refusal: str | None = None
+        self._trouble: str | None = None
         self._denied: str | None = None
         self._outbox = Outbox()
         self._attendance = Attendance(self.document.client_id, time.monotonic)
@@ -104,6 +106,11 @@ class Replica:
     def refusal(self) -> str | None:
         """Why the kernel refused this replica."""
         return self._refusal
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the last attempt to connect, or the last connection, failed; None once live."""
+        return self._trouble
 
     @property
     def unsaved(self) -> int:
@@ -146,6 +153,12 @@ class Replica:
 
     async def run(self) -> None:
         """Keep the replica in step until it is closed or refused; reconnects by itself."""
+        try:
+            await self._keep_connected()
+        finally:
+            self._end()
+
+    async def _keep_connected(self) -> None:
         attempt = 0
         refused_by: KernelAddress | None = None
         while not self._closed.is_set():
@@ -156,7 +169,8 @@ class Replica:
                 socket = await self._unless_closed(
                     open_socket(address, ("sync", self._context), as_name=self._as_name, ack="1")
                 )
-            except AntiphonError:
+            except AntiphonError as error:
+                self._trouble = error.message
                 self._become(ReplicaState.OFFLINE)
             else:
                 if socket is None:
@@ -171,7 +185,6 @@ class Replica:
                     attempt = 0
             await self._unless_closed(asyncio.sleep(self._retry(attempt)))
             attempt += 1
-        self._end()
 
     async def close(self) -> None:
         """Send what is still to be sent, then let go of the connection."""
@@ -198,15 +211,20 @@ class Replica:
         self._attendance.start_connection()
         self._become(ReplicaState.CATCHING_UP)
         writer = asyncio.create_task(self._write(socket), name="replica writer")
-        was_live = False
+        reader = asyncio.create_task(self._read(socket), name="replica reader")
+        reader.add_done_callback(lambda _: writer.cancel())
         try:
-            with suppress(ConnectionClosed):
-                await socket.send(encode_frame(SyncStep1(self.document.state_vector())))
-                await self._read(socket)
+            # The reader ends with the connection, behind the last frame; the writer may notice it
+            # before that, so that only its failing is a reason to stop reading.
+            await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_EXCEPTION)
+            for task in (reader, writer):
+                if task.done() and not task.cancelled():
+                    task.result()
             was_live = self._state is ReplicaState.LIVE
         finally:
+            reader.cancel()
             writer.cancel()
-            await asyncio.gather(writer, return_exceptions=True)
+            await asyncio.wait({reader, writer})
             self._socket = None
             await socket.close()
             self._become(ReplicaState.OFFLINE)
@@ -224,21 +242,27 @@ class Replica:
     async def _read(self, socket: ClientConnection) -> None:
         loop = asyncio.get_running_loop()
         pause_at = loop.time() + TIME_SLICE
-        async for data in socket:
-            if not isinstance(data, bytes):
-                raise ValueError("the kernel sent a text frame on a sync connection")
-            self._receive(data)
-            now = loop.time()
-            if now >= pause_at:
-                await asyncio.sleep(0)
-                pause_at = loop.time() + TIME_SLICE
+        with suppress(ConnectionClosed):
+            await socket.send(encode_frame(SyncStep1(self.document.state_vector())))
+            async for data in socket:
+                try:
+                    frame = decode_frame(data if isinstance(data, bytes) else b"")
+                except ValueError as error:
+                    self._trouble = f"The kernel sent something that cannot be read: {error}."
+                    await socket.close(CloseCode.MALFORMED)
+                    return
+                self._receive(frame)
+                if loop.time() >= pause_at:
+                    await asyncio.sleep(0)
+                    pause_at = loop.time() + TIME_SLICE
 
-    def _receive(self, data: bytes) -> None:
-        match decode_frame(data):
+    def _receive(self, frame: Frame) -> None:
+        match frame:
             case SyncUpdate(update):
                 self.document.apply_update(update, REMOTE)
             case SyncStep2(update):
                 self.document.apply_update(update, REMOTE)
+                self._trouble = None
                 self._become(ReplicaState.LIVE)
             case SyncStep1(state_vector):
                 self._asked = state_vector

@@ -160,6 +160,14 @@ class Document:
         known = map(self.member, principals)
         return sorted((one for one in known if one is not None), key=lambda one: one.colour)
 
+    def length(self, block: str) -> int:
+        """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
+        mirror = self._mirrors.get(block)
+        if mirror is not None:
+            return mirror.length
+        content = self._content(block)
+        return len(content) if content is not None else 0
+
     def _block_map(self, block: str) -> Map[Any]:
         if block not in self._order:
             raise KeyError(block)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -20,7 +22,7 @@ from antiphon_kernel.wire.close_codes import CloseCode
 
 _logger: Final = logging.getLogger("antiphon.calls")
 
-_STATUS: Final = {
+_STATUS: Final[Mapping[str, int]] = {
     ErrorCode.PERMISSION_DENIED: 403,
     ErrorCode.READ_ONLY_FIELD: 403,
     ErrorCode.READ_ONLY_SECTION: 403,
@@ -83,7 +85,8 @@ class Calls:
                 _logger.exception("a tool call failed in a way that no error describes")
                 await socket.close(CloseCode.INTERNAL_ERROR, "The kernel failed at this call.")
                 return
-            await socket.send_text(json.dumps(answer, ensure_ascii=False))
+            # ASCII, since an answer may quote half a surrogate pair of the call.
+            await socket.send_text(json.dumps(answer))
 
     async def _answer(self, actor: Actor, text: str) -> dict[str, Any]:
         number: object = None
@@ -130,11 +133,18 @@ def _parse_params(body: bytes) -> dict[str, Any]:
 
 def _parse_json(data: bytes) -> Any:
     try:
-        return json.loads(data)
+        return json.loads(data, parse_constant=_finite, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise AntiphonError(ErrorCode.INVALID_JSON, f"This is not JSON: {error}.") from error
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number in JSON")
+    return number
+
+
 def _not_a_call(expected: str, found: object) -> AntiphonError:
-    shown = json.dumps(found, ensure_ascii=False)[:80]
+    shown = json.dumps(found)[:80]
     return AntiphonError(ErrorCode.INVALID_PARAMS, f"A call needs {expected}, found {shown}.")

@@ -35,7 +35,8 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._waiting: list[tuple[Commit, asyncio.Future[None]]] = []
-        self._stopped: dict[int, AntiphonError] = {}
+        self._generations: dict[int, int] = {}
+        self._failures: dict[int, AntiphonError] = {}
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -117,7 +118,6 @@ class Journal:
 
     async def load(self, context: ContextRow) -> StoredContext:
         """Everything that belongs to one context."""
-        self._stopped.pop(context.number, None)
         number = (context.number,)
         sql = "SELECT seq, changes FROM ops WHERE context = ? ORDER BY seq"
         ops = await self._database.select(sql, number)
@@ -135,6 +135,7 @@ class Journal:
             blocks,
             await self._load_undo(context),
             clients,
+            self._generations.get(context.number, 0),
         )
 
     async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
@@ -192,21 +193,31 @@ class Journal:
             await self._wake.wait()
             self._wake.clear()
             group = list(self._waiting)
-            sound = [one for one, _ in group if one.context.number not in self._stopped]
+            sound = [one for one, _ in group if self._is_sound(one)]
             error = await self._write_group(sound) if sound else None
             if error is not None:
-                self._stopped.update({one.context.number: error for one in sound})
+                self._begin_generation({one.context.number for one in sound}, error)
+            written = set(map(id, sound)) if error is None else set()
             for one, future in group:
-                stopped = self._stopped.get(one.context.number)
                 if future.cancelled():
                     continue
-                if stopped is not None:
-                    future.set_exception(stopped)
-                else:
+                if id(one) in written:
                     future.set_result(None)
+                else:
+                    future.set_exception(self._failures[one.context.number])
             del self._waiting[: len(group)]
             if not self._waiting:
                 self._idle.set()
+
+    def _is_sound(self, commit: Commit) -> bool:
+        """Whether nothing that the commit was built on has been lost."""
+        return commit.generation == self._generations.get(commit.context.number, 0)
+
+    def _begin_generation(self, contexts: set[int], error: AntiphonError) -> None:
+        """What was built on a lost commit is refused: only who loads again may go on."""
+        for context in contexts:
+            self._generations[context] = self._generations.get(context, 0) + 1
+            self._failures[context] = error
 
     def _writer_ended(self, writer: asyncio.Task[None]) -> None:
         """A writer that dies of a bug must not leave anybody waiting."""

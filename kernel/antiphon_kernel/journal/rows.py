@@ -68,6 +68,8 @@ class Commit:
     """Numbers of undo rows that are gone with it."""
     clients: tuple[int, ...] = ()
     """CRDT client ids that this principal used for the first time."""
+    generation: int = 0
+    """As the context was loaded with: a failed commit begins another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +97,5 @@ class StoredContext:
     undo: tuple[UndoRow, ...]
     clients: Mapping[int, str] = field(default_factory=dict)
     """CRDT client id to the principal that writes with it."""
+    generation: int = 0
+    """What commits that are built on this carry."""

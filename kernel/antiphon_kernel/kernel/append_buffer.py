@@ -55,6 +55,11 @@ class AppendBuffers:
         buffer.timer = loop.call_later(silence, self._flush_after_silence, block)
         return buffer.size
 
+    def unflushed(self, block: str) -> int:
+        """Code points that are buffered for one block."""
+        buffer = self._buffers.get(block)
+        return buffer.size if buffer is not None else 0
+
     def flush(self, block: str) -> Written | None:
         """Write what is buffered for one block; None if nothing is.
 

@@ -75,6 +75,7 @@ class Context:
         self.limits = limits
         self.undo = UndoStacks(stored.undo, limits.undo_entries)
         self._row = stored.row
+        self._generation = stored.generation
         self._journal = journal
         self._clock = clock
         self._seq = self._committed = stored.seq
@@ -260,6 +261,7 @@ class Context:
                 undo=stacks.kept,
                 dropped_undo=stacks.dropped,
                 clients=clients,
+                generation=self._generation,
             )
         )
         broadcasts = [Broadcast(self._seq, update, source)]

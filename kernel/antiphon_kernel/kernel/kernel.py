@@ -200,8 +200,11 @@ class Kernel:
 
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted."""
+        left = {block for block, session in self._writers.items() if session == actor.session}
+        for block in left:
+            del self._writers[block]
         for context in tuple(self._contexts.values()):
-            if self._interrupt(context, lambda block: self._writers.get(block) == actor.session):
+            if left and self._interrupt(context, left.__contains__):
                 await context.settled()
 
     def writes(self, actor: Actor, block: str) -> None:
@@ -300,6 +303,9 @@ class Kernel:
         _log.error("context %s is closed and will be read again: %s", context.label, error)
         self._contexts.pop(context.id, None)
         self._appends.pop(context.id, None)
+        # Streams into it have lost text: their blocks must not go on as if nothing had happened.
+        for block in [block for block in self._writers if block.startswith(context.id)]:
+            del self._writers[block]
 
     def appends(self, context: Context) -> AppendBuffers:
         """The unflushed streamed appends of an open context."""
@@ -334,6 +340,8 @@ class Kernel:
         Raises:
             AntiphonError: whatever the tool can fail with; see the catalogue.
         """
+        if self._closed:
+            raise AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")
         found = self.registry[tool]
         result = await found.handler(Call(self, actor), found.parse(params or {}))
         return result.model_dump(mode="json", exclude_none=True)

@@ -54,7 +54,7 @@ class Tool:
         """
         try:
             # JSON mode: strict types, but enums from their strings and no lone surrogates.
-            return self.params.model_validate_json(json.dumps(params), strict=True)
+            return self.params.model_validate_json(json.dumps(params, allow_nan=False), strict=True)
         except ValidationError as error:
             raise self._refusal(error) from error
         except (TypeError, ValueError) as error:

@@ -18,6 +18,7 @@ from antiphon_kernel.turns.shell_call import CallBlocks, open_call, run_command
 from antiphon_kernel.turns.turn import Turn, TurnFailed
 from antiphon_kernel.turns.writing import BlockWriter
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
@@ -162,6 +163,11 @@ class TurnRunner:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not opened.done():
             opened.cancel()
+            if work.task.cancelled():
+                raise AntiphonError(
+                    ErrorCode.INVALID_TRANSITION,
+                    "The command was stopped before it began: run it again.",
+                )
             work.task.result()
         return work, opened.result()
 

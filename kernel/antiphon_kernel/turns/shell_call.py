@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from antiphon_kernel.turns.provider import ToolOutcome
 from antiphon_kernel.turns.shell import run_shell
-from antiphon_kernel.turns.writing import BlockWriter
+from antiphon_kernel.turns.writing import BlockWriter, to_the_end
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
 
 SHELL = "shell"
@@ -33,16 +33,20 @@ async def open_call(
     arguments: object,
     content: str,
 ) -> CallBlocks:
-    """Create the blocks of a tool call that is about to run."""
+    """Create the blocks of a tool call that is about to run; both, even if it is cancelled."""
     kind = ToolKind.SHELL if name == SHELL else ToolKind.BUILTIN
     fields = {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}
-    call = await writer.create(
-        BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields
-    )
-    result = await writer.create(BlockKind.TOOL_RESULT, Role.TOOL, call, **fields)
-    # It may stay empty for long, and a crash meanwhile ends what is running, not what is pending.
-    await writer.begin(result)
-    return CallBlocks(call, result, call_id)
+
+    async def create() -> CallBlocks:
+        call = await writer.create(
+            BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields
+        )
+        result = await writer.create(BlockKind.TOOL_RESULT, Role.TOOL, call, **fields)
+        # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
+        await writer.begin(result)
+        return CallBlocks(call, result, call_id)
+
+    return await to_the_end(create())
 
 
 async def run_command(

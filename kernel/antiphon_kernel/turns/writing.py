@@ -48,7 +48,7 @@ class BlockWriter:
         }
         if parent is not None:
             params["parent_id"] = parent
-        return await _to_the_end(self._create(params))
+        return await to_the_end(self._create(params))
 
     async def begin(self, block: str) -> None:
         """A block is being worked on, before there is anything in it."""
@@ -63,7 +63,7 @@ class BlockWriter:
     async def finish(self, block: str, status: Status, **fields: object) -> None:
         """End a block; one that somebody else has ended already stays as it is."""
         if block in self._open:
-            await _to_the_end(self._finish(block, status, fields))
+            await to_the_end(self._finish(block, status, fields))
 
     async def finish_all(self, status: Status, **fields: object) -> None:
         """End every block that is open, the latest first."""
@@ -87,7 +87,7 @@ class BlockWriter:
         self._open.remove(block)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` completely; a cancellation that comes meanwhile is raised afterwards."""
     task = asyncio.ensure_future(work)
     try:

@@ -42,15 +42,16 @@ class AntiphonError(Exception):
     """A call failed in a way the caller can understand and act on.
 
     `message` is one sentence: what was expected, what was found, what to do. `details` carries
-    the machine-readable fields (operation index, allowed values, current lines, ...).
+    the machine-readable fields (operation index, allowed values, current lines, ...). `code` is a
+    plain string only when a newer kernel has sent one that this version does not know.
     """
 
-    def __init__(self, code: ErrorCode, message: str, **details: Any) -> None:
+    def __init__(self, code: ErrorCode | str, message: str, **details: Any) -> None:
         super().__init__(message)
-        self.code = code
+        self.code: ErrorCode | str = code
         self.message = message
         self.details: Mapping[str, Any] = details
 
     def as_json(self) -> dict[str, Any]:
         """The error as every door sends it: `{code, message, ...details}`."""
-        return {"code": self.code.value, "message": self.message, **self.details}
+        return {"code": str(self.code), "message": self.message, **self.details}

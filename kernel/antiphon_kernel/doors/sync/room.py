@@ -184,7 +184,7 @@ class Room(YRoom):
             elif error.code is ErrorCode.STORAGE_FAILED:
                 client.finish(Goodbye(CloseCode.RESTART, error.message))
             else:
-                reason = f"{error.code.value}: {error.message}"
+                reason = f"{error.code}: {error.message}"
                 frame = encode_frame(PermissionDenied(reason))
                 client.finish(Goodbye(CloseCode.REFUSED, reason, frame))
 

@@ -104,7 +104,7 @@ class SyncDoor(ASGIServer):
         except UnauthorisedError as error:
             await _refuse(send, CloseCode.UNAUTHORISED, error.message)
         except AntiphonError as error:
-            await _refuse(send, CloseCode.NOT_FOUND, f"{error.code.value}: {error.message}")
+            await _refuse(send, CloseCode.NOT_FOUND, f"{error.code}: {error.message}")
 
 
 async def _refuse(send: Send, code: CloseCode, reason: str) -> None:

@@ -44,12 +44,14 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         call.kernel.writes(call.actor, block)
     appends = call.kernel.appends(context)
     if params.stream:
+        waiting = appends.unflushed(block) + len(params.text)
+        check_size(context, context.document.length(block) + waiting)
         unflushed = appends.add(call.actor, block, params.text)
         return AppendResult(
             version=context.version(block), context_version=context.seq, unflushed=unflushed
         )
     appends.flush(block)
-    check_size(context, len(context.document.text(block)) + len(params.text))
+    check_size(context, context.document.length(block) + len(params.text))
     written = context.write(
         call.actor,
         "append",
@@ -57,4 +59,5 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         undo=UndoKind.STREAM,
     )
     await written.saved()
-    return AppendResult(version=context.version(block), context_version=written.seq)
+    version = written.versions.get(block, context.version(block))
+    return AppendResult(version=version, context_version=written.seq)

@@ -85,7 +85,8 @@ async def edit(call: Call, params: EditParams) -> EditResult:
 
     written = context.write(call.actor, "edit", write)
     await written.saved()
-    return EditResult(version=context.version(block), context_version=written.seq)
+    version = written.versions.get(block, context.version(block))
+    return EditResult(version=version, context_version=written.seq)
 
 
 def _operation(one: InsertOperation | DeleteOperation | ReplaceOperation) -> EditOperation:

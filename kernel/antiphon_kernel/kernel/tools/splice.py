@@ -47,4 +47,5 @@ async def splice(call: Call, params: SpliceParams) -> SpliceResult:
         lambda: context.document.splice(block, params.offset, params.delete_count, params.insert),
     )
     await written.saved()
-    return SpliceResult(version=context.version(block), context_version=written.seq)
+    version = written.versions.get(block, context.version(block))
+    return SpliceResult(version=version, context_version=written.seq)

@@ -59,6 +59,8 @@ async def status(call: Call, params: StatusParams) -> StatusResult:
     if fields:
         written = context.write(call.actor, "status", write, undo=None)
         await written.saved()
+    else:
+        await context.settled()
     if submits:
         call.kernel.submitted(Submission(context, block, call.actor))
     return StatusResult(version=context.version(block), context_version=context.seq)
