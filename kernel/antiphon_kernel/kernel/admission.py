@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import CONTENT, FIELDS
 from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.kernel.structure import Structure, is_structure
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
@@ -23,16 +24,6 @@ from antiphon_kernel.wire.update import (
     SharedType,
     Struct,
     decode_update,
-)
-
-_TEXT_KINDS = frozenset(
-    (
-        ContentKind.STRING,
-        ContentKind.FORMAT,
-        ContentKind.DELETED,
-        ContentKind.GC,
-        ContentKind.SKIP,
-    )
 )
 
 
@@ -49,12 +40,14 @@ def admit(
     actor: Actor,
     update: bytes,
     owners: Mapping[int, str],
+    structure: Structure,
     limits: Limits,
 ) -> Admitted:
     """Check one raw update.
 
     Args:
         owners: CRDT client id to the principal that writes with it.
+        structure: what in the document is not text.
 
     Raises:
         AntiphonError: too_large, invalid_params (not an update), gap, permission_denied.
@@ -82,8 +75,10 @@ def admit(
             limit=limits.update_structs,
         )
     _refuse_gaps(decoded, new, known)
+    if structure.hurt_by(decoded.deletions) is not None:
+        raise _tools_only()
     clients = _writing_clients(document, actor, new, owners)
-    return Admitted(_drafts(document, actor, new), clients)
+    return Admitted(_drafts(document, actor, new, structure), clients)
 
 
 def _refuse_gaps(decoded: DecodedUpdate, new: list[Struct], known: Mapping[int, int]) -> None:
@@ -127,7 +122,9 @@ def _writing_clients(
     return tuple(client for client in clients if client not in owners)
 
 
-def _drafts(document: Document, actor: Actor, new: list[Struct]) -> tuple[str, ...]:
+def _drafts(
+    document: Document, actor: Actor, new: list[Struct], structure: Structure
+) -> tuple[str, ...]:
     """The blocks that the update creates; raises if it writes anything but text besides."""
     created: dict[ItemId, str] = {}
     for one in new:
@@ -142,11 +139,9 @@ def _drafts(document: Document, actor: Actor, new: list[Struct]) -> tuple[str, .
         of_new_block = isinstance(one.parent, ItemId) and one.parent in created
         if of_new_block and (one.key in FIELDS or one.key == CONTENT):
             continue
-        if one.key is not None or isinstance(one.parent, str) or one.kind not in _TEXT_KINDS:
-            raise _denied(
-                "A connected client edits text and creates its own drafts; header fields are"
-                " written by tools: call block.status, block.collapse or the like."
-            )
+        beside = (one.origin, one.right_origin)
+        if is_structure(one) or any(item in structure for item in beside if item is not None):
+            raise _tools_only()
     return tuple(created.values())
 
 
@@ -165,6 +160,13 @@ def _check_draft_id(document: Document, actor: Actor, key: str) -> None:
         )
     if key in document:
         raise _denied(f"There is already a block {key}: draw another number for a new draft.")
+
+
+def _tools_only() -> AntiphonError:
+    return _denied(
+        "A connected client edits text and creates its own drafts; header fields are"
+        " written by tools: call block.status, block.collapse or the like."
+    )
 
 
 def _denied(message: str) -> AntiphonError:

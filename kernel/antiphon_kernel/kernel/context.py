@@ -22,6 +22,7 @@ from antiphon_kernel.kernel.blame import Blame
 from antiphon_kernel.kernel.header_rules import follow_change, normalise_draft
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.presence import Presence
+from antiphon_kernel.kernel.structure import Structure
 from antiphon_kernel.kernel.undo_stack import StackChange, UndoKind, UndoStacks
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
@@ -85,6 +86,7 @@ class Context:
         self._subscribers: list[Callable[[Broadcast], None]] = []
         self._on_failure: list[Callable[[AntiphonError], None]] = []
         self._blame: Blame | None = None
+        self._structure: Structure | None = None
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
 
@@ -173,7 +175,9 @@ class Context:
             AntiphonError: gap, too_large, invalid_params, permission_denied, storage_failed.
         """
         self._refuse_if_stopped()
-        admitted = admit(self.document, actor, update, self._owners, self.limits)
+        admitted = admit(
+            self.document, actor, update, self._owners, self._known_structure(), self.limits
+        )
         transaction = self.document.apply_update(update, origin=source)
         for client in admitted.clients:
             self._owners[client] = actor.principal.id
@@ -195,6 +199,13 @@ class Context:
             echo=normalised.update,
         )
         return asyncio.ensure_future(_seq_when_on_disk(written))
+
+    def _known_structure(self) -> Structure:
+        """Read off the document when the first client writes, kept up to date from then on."""
+        if self._structure is None:
+            self._structure = Structure()
+            self._structure.follow(self.document.update_since())
+        return self._structure
 
     def welcome(self, actor: Actor) -> Member:
         """Make a principal known to the context's document; its name and colour."""
@@ -241,6 +252,8 @@ class Context:
         if follow_up is not None:
             update = merge_updates(update, follow_up)
             echo = merge_updates(echo, follow_up) if echo is not None else follow_up
+        if self._structure is not None:
+            self._structure.follow(update)
         touched = transaction.change.touched
         time = self._clock.now_ms()
         if stacks is None:

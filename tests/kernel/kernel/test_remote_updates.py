@@ -171,6 +171,32 @@ async def test_header_fields_of_a_block_are_refused(
     assert "tools" in error.message
 
 
+@pytest.mark.parametrize("case", ["block", "field", "content", "meta", "set and deleted"])
+async def test_deleting_what_is_not_text_is_refused(
+    context: Context, bo: Actor, make: Make, case: str
+) -> None:
+    block = await make("hello", status="done")
+    doc: Doc[Any] = Doc(client_id=99)
+    doc.apply_update(context.document.update_since())
+    before, blocks = doc.get_state(), doc.get("blocks", type=Map)
+    with doc.transaction():
+        match case:
+            case "block":
+                del blocks[block]
+            case "field":
+                del blocks[block]["status"]
+            case "content":
+                del blocks[block]["content"]
+            case "meta":
+                del doc.get("meta", type=Map)["epoch"]
+            case _:
+                blocks[block]["status"] = "pending"
+                del blocks[block]["status"]
+    error = await refused(context, bo, doc.get_update(before))
+    assert error.code is ErrorCode.PERMISSION_DENIED
+    assert context.document.text(block) == "hello"
+
+
 @pytest.mark.parametrize("root", ["meta", "members", "gaps", "something"])
 async def test_other_roots_are_refused(context: Context, bo: Actor, root: str) -> None:
     doc: Doc[Any] = Doc(client_id=99)
