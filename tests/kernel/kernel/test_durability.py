@@ -6,9 +6,12 @@ import asyncio
 import random
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import aiosqlite
 import pytest
 
 from antiphon_kernel.kernel.kernel import Kernel
@@ -102,24 +105,16 @@ async def test_a_persons_draft_keeps_its_status_over_a_restart(
 async def test_a_failed_commit_is_told_and_the_context_is_read_again_from_disk(
     kernel: Kernel, amy: Actor, make: Any, data: Path
 ) -> None:
-    import aiosqlite
-
     block = await make("safe", status="done")
     stopped: list[AntiphonError] = []
     context = await kernel.context()
     context.on_failure(stopped.append)
-    async with aiosqlite.connect(data / "journal.db") as rival:
-        await rival.execute(
-            "CREATE TRIGGER full BEFORE INSERT ON ops BEGIN SELECT raise(ABORT, 'disk full'); END"
-        )
-        await rival.commit()
+    async with broken_disk(data):
         calls = [
             kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "lost "})
             for _ in range(5)
         ]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
-        await rival.execute("DROP TRIGGER full")
-        await rival.commit()
     assert {one.code for one in outcomes if isinstance(one, AntiphonError)} == {
         ErrorCode.STORAGE_FAILED
     }
@@ -129,3 +124,83 @@ async def test_a_failed_commit_is_told_and_the_context_is_read_again_from_disk(
     assert (found["content"], found["version"]) == ("safe", 1)
     await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "very "})
     assert (await kernel.context()).document.text(block) == "very safe"
+
+
+@asynccontextmanager
+async def broken_disk(data: Path) -> AsyncIterator[None]:
+    """No commit succeeds inside."""
+    async with aiosqlite.connect(data / "journal.db") as rival:
+        await rival.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON ops BEGIN SELECT raise(ABORT, 'disk full'); END"
+        )
+        await rival.commit()
+        yield
+        await rival.execute("DROP TRIGGER full")
+        await rival.commit()
+
+
+async def test_a_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) -> None:
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    made = await kernel.call(aria, "block.create", {"role": "model", "kind": "text"})
+    line = {"block_id": made["block_id"], "text": "a line\n", "stream": True}
+    await kernel.call(aria, "block.append", line)
+    await (await kernel.context()).settled()
+    async with broken_disk(data):
+        await kernel.call(aria, "block.append", line)
+        with pytest.raises(AntiphonError):
+            await (await kernel.context()).settled()
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(aria, "block.append", line)
+    assert caught.value.code is ErrorCode.INVALID_TRANSITION
+    context = await kernel.context()
+    assert context.document.text(made["block_id"]) == "a line\n"
+    assert context.document.header(made["block_id"]).stop_reason == "interrupted"
+
+
+async def test_a_repeated_call_is_not_acknowledged_before_the_first_is_on_disk(
+    kernel: Kernel, amy: Actor, make: Any, data: Path
+) -> None:
+    draft = await make("draft")
+    submit = {"block_id": draft, "status": "done"}
+    async with broken_disk(data):
+        outcomes = await asyncio.gather(
+            *(kernel.call(amy, "block.status", submit) for _ in range(2)), return_exceptions=True
+        )
+    assert all(isinstance(one, AntiphonError) for one in outcomes)
+
+
+async def test_each_of_several_calls_at_once_answers_its_own_version(
+    kernel: Kernel, amy: Actor, make: Any
+) -> None:
+    block = await make("x", status="done")
+    insert = {"block_id": block, "offset": 0, "insert": "y"}
+    answers = await asyncio.gather(*(kernel.call(amy, "block.splice", insert) for _ in range(5)))
+    assert [one["version"] for one in answers] == [2, 3, 4, 5, 6]
+
+
+async def test_a_commit_built_on_a_lost_one_is_refused_even_after_reading_again(
+    kernel: Kernel, amy: Actor, make: Any, data: Path
+) -> None:
+    block = await make("safe", status="done")
+    stale = await kernel.context()
+
+    def insert() -> None:
+        stale.document.splice(block, 0, 0, "lost ")
+
+    async with broken_disk(data):
+        first = stale.write(amy, "splice", insert)
+        await asyncio.wait([first.on_disk])
+        second = stale.write(amy, "splice", insert) if not first.on_disk.exception() else None
+        assert second is None
+    fresh = await kernel.context()
+    assert fresh is not stale
+    with pytest.raises(AntiphonError):
+        stale.write(amy, "splice", insert)
+    assert fresh.document.text(block) == "safe"
+
+
+async def test_a_closed_kernel_takes_no_calls(kernel: Kernel, amy: Actor) -> None:
+    await kernel.close()
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.list", {})
+    assert caught.value.code is ErrorCode.NO_KERNEL
