@@ -6,16 +6,19 @@ import gc
 import os
 from collections.abc import Callable
 
+from textual import events
 from textual.app import App
 from textual.theme import Theme
 
 from antiphon.composer.own_draft import OwnDraft, random_seq
+from antiphon.key_order import KeyOrder
 from antiphon.locations import DATA_FOLDER, config_folder
 from antiphon.options import AppOptions
 from antiphon.palette import Commands
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon.session import Connection, Session
+from antiphon.terminal_driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon_kernel.types.clock import Clock
@@ -62,7 +65,7 @@ class AntiphonApp(App[None]):
         place: str | None = None,
     ) -> None:
         """Tests pass the clock, the numbers of drafts, the theme and what the header says."""
-        super().__init__()
+        super().__init__(driver_class=TerminalDriver)
         self.animation_level = "none"
         self._options = options
         self._theme_failures = self._register_themes()
@@ -70,6 +73,7 @@ class AntiphonApp(App[None]):
         self.session = Session(options)
         self._draft = OwnDraft(self.session.document, clock=clock, new_seq=new_seq)
         self._leaving = False
+        self._keys = KeyOrder(self, super().on_event)
         self._place = place or place_name(options)
 
     def get_default_screen(self) -> DocumentScreen:
@@ -87,6 +91,12 @@ class AntiphonApp(App[None]):
         screen = self.screen_stack[0]
         assert isinstance(screen, DocumentScreen)
         return screen
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            await self._keys.take(event)
+        else:
+            await super().on_event(event)
 
     def on_mount(self) -> None:
         self.theme_changed_signal.subscribe(self, self._theme_changed)

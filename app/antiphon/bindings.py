@@ -229,7 +229,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "tail",
         ("ctrl+end",),
         "tail",
-        "To the end, and stay there while text comes.",
+        "To the end, and stay there while text comes; in a cell, to the end of its text.",
         _ANYWHERE,
         footer=lambda now: not now.following,
         priority=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final, Literal
 
 from rich.segment import Segment
 from textual import events
@@ -24,6 +24,9 @@ PROMPT: Final = "› "
 class ComposerEditor(CellEditor):
     """A cell editor in which Enter sends and ↑ leaves when there is nothing to go up in."""
 
+    STICK: ClassVar[Literal["left", "right"]] = "right"
+    """What comes into one's own message is one's own: a draft that is there again, an undo."""
+
     class SendRequested(CellEditor.EditorMessage):
         """Enter."""
 
@@ -33,10 +36,21 @@ class ComposerEditor(CellEditor):
     def __init__(self, draft: OwnDraft, theme: CellTheme) -> None:
         super().__init__(draft.local, LOCAL_BLOCK, theme)
         self._cell_styles = theme
+        self._fitted = 1
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         self._cell_styles = theme
         super().set_cell_theme(theme)
+
+    def fit(self, rows: int) -> None:
+        """It is about to be so many rows high."""
+        if rows != self._fitted:
+            self._fitted = rows
+            self._changed(by_person=True)
+
+    @property
+    def _height_to_fill(self) -> int:
+        return self._fitted
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "enter" and not self._at_backslash():
@@ -169,11 +183,6 @@ class Composer(Horizontal):
         """Where the text begins: in line with the text of the cells."""
         self._mark.set_width(width)
 
-    @property
-    def has_cursor(self) -> bool:
-        """Whether keys go into the message."""
-        return self.editor.has_focus
-
     def on_resize(self) -> None:
         self._fit()
 
@@ -185,4 +194,5 @@ class Composer(Horizontal):
 
     def _fit(self) -> None:
         rows = max(1, min(self.editor.row_count, self.screen.size.height // 2))
+        self.editor.fit(rows)
         self.styles.height = rows

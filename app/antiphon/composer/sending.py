@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 
 from antiphon.composer.own_draft import OwnDraft
 from antiphon.session import Session
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 
 SHELL_MARK = "!"
+
+NOBODY_AFTER = 1.0
+"""Seconds in which a model that answers has shown itself."""
+
+NOBODY = "No model is here to answer: `make demo` shows one; !command runs in the shell."
 
 
 class Sending:
@@ -20,18 +27,20 @@ class Sending:
         self._hint = hint
         self._waiting: str | None = None
 
-    async def send(self) -> None:
-        """Enter was pressed."""
+    def send(self) -> Coroutine[None, None, None] | None:
+        """Enter was pressed: the message is taken now, and sent by awaiting what is returned."""
         text = self._draft.text
         if not text.strip().removeprefix(SHELL_MARK).strip():
             self._hint("Nothing to send yet: write a message, or ! and a command.")
-        elif not self._session.is_live or self._session.me is None:
+        elif not self._session.is_live or self._draft.block is None:
             self._waiting = text
             self._hint("Will be sent as soon as the kernel answers, unless you go on writing.")
         elif text.startswith(SHELL_MARK):
-            await self._run(text)
+            self._draft.clear()
+            return self._run(text)
         else:
-            await self._submit()
+            return self._submit(self._draft.release())
+        return None
 
     async def connection_changed(self) -> None:
         """Send what has been waiting for the kernel and was not touched since."""
@@ -39,18 +48,28 @@ class Sending:
             return
         waiting, self._waiting = self._waiting, None
         if waiting == self._draft.text:
-            await self.send()
+            sending = self.send()
+            if sending is not None:
+                await sending
 
-    async def _submit(self) -> None:
-        block = self._draft.release()
+    async def _submit(self, block: str) -> None:
         try:
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
             self._draft.take_back(block)
             self._hint(f"Not sent: {error.message}")
+            return
+        await asyncio.sleep(NOBODY_AFTER)
+        if not self._has_models():
+            self._hint(NOBODY)
+
+    def _has_models(self) -> bool:
+        """Whether a model is here, or has ever been."""
+        kinds = [one.kind for one in self._session.document.members()]
+        kinds += [one.kind for one in self._session.presence().values()]
+        return PrincipalKind.MODEL in kinds
 
     async def _run(self, text: str) -> None:
-        self._draft.clear()
         command = text.removeprefix(SHELL_MARK).strip()
         context = self._session.document.context
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from rich.style import Style
 from textual import events
@@ -60,6 +60,7 @@ class CellEditor(TextArea):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+up", "neighbour(-1)", "Edit the cell above", show=False),
         Binding("ctrl+down", "neighbour(1)", "Edit the cell below", show=False),
+        Binding("ctrl+home", "text_start", "To the start of the text", show=False),
     ]
 
     class EditorMessage(Message):
@@ -108,6 +109,9 @@ class CellEditor(TextArea):
             super().__init__(editor)
             self.deleted = deleted
             self.inserted = inserted
+
+    STICK: ClassVar[Literal["left", "right"]] = "left"
+    """On which side of the own cursor text appears that was not typed here: "left" is after it."""
 
     selection: Reactive[Selection] = reactive(Selection(), init=False, repaint=False)
     """Cursor and other end; what they change on screen is drawn row by row."""
@@ -271,7 +275,7 @@ class CellEditor(TextArea):
             offsets = self._offsets()
             for splice in text.splices:
                 self._apply(splice)
-                offsets = [shift_offset(at, splice, stick="left") for at in offsets]
+                offsets = [shift_offset(at, splice, stick=self.STICK) for at in offsets]
             self._following = True
             try:
                 self._select(offsets)
@@ -299,12 +303,16 @@ class CellEditor(TextArea):
             self._flush_pending = True
             self.call_next(self._flush)
 
+    @property
+    def _height_to_fill(self) -> int:
+        return max(self.size.height, 1)
+
     def _flush(self) -> None:
         """Show the rows around the cursor, for want of a host."""
         self._flush_pending = False
         if self.virtual_size.height != self.row_count:
             self.virtual_size = Size(0, self.row_count)
-        height = max(self.size.height, 1)
+        height = self._height_to_fill
         row = self.cursor_row
         top = max(row - height + 1, min(self._rows.top, row, max(self.row_count - height, 0)))
         self.show_rows(top, height)
@@ -432,6 +440,17 @@ class CellEditor(TextArea):
 
     def redo(self) -> None:
         self.action_redo()
+
+    def action_text_start(self) -> None:
+        self._go(self.document.start)
+
+    def action_text_end(self) -> None:
+        self._go(self.document.end)
+
+    def _go(self, place: Location) -> None:
+        """Put the cursor there, and show it even if it is there already."""
+        self.move_cursor(place)
+        self._changed(by_person=True)
 
     def action_neighbour(self, direction: int) -> None:
         self.post_message(self.NeighbourRequested(self, direction))

@@ -58,9 +58,12 @@ class Acts:
     def write(self) -> None:
         self._desk.composer.editor.focus()
 
-    async def send(self) -> None:
-        await self._desk.sending.send()
-        self._desk.tour.sent()
+    def send(self) -> Awaitable[None] | None:
+        submitting = self._desk.sending.send()
+        if submitting is not None:
+            self._cells.to_tail()
+            self._desk.tour.sent()
+        return submitting
 
     def newline(self) -> None:
         self._desk.composer.editor.new_line()
@@ -136,7 +139,10 @@ class Acts:
         self._cells.page(-1)
 
     def tail(self) -> None:
-        self._cells.to_tail()
+        if self._desk.area.editor is not None:
+            self._desk.area.editor.action_text_end()
+        else:
+            self._cells.to_tail()
 
     def fold(self) -> None:
         self._cells.toggle_fold()

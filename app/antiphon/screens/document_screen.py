@@ -8,8 +8,9 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import DescendantFocus, Resize
+from textual.events import Resize
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from antiphon.bindings import action_for, bound_keys
@@ -192,9 +193,20 @@ class DocumentScreen(Screen[None]):
 
     # What the person does
 
-    @on(DescendantFocus)
+    def set_focus(
+        self,
+        widget: Widget | None,
+        scroll_visible: bool = True,
+        from_app_focus: bool = False,
+    ) -> None:
+        """The mode is another one from this moment on, for the very next key."""
+        before = self.focused
+        super().set_focus(widget, scroll_visible, from_app_focus)
+        if self.focused is not before:
+            self._focus_moved()
+
     def _focus_moved(self) -> None:
-        if self.composer.has_cursor:
+        if self.focused is self.composer.editor:
             mode = Mode.WRITE
         elif isinstance(self.focused, CellEditor):
             mode = Mode.EDIT

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from textual import events
 from textual.pilot import Pilot
 
 from antiphon.app import AntiphonApp
@@ -151,6 +152,11 @@ class Opened:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 
+    def burst(self, *keys: str) -> None:
+        """All keys at once, as a slow line delivers them."""
+        for key in keys:
+            self.app.post_message(events.Key(key, key if len(key) == 1 else None))
+
     async def type(self, text: str) -> None:
         names = {" ": "space", "\n": "ctrl+j"}
         await self.pilot.press(*(names.get(key, key) for key in text))
@@ -163,13 +169,13 @@ class Opened:
 
 
 @contextlib.asynccontextmanager
-async def world(folder: Path, *, owner: str = "amy") -> AsyncIterator[World]:
-    """A kernel with its doors open and one model, aria."""
+async def world(folder: Path, *, owner: str = "amy", models: bool = True) -> AsyncIterator[World]:
+    """A kernel with its doors open and one model, aria, if there are `models`."""
     kernel = await Kernel.open(
         folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner=owner
     )
     aria = Writer()
-    turns = TurnRunner(kernel, Models({"aria": aria}))
+    turns = TurnRunner(kernel, Models({"aria": aria} if models else {}))
     me = kernel.open_session(kernel.owner, "test")
     here = World(folder, kernel, turns, aria, me)
     await here.open_doors()
