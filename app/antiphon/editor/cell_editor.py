@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import ClassVar, Literal, Protocol
 
@@ -30,6 +31,14 @@ from antiphon_kernel.types.records import TextSplice
 
 ORIGIN = "editor"
 """The origin of every transaction that this editor makes."""
+
+
+def is_text(typed: str) -> bool:
+    """Whether what a key sends is text: all but C0, DEL and C1.
+
+    `str.isprintable` is narrower: it leaves out spaces such as U+3000 and joiners such as U+200D.
+    """
+    return bool(typed) and all(unicodedata.category(character) != "Cc" for character in typed)
 
 
 class EditorHost(Protocol):
@@ -403,6 +412,13 @@ class CellEditor(TextArea):
             event.stop()
             event.prevent_default()
             self._tab(backwards=event.key == "shift+tab")
+        elif event.character is not None and is_text(event.character):
+            event.stop()
+            event.prevent_default()
+            self._replace_via_keyboard(event.character, *self.selection)
+
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
+        return key == "tab" or (character is not None and is_text(character))
 
     def _tab(self, *, backwards: bool) -> None:
         """Indent: the selected lines, or from the cursor to the next stop."""

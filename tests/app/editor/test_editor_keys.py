@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual import events
+from textual._xterm_parser import XTermParser
 
 from antiphon.blocklist.cell_area import CellArea
 from antiphon.editor.cell_editor import CellEditor
@@ -55,6 +56,20 @@ async def test_keys_that_are_not_text_become_messages() -> None:
         await pilot.pause()
         assert app.area.editor is None
         assert heard.of(CellEditor.Left)
+
+
+async def test_every_character_that_is_no_control_is_text() -> None:
+    sample = Sample()
+    block = sample.add("")
+    app = SampleApp(sample)
+    typed = "a\u00a0b\u3000\u200c\u200d\ufe0f\u2028\u00ad👩\u200d👩\u200d👧\ue000\U000e0067z"
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.area.edit(block)
+        await pilot.pause()
+        for event in XTermParser().feed(typed + "\x01\x9b"):
+            app.post_message(event)
+        await pilot.pause()
+        assert sample.here.text(block) == typed
 
 
 async def test_a_paste_has_plain_line_ends_and_the_rest_as_it_was() -> None:

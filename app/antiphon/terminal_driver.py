@@ -1,0 +1,97 @@
+"""The terminal's input, with every pasted character and in the order in which it came."""
+
+from __future__ import annotations
+
+import os
+import selectors
+from codecs import getincrementaldecoder
+from collections.abc import Iterable
+from typing import Final
+
+from textual import events
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START, XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+READ_BYTES: Final = 65536
+POLL_SECONDS: Final = 0.1
+"""How often the driver looks for an escape key that nothing follows, and for its end."""
+
+
+class PasteSafeParser(XTermParser):
+    """Takes a bracketed paste as it is; the base class looks for keys in it.
+
+    The base class gets the brackets only: what it makes of the text between them loses characters
+    and puts others before the paste as soon as there is an escape character in it.
+    """
+
+    def __init__(self, debug: bool = False) -> None:
+        self._pasted: list[str] | None = None
+        self._tail = ""
+        super().__init__(debug)
+
+    def feed(self, data: str) -> Iterable[Message]:
+        """Events of the next piece of input, wherever it was cut; an empty one ends the input."""
+        if not data:
+            yield from super().feed("")
+            return
+        while data:
+            if self._pasted is None:
+                typed, data = self._until(BRACKETED_PASTE_START, data)
+                yield from super().feed(typed)
+                if self._tail == BRACKETED_PASTE_START:
+                    self._pasted, self._tail = [], ""
+                continue
+            piece, data = self._until(BRACKETED_PASTE_END, data)
+            self._pasted.append(piece)
+            if self._tail == BRACKETED_PASTE_END:
+                text = "".join(self._pasted).removesuffix(BRACKETED_PASTE_END)
+                self._pasted, self._tail = None, ""
+                for event in super().feed(BRACKETED_PASTE_END):
+                    if not isinstance(event, events.Paste):
+                        yield event
+                yield events.Paste(text)
+
+    def tick(self) -> Iterable[Message]:
+        for event in super().tick():
+            # The base class has given up an unfinished sequence: it is no bracket any more.
+            self._tail = ""
+            yield event
+
+    def _until(self, bracket: str, data: str) -> tuple[str, str]:
+        """`data` up to the end of the first bracket, and what is left.
+
+        The bracket may have begun in earlier input; the tail is the whole bracket once it is found.
+        """
+        seen = self._tail + data
+        found = seen.find(bracket)
+        if found < 0:
+            self._tail = seen[1 - len(bracket) :]
+            return data, ""
+        end = found + len(bracket) - len(self._tail)
+        self._tail = bracket
+        return data[:end], data[end:]
+
+
+class TerminalDriver(LinuxDriver):
+    """Reads the terminal through a `PasteSafeParser`; bytes that are no UTF-8 become U+FFFD."""
+
+    def run_input_thread(self) -> None:
+        parser = PasteSafeParser(self._debug)
+        decoder = getincrementaldecoder("utf-8")("replace")
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                if selector.select(POLL_SECONDS):
+                    data = os.read(self.fileno, READ_BYTES)
+                    if not data:
+                        break
+                    # Half a character makes no text yet, and an empty piece would end the parser.
+                    if text := decoder.decode(data):
+                        self._process(parser.feed(text))
+                self._process(parser.tick())
+        self._process(parser.feed(""))
+
+    def _process(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self.process_message(message)
