@@ -58,7 +58,7 @@ async def test_all_that_was_acknowledged_or_seen_is_there_and_the_block_is_inter
         assert block is not None
         await eventually(lambda: len(replica.document.text(block)) > 200, "some text")
         replica.document.splice(block, 10, 0, TYPED)
-        await replica.saved()
+        await asyncio.wait_for(replica.saved(), DEADLINE)
         await eventually(lambda: len(replica.document.text(block)) > 400, "more text")
 
         os.kill(kernel.pid, signal.SIGKILL)
@@ -68,7 +68,7 @@ async def test_all_that_was_acknowledged_or_seen_is_there_and_the_block_is_inter
         replica.document.splice(block, 0, 0, "offline ")
         kernel = await start_kernel(data, tmp_path)
         await eventually(lambda: replica.state is ReplicaState.LIVE, "the reconnect")
-        await replica.saved()
+        await asyncio.wait_for(replica.saved(), DEADLINE)
         await eventually(
             lambda: replica.document.header(block).status == Status.ERROR, "the block is ended"
         )
@@ -78,7 +78,9 @@ async def test_all_that_was_acknowledged_or_seen_is_there_and_the_block_is_inter
         assert text.count(TYPED) == 1
         assert recorded.text.startswith(text.removeprefix("offline ").replace(TYPED, ""))
     finally:
-        await replica.close()
-        await running
-        kernel.terminate()
-        await kernel.wait()
+        try:
+            await asyncio.wait_for(replica.close(), DEADLINE)
+            await asyncio.wait_for(running, DEADLINE)
+        finally:
+            kernel.terminate()
+            await asyncio.wait_for(kernel.wait(), DEADLINE)
