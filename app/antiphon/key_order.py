@@ -17,6 +17,8 @@ from textual.dom import DOMNode
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from antiphon.editor.cell_editor import is_text
+
 ROUNDS: Final = 2
 """A key is handled in the first; in the second, the message that its handler may have posted."""
 
@@ -78,10 +80,11 @@ class KeyOrder:
 
 def _is_text(event: events.Event, target: Widget) -> bool:
     """Text moves no focus: what follows need not wait."""
-    is_text = isinstance(event, events.Paste) or (
-        isinstance(event, events.Key) and event.is_printable
+    if not isinstance(target, TextArea):
+        return False
+    return isinstance(event, events.Paste) or (
+        isinstance(event, events.Key) and is_text(event.character or "")
     )
-    return is_text and isinstance(target, TextArea)
 
 
 async def _caught_up(node: DOMNode) -> None:
