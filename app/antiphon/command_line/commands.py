@@ -119,7 +119,7 @@ def demo(
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -> None:
     """Run the kernel in the foreground; `antiphon serve --help` lists its options."""
-    project = project_root(project or Path.cwd())
+    project = project.resolve() if project is not None else project_root(Path.cwd())
     command = [sys.executable, "-m", "antiphon_kernel", "serve", *arguments]
     command += ["--data", str((data or data_folder(project)).absolute()), "--project", str(project)]
     sys.stdout.flush()
@@ -259,7 +259,7 @@ def _running_data(data: Path | None) -> Path:
 
 def _find_running(data: Path | None) -> tuple[Path, bool]:
     """The data folder of the kernel to join, and whether it is a demo."""
-    from antiphon_kernel.client.discovery import kernel_at, newest_kernel
+    from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
 
     if data is not None:
         if kernel_at(data) is None:
@@ -267,7 +267,8 @@ def _find_running(data: Path | None) -> tuple[Path, bool]:
                 f"no kernel serves {data}: start one with `antiphon --data {data}`.",
                 ExitCode.NO_KERNEL,
             )
-        return data.absolute(), False
+        folder = data.absolute()
+        return folder, any(one.demo for one in running_kernels() if one.data == folder)
     kernel = newest_kernel(Path.cwd().resolve())
     if kernel is None:
         raise Failure(

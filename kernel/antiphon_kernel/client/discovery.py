@@ -77,7 +77,7 @@ def kernel_at(data: Path) -> KernelAddress | None:
 
 
 def running_kernels() -> Iterator[RunningKernel]:
-    """This user's kernels that answer, newest first; entries of dead ones are removed."""
+    """This user's kernels that answer, newest first; entries of ended ones are removed."""
     entries = []
     for path in register_folder().glob("*.json"):
         try:
@@ -88,8 +88,19 @@ def running_kernels() -> Iterator[RunningKernel]:
         address = kernel_at(kernel.data)
         if address is not None and address.pid == kernel.pid:
             yield kernel
-        else:
+        elif not _is_alive(kernel.pid):
             path.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether there is a process of this number: a busy kernel may not answer for a moment."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def newest_kernel(folder: Path) -> RunningKernel | None:
