@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from antiphon.locations import LOG_FILE
-from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -33,6 +33,7 @@ class KernelStarter:
         self._arguments = tuple(arguments)
         self._process: subprocess.Popen[bytes] | None = None
         self._restarted = False
+        self._ended: int | None = None
 
     def begin(self) -> bool:
         """Start the kernel unless one answers; whether that was necessary. Does not wait.
@@ -42,6 +43,7 @@ class KernelStarter:
         """
         if kernel_at(self.data) is not None:
             return False
+        self._ended = _stated_pid(self.data)
         try:
             self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._spawn()
@@ -62,7 +64,8 @@ class KernelStarter:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             address = kernel_at(self.data)
-            if address is not None:
+            # The new kernel listens before it has replaced the address of the one that ended.
+            if address is not None and address.pid != self._ended:
                 self._end_superfluous(address)
                 return address
             ended = self._process.poll() if self._process is not None else None
@@ -119,3 +122,11 @@ class KernelStarter:
         return AntiphonError(
             ErrorCode.NO_KERNEL, f"The kernel {what}. The end of its log, {log}:\n{tail}"
         )
+
+
+def _stated_pid(data: Path) -> int | None:
+    """The process that the folder's address file names, if there is one."""
+    try:
+        return read_address(data).pid
+    except AntiphonError:
+        return None
