@@ -111,13 +111,12 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
     kernel_text = context.document.text(block)
     await until(
         lambda: all(
-            replica.state is ReplicaState.LIVE and replica.document.text(block) == kernel_text
+            replica.state is ReplicaState.LIVE
+            and replica.document.text(block) == kernel_text
+            and replica.document.header(block) == context.document.header(block)
             for replica in replicas
         ),
         f"all documents of seed {seed} are equal",
-    )
-    assert all(
-        replica.document.header(block) == context.document.header(block) for replica in replicas
     )
     assert "".join(one for one in kernel_text if one in STREAM) == streamed
     for typist in typists:
