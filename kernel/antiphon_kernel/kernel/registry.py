@@ -12,10 +12,11 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import getdoc
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
@@ -31,6 +32,21 @@ class Result(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+EVERY_CALL: Final = (
+    ErrorCode.INVALID_PARAMS,
+    ErrorCode.PERMISSION_DENIED,
+    ErrorCode.STORAGE_FAILED,
+    ErrorCode.NO_KERNEL,
+)
+"""What any call can fail with."""
+
+REFERENCES: Final = (
+    ErrorCode.BLOCK_NOT_FOUND,
+    ErrorCode.CONTEXT_NOT_FOUND,
+    ErrorCode.AMBIGUOUS_ID,
+)
+"""What a call that names a block or a context can fail with."""
+
 P = TypeVar("P", bound=Params)
 R = TypeVar("R", bound=Result)
 C = TypeVar("C")
@@ -45,6 +61,10 @@ class Tool:
     result: type[Result]
     handler: Callable[[Any, Any], Awaitable[Result]]
     doc: str
+    needs: Right
+    """What the caller must be allowed to do at least; the handler may ask for more."""
+    errors: tuple[ErrorCode, ...]
+    """What it can fail with, besides what every call can."""
 
     def parse(self, params: Mapping[str, Any]) -> Params:
         """The request as a value.
@@ -79,12 +99,17 @@ class Tool:
         )
 
 
-def tool(name: str) -> Callable[[Callable[[C, P], Awaitable[R]]], Tool]:
+def tool(
+    name: str, *, needs: Right, errors: Iterable[ErrorCode] = ()
+) -> Callable[[Callable[[C, P], Awaitable[R]]], Tool]:
     """Make a tool of ``async def handler(call, params: P) -> R``; its docstring is the tool's."""
 
     def define(handler: Callable[[C, P], Awaitable[R]]) -> Tool:
         hints = get_type_hints(handler)
-        return Tool(name, hints["params"], hints["return"], handler, getdoc(handler) or "")
+        doc = getdoc(handler) or ""
+        return Tool(
+            name, hints["params"], hints["return"], handler, doc, needs, (*errors, *EVERY_CALL)
+        )
 
     return define
 

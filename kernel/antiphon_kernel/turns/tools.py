@@ -7,6 +7,7 @@ from pydantic import Field
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, Tool, tool
 from antiphon_kernel.turns.runner import runner_of
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
@@ -50,7 +51,7 @@ class ShellRunResult(Result):
     """Only when waited for, and if the command came to an end by itself."""
 
 
-@tool("turn.interrupt")
+@tool("turn.interrupt", needs=Right.WRITE, errors=REFERENCES)
 async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
     """Stop the running turns and commands of one principal or of all.
 
@@ -62,7 +63,7 @@ async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
     return InterruptResult(stopped=stopped)
 
 
-@tool("shell.run")
+@tool("shell.run", needs=Right.WRITE, errors=REFERENCES)
 async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     """Run a shell command in the project's root; only the owner of the kernel may.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.kernel.undo_stack import UndoKind
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -28,7 +29,15 @@ class AppendResult(Result):
     """Code points that are buffered and not on disk yet; only when streaming."""
 
 
-@tool("block.append")
+@tool(
+    "block.append",
+    needs=Right.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.INVALID_TRANSITION,
+        ErrorCode.TOO_LARGE,
+    ),
+)
 async def append(call: Call, params: AppendParams) -> AppendResult:
     """Write at the end of a block that is not done yet."""
     context, block = await call.kernel.find_block(params.block_id)

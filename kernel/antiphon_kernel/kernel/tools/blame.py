@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.clock import iso_time
 
 
@@ -32,7 +33,7 @@ class BlameResult(Result):
     version: int
 
 
-@tool("block.blame")
+@tool("block.blame", needs=Right.READ, errors=REFERENCES)
 async def blame(call: Call, params: BlameParams) -> BlameResult:
     """Say who wrote each character of a block, in which version, and when."""
     context, block = await call.block(params.block_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.clock import iso_time
 
 
@@ -32,7 +33,7 @@ class ContextCreateParams(Params):
     """a-z, 0-9, _ and -; not taken."""
 
 
-@tool("context.list")
+@tool("context.list", needs=Right.READ)
 async def list_contexts(call: Call, params: NoParams) -> ContextListResult:
     """List the contexts of this kernel."""
     rows = call.kernel.context_rows()
@@ -44,7 +45,7 @@ async def list_contexts(call: Call, params: NoParams) -> ContextListResult:
     )
 
 
-@tool("context.create")
+@tool("context.create", needs=Right.WRITE)
 async def create_context(call: Call, params: ContextCreateParams) -> ContextInfo:
     """Create an empty context."""
     context = await call.kernel.create_context(params.label)

@@ -9,9 +9,10 @@ from pydantic import Field
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.kernel import Call, Submission
 from antiphon_kernel.kernel.order import order_after, order_at_end
-from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.block_header import header_fields
 from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -44,7 +45,14 @@ class CreateResult(Result):
     context_version: int
 
 
-@tool("block.create")
+@tool(
+    "block.create",
+    needs=Right.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.TOO_LARGE,
+    ),
+)
 async def create(call: Call, params: CreateParams) -> CreateResult:
     """Create a block at the end of a context or after another block.
 

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
@@ -59,7 +60,17 @@ class EditResult(Result):
     context_version: int
 
 
-@tool("block.edit")
+@tool(
+    "block.edit",
+    needs=Right.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.LINE_OUT_OF_RANGE,
+        ErrorCode.CONTENT_MISMATCH,
+        ErrorCode.OVERLAPPING_OPERATIONS,
+        ErrorCode.TOO_LARGE,
+    ),
+)
 async def edit(call: Call, params: EditParams) -> EditResult:
     """Change lines of a block, all or nothing.
 

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.block_header import BlockInfo, header_values
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -52,7 +53,7 @@ class ListResult(Result):
     """What to pass as `after_block` for the rest."""
 
 
-@tool("block.list")
+@tool("block.list", needs=Right.READ, errors=REFERENCES)
 async def list_blocks(call: Call, params: ListParams) -> ListResult:
     """List the blocks of a context in document order."""
     if params.depth is not None and params.parent_id is None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import Params, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.kernel.tools.block_header import BlockInfo, header_values
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
+from antiphon_kernel.types.access import Right
+from antiphon_kernel.types.errors import ErrorCode
 
 
 class LineRange(Params):
@@ -34,7 +36,14 @@ class ReadResult(BlockInfo):
     """Lines of the whole text."""
 
 
-@tool("block.read")
+@tool(
+    "block.read",
+    needs=Right.READ,
+    errors=(
+        *REFERENCES,
+        ErrorCode.LINE_OUT_OF_RANGE,
+    ),
+)
 async def read(call: Call, params: ReadParams) -> ReadResult:
     """Read a block, or some of its lines."""
     context, block = await call.block(params.block_id)

@@ -6,6 +6,7 @@ from typing import Any
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.types.access import Right
 
 
 class NoParams(Params):
@@ -39,7 +40,7 @@ class ToolsResult(Result):
     tools: list[ToolInfo]
 
 
-@tool("session.whoami")
+@tool("session.whoami", needs=Right.READ)
 async def whoami(call: Call, params: NoParams) -> WhoamiResult:
     """Say who the caller is and what role it has."""
     principal = call.actor.principal
@@ -53,7 +54,7 @@ async def whoami(call: Call, params: NoParams) -> WhoamiResult:
     )
 
 
-@tool("kernel.tools")
+@tool("kernel.tools", needs=Right.READ)
 async def tools(call: Call, params: NoParams) -> ToolsResult:
     """List the tools with their parameters."""
     registry = call.kernel.registry

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
@@ -26,7 +27,14 @@ class SpliceResult(Result):
     context_version: int
 
 
-@tool("block.splice")
+@tool(
+    "block.splice",
+    needs=Right.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.TOO_LARGE,
+    ),
+)
 async def splice(call: Call, params: SpliceParams) -> SpliceResult:
     """Replace code points of a block by position; meant for programs, models use block.edit."""
     context, block = await call.block(params.block_id)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call, Submission
 from antiphon_kernel.kernel.order import order_at_end
-from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
@@ -30,7 +31,14 @@ class StatusResult(Result):
     context_version: int
 
 
-@tool("block.status")
+@tool(
+    "block.status",
+    needs=Right.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.INVALID_TRANSITION,
+    ),
+)
 async def status(call: Call, params: StatusParams) -> StatusResult:
     """Move a block on: pending, running, done or error, never back.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.undo_stack import Stack
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Principal
@@ -30,13 +31,27 @@ class UndoResult(Result):
     context_version: int
 
 
-@tool("block.undo")
+@tool(
+    "block.undo",
+    needs=Right.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.NOTHING_TO_UNDO,
+    ),
+)
 async def undo(call: Call, params: UndoParams) -> UndoResult:
     """Take back the last edit of one principal, never what somebody else wrote into it."""
     return await _turn(call, params, Stack.UNDO)
 
 
-@tool("block.redo")
+@tool(
+    "block.redo",
+    needs=Right.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.NOTHING_TO_REDO,
+    ),
+)
 async def redo(call: Call, params: UndoParams) -> UndoResult:
     """Do again what was undone last."""
     return await _turn(call, params, Stack.REDO)

@@ -1,0 +1,1 @@
+"""One module for each step from one version of the tables to the next."""
