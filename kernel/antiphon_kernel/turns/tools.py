@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import Params, Result, Tool, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, Tool, tool
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
