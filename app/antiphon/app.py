@@ -12,7 +12,7 @@ from textual.theme import Theme
 
 from antiphon.composer.own_draft import OwnDraft, random_seq
 from antiphon.key_order import KeyOrder
-from antiphon.locations import DATA_FOLDER, config_folder
+from antiphon.locations import config_folder
 from antiphon.options import AppOptions
 from antiphon.palette import Commands
 from antiphon.render.cell_theme import CellTheme
@@ -22,6 +22,7 @@ from antiphon.terminal_driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.conventions import DATA_FOLDER
 
 
 class AntiphonApp(App[None]):

@@ -5,11 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-DATA_FOLDER: Final = ".antiphon"
-"""A project's kernel keeps its files in the folder of this name at the project's root."""
-
-LOG_FILE: Final = "kernel.log"
-"""In the data folder: what the kernel reports about itself."""
+from antiphon_kernel.types.conventions import DATA_FOLDER
 
 _MARKS: Final = (DATA_FOLDER, ".git")
 

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.command_line.failures import ExitCode, Failure
+from antiphon.command_line.failures import Failure
 from antiphon.locations import data_folder, project_root
+from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
     from antiphon.options import AppOptions
-
-DEFAULT_CONTEXT = "default"
 
 _data = click.option(
     "--data",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, urlsplit
 
-from antiphon.command_line.failures import ExitCode, Failure
+from antiphon.command_line.failures import Failure
 from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.types.conventions import ExitCode
 
 _SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
 

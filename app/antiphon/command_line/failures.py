@@ -1,23 +1,12 @@
-"""How a command ends: exit codes, and errors as one sentence on stderr."""
+"""How a command fails: one sentence on stderr and an exit code."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import IO, Any
 
 import click
 
-
-class ExitCode(IntEnum):
-    """The exit codes of every command; documented in docs/command-line.md."""
-
-    OK = 0
-    FAILED = 1
-    """The call was made and failed: what it asked for cannot be done."""
-    USAGE = 2
-    """Wrong arguments, or a terminal that cannot show the app."""
-    NO_KERNEL = 3
-    """No kernel could be found, reached or started."""
+from antiphon_kernel.types.conventions import ExitCode
 
 
 class Failure(click.ClickException):

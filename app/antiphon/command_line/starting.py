@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from antiphon.locations import LOG_FILE
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.types.conventions import LOG_FILE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 START_SECONDS: Final = 20.0
 POLL_SECONDS: Final = 0.01
 SHOWN_LOG_LINES: Final = 5
-
-FOLDER_IN_USE: Final = 4
-"""Exit code of a kernel that found another one serving its data folder."""
 
 
 class KernelStarter:
@@ -70,7 +67,7 @@ class KernelStarter:
                 return address
             ended = self._process.poll() if self._process is not None else None
             # Another one was quicker to take the folder: it will answer in a moment.
-            if ended is not None and ended != FOLDER_IN_USE:
+            if ended is not None and ended != ExitCode.FOLDER_IN_USE:
                 raise self._failure(f"ended at once with exit code {ended}")
             time.sleep(POLL_SECONDS)
         raise self._failure(f"does not answer after {START_SECONDS:.0f} s")

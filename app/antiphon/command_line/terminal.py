@@ -6,7 +6,8 @@ import locale
 import os
 import sys
 
-from antiphon.command_line.failures import ExitCode, Failure
+from antiphon.command_line.failures import Failure
+from antiphon_kernel.types.conventions import ExitCode
 
 
 def require_fit_terminal() -> None:

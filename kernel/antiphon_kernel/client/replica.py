@@ -23,6 +23,7 @@ from antiphon_kernel.client.connecting import open_socket
 from antiphon_kernel.client.outbox import Outbox
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import RandomIds
@@ -73,7 +74,7 @@ class Replica:
     def __init__(
         self,
         locate: Callable[[], KernelAddress],
-        context: str = "default",
+        context: str = DEFAULT_CONTEXT,
         *,
         as_name: str | None = None,
         client_id: int | None = None,

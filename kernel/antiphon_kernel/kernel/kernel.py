@@ -18,6 +18,7 @@ from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.kernel.references import resolve, split_block
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import (
@@ -34,9 +35,6 @@ from antiphon_kernel.types.ids import (
 from antiphon_kernel.types.records import Actor, Principal
 
 _log = logging.getLogger(__name__)
-
-DEFAULT_LABEL = "default"
-"""The context that a project has from the start."""
 
 INTERRUPTED = "interrupted"
 """The stop reason of a block whose writer went away or was stopped."""
@@ -130,7 +128,7 @@ class Kernel:
         for row in await self._journal.contexts():
             self._rows[row.id] = row
         if not self._rows:
-            await self.create_context(DEFAULT_LABEL)
+            await self.create_context(DEFAULT_CONTEXT)
 
     @property
     def closed(self) -> bool:
@@ -274,7 +272,7 @@ class Kernel:
         self._rows[context] = row
         return await self.context(context)
 
-    async def context(self, reference: str = DEFAULT_LABEL) -> Context:
+    async def context(self, reference: str = DEFAULT_CONTEXT) -> Context:
         """An open context by label, id or prefix of an id.
 
         Raises:
@@ -369,7 +367,7 @@ class Call:
 
     async def context(self, reference: str | None) -> Context:
         """The context that a request names, or the default one."""
-        return await self.kernel.context(reference or DEFAULT_LABEL)
+        return await self.kernel.context(reference or DEFAULT_CONTEXT)
 
     async def block(self, reference: str) -> tuple[Context, str]:
         """The block that a request names, with every streamed append in its text."""

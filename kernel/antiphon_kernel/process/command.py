@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import IntEnum
 from pathlib import Path
 
 import click
@@ -12,15 +11,8 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.process.data_folder import DataFolderInUse
 from antiphon_kernel.process.idleness import IDLE_SECONDS, Patience
 from antiphon_kernel.process.run import Settings, run_kernel
+from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 from antiphon_kernel.types.errors import AntiphonError
-
-
-class ExitCode(IntEnum):
-    """How a kernel process ends, apart from click's 2 for wrong arguments."""
-
-    OK = 0
-    FAILED = 1
-    FOLDER_IN_USE = 4
 
 
 @click.group()
@@ -109,7 +101,7 @@ def serve(
         else:
             click.echo(f"antiphon kernel {address.pid} serves {settings.project}")
             click.echo(f"  files   {settings.data}")
-            click.echo(f"  sync    {address.sync}/default")
+            click.echo(f"  sync    {address.sync}/{DEFAULT_CONTEXT}")
             click.echo(f"  socket  {address.socket}")
             click.echo("Ctrl+C ends it.")
 

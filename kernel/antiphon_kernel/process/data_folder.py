@@ -9,14 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from antiphon_kernel.types.conventions import DATA_FOLDER
+
 LOCK_FILE: Final = "kernel.lock"
-LOG_FILE: Final = "kernel.log"
 
 HOLDER_SECONDS: Final = 1.0
 """A holder writes its process id right after it has got the lock, not in the same step."""
-
-PROJECT_FOLDER_NAME: Final = ".antiphon"
-"""A data folder of this name sits in a project, and keeps itself out of its version control."""
 
 
 class DataFolderInUse(Exception):
@@ -49,7 +47,8 @@ class DataFolder:
             OSError: if the folder cannot be made or written to.
         """
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if path.name == PROJECT_FOLDER_NAME and not (path / ".gitignore").exists():
+        # One that sits in a project keeps itself out of its version control.
+        if path.name == DATA_FOLDER and not (path / ".gitignore").exists():
             (path / ".gitignore").write_text("*\n", "utf-8")
         lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -21,13 +21,14 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.process.address_file import remove_address, write_address
-from antiphon_kernel.process.data_folder import LOG_FILE, DataFolder
+from antiphon_kernel.process.data_folder import DataFolder
 from antiphon_kernel.process.idleness import Idleness, Patience
 from antiphon_kernel.process.reporting import log_to, report_task_failure
 from antiphon_kernel.turns.models import load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.tools import TURN_TOOLS
 from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.conventions import LOG_FILE
 
 SOCKET_FILE: Final = "kernel.sock"
 END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

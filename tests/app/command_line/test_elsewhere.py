@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from antiphon.command_line.elsewhere import read_url
-from antiphon.command_line.failures import ExitCode, Failure
+from antiphon.command_line.failures import Failure
+from antiphon_kernel.types.conventions import ExitCode
 
 
 @pytest.mark.parametrize(

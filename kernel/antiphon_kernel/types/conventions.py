@@ -1,0 +1,29 @@
+"""What a kernel and those who start or join it must agree on before they can talk."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+DATA_FOLDER: Final = ".antiphon"
+"""A project's kernel keeps its files in the folder of this name at the project's root."""
+
+LOG_FILE: Final = "kernel.log"
+"""In the data folder: what the kernel reports about itself."""
+
+DEFAULT_CONTEXT: Final = "default"
+"""Label of the context that a project has from the start, meant where none is named."""
+
+
+class ExitCode(IntEnum):
+    """How every command ends; documented in docs/command-line.md."""
+
+    OK = 0
+    FAILED = 1
+    """The call was made and failed: what it asked for cannot be done."""
+    USAGE = 2
+    """Wrong arguments, or a terminal that cannot show the app."""
+    NO_KERNEL = 3
+    """No kernel could be found, reached or started."""
+    FOLDER_IN_USE = 4
+    """Another kernel already serves the data folder."""
