@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import PrincipalId, SessionId
 
@@ -28,6 +29,8 @@ class Actor:
 
     principal: Principal
     session: SessionId
+    role: AccessRole
+    """The principal's when the session began; when the role changes, its sessions end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,26 @@ class Member:
             return cls(principal, str(fields["name"]), fields["kind"], int(fields["colour"]))
         except (ValueError, KeyError, TypeError):
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class TextAddress:
+    """Which text of a block: its own, or that of a section of a composite.
+
+    `section` is a path, like ``notes`` or ``notes/inner``.
+    """
+
+    block: str
+    section: str | None = None
+
+    def __str__(self) -> str:
+        return self.block if self.section is None else f"{self.block}/{self.section}"
+
+    @classmethod
+    def parse(cls, printed: str) -> TextAddress:
+        """The inverse of `str`: no block id has a slash."""
+        block, _, section = printed.partition("/")
+        return cls(block, section or None)
 
 
 @dataclass(frozen=True, slots=True)

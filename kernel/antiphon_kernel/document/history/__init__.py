@@ -1,0 +1,1 @@
+"""What every character of a text has been through: who wrote it, who removed it, where it stands."""

@@ -1,0 +1,183 @@
+"""From a place in an earlier version of a text to the same place now.
+
+A line of the earlier version is still there if all its characters are, side by side, from the
+start of a line to the end of one; its newline may be another one. A line that was removed and typed
+again is not the same line. A position is where the characters around it are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from antiphon_kernel.document.history.sequence import Segment, Sequence
+from antiphon_kernel.document.history.text_history import TextHistory
+from antiphon_kernel.text.lines import line_count, out_of_range
+
+
+class StaleError(Exception):
+    """What was there in the earlier version has changed.
+
+    `start` and `end` are code points of the text now: what stands in its place, as far as that
+    can be told.
+    """
+
+    def __init__(self, start: int, end: int) -> None:
+        super().__init__(f"changed since: {start} to {end}")
+        self.start = start
+        self.end = end
+
+
+class Carry:
+    """One earlier version of a text beside the text as it is now."""
+
+    def __init__(self, history: TextHistory, version: int) -> None:
+        sequence, at = history.sequence, history.position(version)
+        for segment in [one for one in sequence if history.held(one, at)]:
+            for _ in _as_they_are_now(sequence, segment):
+                pass  # cut where characters have gone different ways since
+        self._parts: list[Segment] = []
+        """The characters of the earlier version, as what they are now."""
+        self._starts: list[int] = []
+        length = 0
+        for segment in [one for one in sequence if one.text and history.held(one, at)]:
+            for part in _as_they_are_now(sequence, segment):
+                self._parts.append(part)
+                self._starts.append(length)
+                length += part.code_points
+        self._offsets: dict[int, int] = {}
+        offset = 0
+        for segment in sequence:
+            self._offsets[id(segment)] = offset
+            if segment.alive:
+                offset += segment.code_points
+        self.before = "".join(part.text for part in self._parts)
+        """The text of the earlier version."""
+        self.now = history.text()
+        """The text now."""
+        self._line_starts = _line_starts(self.before)
+
+    @property
+    def line_count(self) -> int:
+        """Lines of the earlier version."""
+        return len(self._line_starts)
+
+    def line(self, number: int) -> int:
+        """Where line `number` of the earlier version is now, for an insertion above it.
+
+        The number of lines stands for the end, then as now.
+
+        Raises:
+            StaleError: if the line is not there any more.
+            AntiphonError: line_out_of_range.
+        """
+        if number == self.line_count:
+            return line_count(self.now)
+        return self.lines(number, number + 1)[0]
+
+    def lines(self, start: int, end: int) -> tuple[int, int]:
+        """Where the lines from `start` to `end` (exclusive) are now.
+
+        Raises:
+            StaleError: if one of them has changed, or something stands between them.
+            AntiphonError: line_out_of_range.
+        """
+        for number in (start, end):
+            if not 0 <= number <= self.line_count:
+                raise out_of_range(number, self.line_count)
+        if start >= end:
+            at = self.line(start)
+            return at, at
+        found = [self._line(number) for number in range(start, end)]
+        if None not in found:
+            spans = [span for span in found if span is not None]
+            if all(one[1] + 1 == other[0] for one, other in zip(spans, spans[1:], strict=False)):
+                first = self.now.count("\n", 0, spans[0][0])
+                return first, first + end - start
+        raise self._stale_lines(start, end)
+
+    def _line(self, number: int) -> tuple[int, int] | None:
+        """Start and end now of a line that has survived."""
+        start, end = self._line_span(number)
+        if start == end:
+            newline = self._place(start, start + 1)
+            if newline is None or not self._begins_line(newline[0]):
+                return None
+            return newline[0], newline[0]
+        span = self._place(start, end)
+        if span is None or not self._begins_line(span[0]):
+            return None
+        ends_line = span[1] == len(self.now) or self.now[span[1]] == "\n"
+        return span if ends_line else None
+
+    def _line_span(self, number: int) -> tuple[int, int]:
+        start = self._line_starts[number]
+        newline = self.before.find("\n", start)
+        return start, newline if newline >= 0 else len(self.before)
+
+    def _begins_line(self, at: int) -> bool:
+        return at == 0 or self.now[at - 1] == "\n"
+
+    def splice(self, offset: int, deleted: int) -> int:
+        """Where a splice at `offset` of the earlier version belongs now.
+
+        What others have inserted at the place stays before it.
+
+        Raises:
+            StaleError: if one of the `deleted` characters is gone or something stands among them.
+        """
+        if not deleted:
+            return self._position(offset)
+        span = self._place(offset, offset + deleted)
+        if span is None:
+            raise StaleError(self._position(offset), self._position(offset + deleted))
+        return span[0]
+
+    def _position(self, offset: int) -> int:
+        """The offset now of the place before a character, be it there or not."""
+        if offset >= len(self.before):
+            return len(self.now)
+        at = bisect_right(self._starts, offset) - 1
+        part = self._parts[at]
+        return self._offsets[id(part)] + (offset - self._starts[at] if part.alive else 0)
+
+    def _place(self, start: int, end: int) -> tuple[int, int] | None:
+        """Where these characters are now, if they all are and side by side."""
+        at = bisect_right(self._starts, start) - 1
+        first = reached = self._position(start)
+        while at < len(self._parts) and self._starts[at] < end:
+            part, begin = self._parts[at], self._starts[at]
+            skipped = max(start - begin, 0)
+            if not part.alive or self._offsets[id(part)] + skipped != reached:
+                return None
+            reached += min(end - begin, part.code_points) - skipped
+            at += 1
+        return first, reached
+
+    def _stale_lines(self, start: int, end: int) -> StaleError:
+        """What stands between the nearest lines that have survived on both sides."""
+        above = next((s for s in map(self._line, range(start - 1, -1, -1)) if s), None)
+        below = next((s for s in map(self._line, range(end, self.line_count)) if s), None)
+        first = min(above[1] + 1, len(self.now)) if above else 0
+        last = below[0] if below else len(self.now)
+        return StaleError(first, max(first, last))
+
+
+def _as_they_are_now(sequence: Sequence, segment: Segment) -> Iterator[Segment]:
+    """Characters, as they came back last if they have been gone."""
+    if segment.alive:
+        yield segment
+        return
+    for original in sequence.originals(segment):
+        yield from sequence.newest(original)
+
+
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    at = text.find("\n")
+    while at >= 0:
+        starts.append(at + 1)
+        at = text.find("\n", at + 1)
+    if starts[-1] == len(text):
+        starts.pop()
+    return starts
