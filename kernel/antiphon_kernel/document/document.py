@@ -58,8 +58,9 @@ def genesis_update(context: ContextId, epoch: str, label: str) -> bytes:
 class Document:
     """Blocks, in order, each with a header and a text; watched by transaction."""
 
-    def __init__(self, client_id: int) -> None:
-        self._doc: Doc[Any] = Doc(client_id=client_id, skip_gc=True)
+    def __init__(self, client_id: int, stored: Doc[Any] | None = None) -> None:
+        """A document for this CRDT client id; `loaded` makes one of a `stored` one."""
+        self._doc = stored if stored is not None else Doc(client_id=client_id, skip_gc=True)
         self._meta: Map[Any] = self._doc.get("meta", type=Map)
         self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
@@ -83,6 +84,24 @@ class Document:
         """A new, empty document."""
         document = cls(client_id)
         document.apply_update(genesis_update(context, epoch, label))
+        return document
+
+    @classmethod
+    def loaded(cls, stored: Doc[Any], headers: Iterable[BlockHeader] | None) -> Document:
+        """A document that has been read from disk already (see `DocumentLoader`).
+
+        Args:
+            headers: those of all its blocks if they are known, else they are read when asked for.
+        """
+        document = cls(int(stored.client_id), stored)
+        if headers is not None:
+            document._headers = {header.id: header for header in headers}
+            known = [(header.id, header.order) for header in document._headers.values()]
+        else:
+            with stored.transaction():
+                blocks = [key for key in document._blocks if document._is_block(key)]
+                known = [(key, document._order_key(key)) for key in blocks]
+        document._order.add(known)
         return document
 
     def close(self) -> None:
@@ -413,12 +432,15 @@ class Document:
 
     def _blocks_changed(self, event: Any) -> list[str]:
         """Blocks that came under the root; values that are no maps are no blocks."""
-        added = [block for block in event.keys if isinstance(self._blocks.get(block), Map)]
+        added = [block for block in event.keys if self._is_block(block)]
         for block in added:
             self._headers.pop(block, None)
             self._mirrors.pop(block, None)
         self._order.add([(block, self._order_key(block)) for block in added])
         return added
+
+    def _is_block(self, key: str) -> bool:
+        return isinstance(self._blocks.get(key), Map)
 
     def _order_key(self, block: str) -> str:
         order = self._blocks[block].get("order")
