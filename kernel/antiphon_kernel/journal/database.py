@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import aiosqlite
@@ -22,14 +22,26 @@ Statement = tuple[str, Sequence[tuple[object, ...]]]
 class Database:
     """One open file; one transaction at a time."""
 
-    def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
+    def __init__(
+        self, path: Path, connection: aiosqlite.Connection, migrations: Sequence[str]
+    ) -> None:
         self.path = path
         self._connection = connection
+        self._migrations = migrations
         self._lock = asyncio.Lock()
 
     @classmethod
-    async def open(cls, path: Path) -> Database:
+    async def open(
+        cls,
+        path: Path,
+        migrations: Sequence[str] = MIGRATIONS,
+        functions: Mapping[str, Callable[[str], str]] | None = None,
+    ) -> Database:
         """Open or create the file and bring it to the current version.
+
+        Args:
+            migrations: SQL of each version, the first one for an empty file.
+            functions: what the SQL may call by name, with one text.
 
         Raises:
             AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
@@ -39,8 +51,10 @@ class Database:
             connection = await aiosqlite.connect(path, isolation_level=None)
         except sqlite3.Error as error:
             raise _failed(path, error) from error
-        database = cls(path, connection)
+        database = cls(path, connection, migrations)
         try:
+            for name, function in (functions or {}).items():
+                await connection.create_function(name, 1, function)
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
                 await database.select(f"PRAGMA {pragma}")
             await database._migrate()
@@ -90,15 +104,17 @@ class Database:
 
     async def _migrate(self) -> None:
         version = int((await self.select("PRAGMA user_version"))[0][0])
-        if version > len(MIGRATIONS):
+        if version > len(self._migrations):
             raise AntiphonError(
                 ErrorCode.STORAGE_FAILED,
-                f"{self.path} has version {version}, this antiphon knows {len(MIGRATIONS)}:"
+                f"{self.path} has version {version}, this antiphon knows {len(self._migrations)}:"
                 " use the antiphon that wrote it, or a newer one.",
                 path=str(self.path),
             )
-        for number in range(version, len(MIGRATIONS)):
-            script = f"BEGIN IMMEDIATE; {MIGRATIONS[number]} PRAGMA user_version = {number + 1};"
+        for number in range(version, len(self._migrations)):
+            script = (
+                f"BEGIN IMMEDIATE; {self._migrations[number]} PRAGMA user_version = {number + 1};"
+            )
             try:
                 await self._connection.executescript(script + " COMMIT;")
             except sqlite3.Error as error:

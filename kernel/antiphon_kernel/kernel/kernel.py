@@ -17,6 +17,7 @@ from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.kernel.references import resolve, split_block
 from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
@@ -194,7 +195,13 @@ class Kernel:
         """A principal connects; `via` says how."""
         session = SessionId(self.ids.uuid7())
         self._journal.add_session(session, principal, via, self.clock.now_ms())
-        return Actor(principal, session)
+        return Actor(principal, session, self.role_of(principal))
+
+    def role_of(self, principal: Principal) -> AccessRole:
+        """What the principal may do in this kernel now."""
+        if principal.id == self.owner.id:
+            return AccessRole.OWNER
+        return AccessRole.of_kind(principal.kind)
 
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from antiphon_kernel.types.enums import PrincipalKind
+
 
 class Right(StrEnum):
     """What an operation takes, from least to most."""
@@ -22,6 +24,13 @@ class AccessRole(StrEnum):
     """A model or a program: writes like an editor, decides about nobody else's blocks."""
     VIEWER = "viewer"
 
+    @classmethod
+    def of_kind(cls, kind: PrincipalKind) -> AccessRole:
+        """The role of a principal that nobody has given one."""
+        if kind is PrincipalKind.SYSTEM:
+            return cls.OWNER
+        return cls.EDITOR if kind is PrincipalKind.HUMAN else cls.AGENT
+
     def may(self, right: Right) -> bool:
         """Whether the role as such has the right; a tool may ask for more in a given case."""
         if self is AccessRole.OWNER:
@@ -29,3 +38,16 @@ class AccessRole(StrEnum):
         if self is AccessRole.VIEWER:
             return right is Right.READ
         return right is not Right.OWN
+
+    def described(self) -> str:
+        """With its article: `an owner`, `a viewer`."""
+        return f"{'a' if self is AccessRole.VIEWER else 'an'} {self}"
+
+
+class CredentialKind(StrEnum):
+    """What somebody shows to be let in."""
+
+    TOKEN = "token"
+    """Known by its SHA-256; the token itself is never stored."""
+    SSH_KEY = "ssh_key"
+    """Known by its fingerprint."""
