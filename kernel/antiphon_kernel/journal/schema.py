@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from antiphon_kernel.journal.migrations import m01_founding
+from antiphon_kernel.journal.migrations import m01_founding, m02_snapshots
 
 RECORD_FORMAT: Final = 1
 """Format of the binary columns written by this version."""
 
-MIGRATIONS: Final[tuple[str, ...]] = (m01_founding.SQL,)
+READABLE_FORMATS: Final = frozenset({1})
+"""Formats of transactions that this version reads."""
+
+MIGRATIONS: Final[tuple[str, ...]] = (m01_founding.SQL, m02_snapshots.SQL)
 """In order; a new one goes to the end. What has been released is never edited."""

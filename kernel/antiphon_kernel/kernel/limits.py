@@ -22,6 +22,12 @@ class Limits(BaseModel):
     """Length of the chain of parents above a block."""
     undo_entries: int = 500
     """Things a principal can undo in one context; older ones fall off the stack."""
+    snapshot_transactions: int = 2_000
+    """Transactions after which a context's snapshot is written anew."""
+    snapshot_bytes: int = 1_000_000
+    """The same for the bytes of transactions; of a long document half its size."""
+    snapshot_transactions_on_close: int = 100
+    """Fewer than these are read at the next opening instead of writing a snapshot at the end."""
     append_batch_code_points: int = 50
     """A streamed append is flushed when more than this is buffered."""
     append_silence_seconds: float = 0.1
