@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 
 from antiphon_kernel.document.history.sequence import Segment, Sequence
 from antiphon_kernel.document.history.text_history import TextHistory
@@ -91,7 +92,7 @@ class Carry:
         found = [self._line(number) for number in range(start, end)]
         if None not in found:
             spans = [span for span in found if span is not None]
-            if all(one[1] + 1 == other[0] for one, other in zip(spans, spans[1:], strict=False)):
+            if all(one[1] + 1 == other[0] for one, other in pairwise(spans)):
                 first = self.now.count("\n", 0, spans[0][0])
                 return first, first + end - start
         raise self._stale_lines(start, end)

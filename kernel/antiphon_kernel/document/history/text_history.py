@@ -19,6 +19,7 @@ from antiphon_kernel.document.history.sequence import ALIVE, Segment
 from antiphon_kernel.document.history.sequence import Sequence as ItemSequence
 from antiphon_kernel.types.records import TextAddress, TextSplice
 from antiphon_kernel.wire.id_set import IdRange
+from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.update import ContentKind, DecodedUpdate, ItemId, SharedType, Struct
 
 
@@ -45,15 +46,6 @@ class Run:
 
     length: int
     stamp: Stamp
-
-
-@dataclass(frozen=True, slots=True)
-class Revival:
-    """Characters that came back: `length` ids from `again` on are those from `source` on."""
-
-    again: ItemId
-    source: ItemId
-    length: int
 
 
 @dataclass(frozen=True, slots=True)
