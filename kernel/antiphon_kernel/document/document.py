@@ -87,21 +87,19 @@ class Document:
         return document
 
     @classmethod
-    def loaded(cls, stored: Doc[Any], headers: Iterable[BlockHeader] | None) -> Document:
+    def loaded(cls, stored: Doc[Any], headers: Iterable[BlockHeader]) -> Document:
         """A document that has been read from disk already (see `DocumentLoader`).
 
         Args:
-            headers: those of all its blocks if they are known, else they are read when asked for.
+            headers: those that are known; others are read when asked for.
         """
         document = cls(int(stored.client_id), stored)
-        if headers is not None:
-            document._headers = {header.id: header for header in headers}
-            known = [(header.id, header.order) for header in document._headers.values()]
-        else:
-            with stored.transaction():
-                blocks = [key for key in document._blocks if document._is_block(key)]
-                known = [(key, document._order_key(key)) for key in blocks]
-        document._order.add(known)
+        document._headers = known = {header.id: header for header in headers}
+        with stored.transaction():
+            others = [key for key in document._blocks.keys() if key not in known]  # noqa: SIM118
+            blocks = [key for key in others if document._is_block(key)]
+            order = [(key, document._order_key(key)) for key in blocks]
+        document._order.add(order + [(one.id, one.order) for one in known.values()])
         return document
 
     def close(self) -> None:

@@ -32,11 +32,11 @@ class DocumentLoader:
         """What has been read, as Yjs encodes it."""
         return self._doc.get_state()
 
-    def finish(self, headers: Iterable[BlockHeader] | None = None) -> Document:
+    def finish(self, headers: Iterable[BlockHeader] = ()) -> Document:
         """The document.
 
         Args:
-            headers: those of all its blocks, if they are known: reading them out of the CRDT
-                takes longer than everything else.
+            headers: those of its blocks that are known: reading them out of the CRDT takes
+                longer than everything else.
         """
         return Document.loaded(self._doc, headers)

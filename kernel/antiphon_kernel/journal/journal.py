@@ -20,6 +20,8 @@ from antiphon_kernel.journal.rows import (
     UndoRow,
 )
 from antiphon_kernel.journal.schema import RECORD_FORMAT
+from antiphon_kernel.journal.snapshots import Snapshots
+from antiphon_kernel.journal.stored_ops import read_updates, versions_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
@@ -34,6 +36,7 @@ class Journal:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.snapshots = Snapshots(database)
         self._waiting: list[tuple[Commit, asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}
         self._failures: dict[int, AntiphonError] = {}
@@ -116,11 +119,20 @@ class Journal:
         )
         return ContextRow(number, context, label, epoch, created)
 
-    async def load(self, context: ContextRow) -> StoredContext:
-        """Everything that belongs to one context."""
+    async def last_seq(self, context: ContextRow) -> int:
+        """The number of the context's last committed transaction."""
+        sql = "SELECT coalesce(max(seq), 0) FROM ops WHERE context = ?"
+        return int((await self._database.select(sql, (context.number,)))[0][0])
+
+    async def load(self, context: ContextRow, after: int = 0) -> StoredContext:
+        """Everything that belongs to one context; of its transactions those behind `after`.
+
+        Raises:
+            DamagedContext: if a transaction is missing or its record cannot be read.
+            AntiphonError: storage_failed.
+        """
         number = (context.number,)
-        sql = "SELECT seq, changes FROM ops WHERE context = ? ORDER BY seq"
-        ops = await self._database.select(sql, number)
+        updates, touched = await read_updates(self._database, context, after)
         sql = "SELECT number, id, version FROM blocks WHERE context = ? ORDER BY number"
         blocks = tuple(BlockRow(*row) for row in await self._database.select(sql, number))
         sql = (
@@ -130,12 +142,13 @@ class Journal:
         clients = {int(row[0]): str(row[1]) for row in await self._database.select(sql, number)}
         return StoredContext(
             context,
-            ops[-1][0] if ops else 0,
-            tuple(bytes(row[1]) for row in ops),
+            after + len(updates),
+            tuple(updates),
             blocks,
             await self._load_undo(context),
             clients,
             self._generations.get(context.number, 0),
+            frozenset(block.id for block in blocks if block.number in touched),
         )
 
     async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
@@ -146,7 +159,7 @@ class Journal:
             " WHERE o.context = ? AND o.seq > ? ORDER BY o.seq LIMIT ?"
         )
         return [
-            StoredOp(row[0], row[1], row[2], row[3], _versions(row[4]), bytes(row[5]))
+            StoredOp(row[0], row[1], row[2], row[3], versions_of(row[4]), bytes(row[5]))
             for row in await self._database.select(sql, (context.number, after, limit))
         ]
 
@@ -310,11 +323,6 @@ class Journal:
         self._principals = {row[0]: row[1] for row in rows}
         rows = await self._database.select("SELECT id, number FROM sessions")
         self._sessions = {row[0]: row[1] for row in rows}
-
-
-def _versions(touched: str) -> dict[int, int]:
-    pairs = (pair.split(":") for pair in touched.split())
-    return {int(number): int(version) for number, version in pairs}
 
 
 def _kind(stored: str) -> PrincipalKind:

@@ -92,10 +92,12 @@ class StoredContext:
     row: ContextRow
     seq: int
     updates: tuple[bytes, ...]
-    """In order of `seq`."""
+    """In order of `seq`; all, or those behind the `seq` that was asked for."""
     blocks: tuple[BlockRow, ...]
     undo: tuple[UndoRow, ...]
     clients: Mapping[int, str] = field(default_factory=dict)
     """CRDT client id to the principal that writes with it."""
     generation: int = 0
     """What commits that are built on this carry."""
+    touched: frozenset[str] = frozenset()
+    """Ids of the blocks that `updates` changed."""

@@ -66,9 +66,7 @@ class Snapshots:
         wrong = None
         if format_ != SNAPSHOT_FORMAT:
             wrong = f"it has the format {format_!r}, this antiphon reads {SNAPSHOT_FORMAT}"
-        elif not isinstance(snapshot.seq, int) or not all(
-            isinstance(part, bytes) for part in parts[1:]
-        ):
+        elif list(map(type, parts)) != [int, bytes, bytes, bytes]:
             wrong = "its columns have the wrong types"
         elif snapshot.digest(context) != digest:
             wrong = "its bytes are not those that were written"

@@ -11,27 +11,44 @@ from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.journal.schema import READABLE_FORMATS
 
 
-async def read_updates(database: Database, context: ContextRow, after: int) -> list[bytes]:
-    """The bytes of every transaction behind `after`; the first of them has `seq` after + 1.
+async def read_updates(
+    database: Database, context: ContextRow, after: int
+) -> tuple[list[bytes], frozenset[int]]:
+    """The bytes of every transaction behind `after`, and the numbers of the blocks they touched.
+
+    The first of them has `seq` after + 1.
 
     Raises:
         DamagedContext: if one is missing or its record cannot be read.
         AntiphonError: storage_failed.
     """
-    sql = "SELECT seq, format, changes FROM ops WHERE context = ? AND seq > ? ORDER BY seq"
+    sql = "SELECT seq, format, changes, touched FROM ops WHERE context = ? AND seq > ? ORDER BY seq"
     rows = await database.select(sql, (context.number, after))
-    return checked_updates(context, after, rows)
+    updates = _checked(context, after, rows)
+    try:
+        return updates, frozenset(number for row in rows for number in versions_of(row[3]))
+    except (ValueError, AttributeError) as error:
+        what = f"a record does not say which blocks it touched ({error})"
+        raise DamagedContext(context, what) from error
 
 
-def checked_updates(
-    context: ContextRow, after: int, rows: Sequence[sqlite3.Row]
-) -> list[bytes]:
-    """The third column of rows (seq, format, changes).
+def versions_of(touched: str) -> dict[int, int]:
+    """Number of each touched block to the version it had then.
+
+    Raises:
+        ValueError: if the column holds something else.
+    """
+    pairs = (pair.split(":") for pair in touched.split())
+    return {int(number): int(version) for number, version in pairs}
+
+
+def _checked(context: ContextRow, after: int, rows: Sequence[sqlite3.Row]) -> list[bytes]:
+    """The third column of rows (seq, format, changes, ...).
 
     Raises:
         DamagedContext: if one is missing or its record cannot be read.
     """
-    for expected, (seq, format_, changes) in enumerate(rows, after + 1):
+    for expected, (seq, format_, changes, *_) in enumerate(rows, after + 1):
         if seq != expected:
             raise DamagedContext(context, f"transaction {expected} is missing", expected)
         if format_ not in READABLE_FORMATS:

@@ -29,9 +29,6 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
 
-_LOAD_CHUNK = 100
-"""Updates merged for one transaction when loading; more at once costs gigabytes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Broadcast:
@@ -89,21 +86,6 @@ class Context:
         self._structure: Structure | None = None
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
-
-    @classmethod
-    def load(
-        cls,
-        stored: StoredContext,
-        client_id: int,
-        journal: Journal,
-        clock: Clock,
-        limits: Limits,
-    ) -> Context:
-        """Open a context from what the journal has of it."""
-        document = Document(client_id)
-        for at in range(0, len(stored.updates), _LOAD_CHUNK):
-            document.apply_update(merge_updates(*stored.updates[at : at + _LOAD_CHUNK]))
-        return cls(stored, document, journal, clock, limits)
 
     @property
     def id(self) -> ContextId:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.document.document import genesis_update
+from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, ContextRow
 from antiphon_kernel.kernel.append_buffer import AppendBuffers
 from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
+from antiphon_kernel.kernel.opening import open_document
 from antiphon_kernel.kernel.references import resolve, split_block
 from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.snapshotting import Snapshotting
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
@@ -76,7 +80,9 @@ class Kernel:
         self._contexts: dict[ContextId, Context] = {}
         self._appends: dict[ContextId, AppendBuffers] = {}
         self._writers: dict[str, SessionId] = {}
-        self._opening = asyncio.Lock()
+        self._snapshots: dict[ContextId, Snapshotting] = {}
+        self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._quarantine: dict[ContextId, AntiphonError] = {}
         self._adding = asyncio.Lock()
         self._closed = False
         self._submitted: list[Callable[[Submission], None]] = []
@@ -145,6 +151,9 @@ class Kernel:
                 await context.settled()
             except AntiphonError as error:
                 _log.error("context %s was closed unsaved: %s", context.label, error)
+            snapshots = self._snapshots.pop(context.id, None)
+            if snapshots is not None:
+                await snapshots.close()
             context.close()
         self._contexts.clear()
         await self._journal.close()
@@ -292,15 +301,31 @@ class Kernel:
         context = self._contexts.get(found)
         if context is not None:
             return context
-        async with self._opening:
+        async with self._opening[found]:
             return self._contexts.get(found) or await self._load(found)
 
+    def quarantined(self, context: ContextId) -> AntiphonError | None:
+        """Why a context cannot be opened, if it turned out to be damaged."""
+        return self._quarantine.get(context)
+
     async def _load(self, found: ContextId) -> Context:
-        stored = await self._journal.load(self._rows[found])
-        context = Context.load(stored, self.ids.client_id(), self._journal, self.clock, self.limits)
+        known = self._quarantine.get(found)
+        if known is not None:
+            raise known
+        row = self._rows[found]
+        try:
+            stored, document = await open_document(self._journal, row, self.ids.client_id())
+        except DamagedContext as error:
+            _log.error("quarantined: %s", error)
+            self._quarantine[found] = error
+            raise
+        context = Context(stored, document, self._journal, self.clock, self.limits)
         context.on_failure(lambda error: self._drop(context, error))
         self._contexts[found] = context
         self._appends[found] = AppendBuffers(context)
+        self._snapshots[found] = Snapshotting(
+            self._journal, row, context, self.limits, behind=len(stored.updates)
+        )
         self._interrupt(context, lambda block: block not in self._writers)
         return context
 
@@ -308,6 +333,9 @@ class Kernel:
         _log.error("context %s is closed and will be read again: %s", context.label, error)
         self._contexts.pop(context.id, None)
         self._appends.pop(context.id, None)
+        snapshots = self._snapshots.pop(context.id, None)
+        if snapshots is not None:
+            snapshots.abandon()
         # Streams into it have lost text: their blocks must not go on as if nothing had happened.
         for block in [block for block in self._writers if block.startswith(context.id)]:
             del self._writers[block]
