@@ -20,6 +20,13 @@ class CloseCode(IntEnum):
     REFUSED = 4403
     NOT_FOUND = 4404
     OTHER_EPOCH = 4409
+    REVOKED = 4410
+    """What let the client in has been revoked."""
+    KICKED = 4411
+    """The client's principal is to stay away for a while."""
+    TOO_MANY_WRONG_TOKENS = 4429
+    ROLE_CHANGED = 4500
+    """The client's principal has another role now: it may come again at once."""
 
 
 def is_final(code: int) -> bool:
