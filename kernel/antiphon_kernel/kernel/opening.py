@@ -6,7 +6,9 @@ The reading is done in pieces: whoever else uses the kernel gets a turn between 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from antiphon_kernel.document.document import Document
@@ -24,6 +26,9 @@ from antiphon_kernel.wire.update import decode_update
 _HEADERS_A_TURN: Final = 500
 """Headers read before others get their turn."""
 
+_openings = 0
+"""Contexts that are being opened now, in this process."""
+
 
 async def open_document(
     journal: Journal, row: ContextRow, client_id: int
@@ -34,17 +39,32 @@ async def open_document(
         DamagedContext: if what is stored cannot be read.
         AntiphonError: storage_failed.
     """
-    snapshot = await journal.snapshots.read(row)
-    if snapshot is not None:
-        loader = await _from_snapshot(journal, row, snapshot, client_id)
-        if loader is not None:
-            stored = await journal.load(row, after=snapshot.seq)
-            headers = decode_headers(snapshot.headers) or ()
-            if stored.touched:
-                headers = [one for one in headers if one.id not in stored.touched]
-            return stored, await _finish(loader, stored, headers)
-    stored = await journal.load(row)
-    return stored, await _finish(DocumentLoader(client_id), stored, ())
+    with _uncollected():
+        snapshot = await journal.snapshots.read(row)
+        if snapshot is not None:
+            loader = await _from_snapshot(journal, row, snapshot, client_id)
+            if loader is not None:
+                stored = await journal.load(row, after=snapshot.seq)
+                headers = decode_headers(snapshot.headers) or ()
+                if stored.touched:
+                    headers = [one for one in headers if one.id not in stored.touched]
+                return stored, await _finish(loader, stored, headers)
+        stored = await journal.load(row)
+        return stored, await _finish(DocumentLoader(client_id), stored, ())
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing that is made here is garbage: looking for some takes half of the time."""
+    global _openings  # noqa: PLW0603  the collector is the process's, and so is this count
+    _openings += 1
+    gc.disable()
+    try:
+        yield
+    finally:
+        _openings -= 1
+        if not _openings:
+            gc.enable()
 
 
 async def _from_snapshot(
