@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from antiphon_kernel.text.lines import out_of_range, split_lines
+from antiphon_kernel.text.pieces import Piece, as_splices
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
 
@@ -56,15 +57,6 @@ class _Change:
     index: int
 
 
-@dataclass(slots=True)
-class _Piece:
-    """Code points `start` to `end` of the text before become `text`."""
-
-    start: int
-    end: int
-    text: str
-
-
 def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice]:
     """The splices that carry out `operations`: sorted, disjoint, without common ends.
 
@@ -82,7 +74,7 @@ def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice
     if not changes:
         return []
     ends_in_newline = _ends_in_newline(text, lines, changes, operations)
-    return _as_splices(text, _pieces(text, lines, changes, ends_in_newline))
+    return as_splices(text, _pieces(text, lines, changes, ends_in_newline))
 
 
 def apply_splices(text: str, splices: Iterable[TextSplice]) -> str:
@@ -188,7 +180,7 @@ def _last_line(lines: list[str], changes: Sequence[_Change]) -> str | None:
 
 def _pieces(
     text: str, lines: list[str], changes: Sequence[_Change], ends_in_newline: bool
-) -> list[_Piece]:
+) -> list[Piece]:
     """The changes in code points.
 
     Every line is taken as ended by a newline; when the last one is not, the places behind that
@@ -198,7 +190,7 @@ def _pieces(
     for line in lines:
         starts.append(starts[-1] + len(line) + 1)
     pieces = [
-        _Piece(starts[c.start], starts[c.end], "".join(f"{line}\n" for line in c.lines))
+        Piece(starts[c.start], starts[c.end], "".join(f"{line}\n" for line in c.lines))
         for c in changes
     ]
     reaches_end = pieces[-1].end == starts[-1]
@@ -216,7 +208,7 @@ def _pieces(
     return pieces
 
 
-def _drop_last_newline(text: str, pieces: Sequence[_Piece]) -> None:
+def _drop_last_newline(text: str, pieces: Sequence[Piece]) -> None:
     """Make the result end without the newline that its last line now has."""
     end = len(text)
     last = pieces[-1]
@@ -229,47 +221,3 @@ def _drop_last_newline(text: str, pieces: Sequence[_Piece]) -> None:
             return
         end = piece.start
     last.start -= 1
-
-
-def _as_splices(text: str, pieces: Sequence[_Piece]) -> list[TextSplice]:
-    """Trim every piece, join those that touch, and count offsets sequentially."""
-    joined: list[_Piece] = []
-    for piece in pieces:
-        _trim(text, piece)
-        if joined and joined[-1].end == piece.start:
-            joined[-1].end = piece.end
-            joined[-1].text += piece.text
-        else:
-            joined.append(piece)
-    splices = []
-    drift = 0
-    for piece in joined:
-        _trim(text, piece)
-        deleted = piece.end - piece.start
-        if deleted or piece.text:
-            splices.append(TextSplice(piece.start + drift, deleted, piece.text))
-            drift += len(piece.text) - deleted
-    return splices
-
-
-def _trim(text: str, piece: _Piece) -> None:
-    """Leave the code points alone that are the same before and after, at both ends."""
-    before, after = text[piece.start : piece.end], piece.text
-    head = _common_head(before, after)
-    before, after = before[head:], after[head:]
-    tail = _common_head(before[::-1], after[::-1])
-    piece.start += head
-    piece.end -= tail
-    piece.text = after[: len(after) - tail]
-
-
-def _common_head(one: str, other: str) -> int:
-    """How many code points two texts begin with in common, by halving: long texts are usual."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
