@@ -1,7 +1,8 @@
 """What a connected client's raw update may do; decided before it reaches the document.
 
-A client edits text and creates its own drafts. Everything else (header fields, other people's
-block ids, ``meta``, ``members``) goes through tools. An update is accepted or refused whole.
+A client edits text and other content that is not read-only, and creates its own drafts. Everything
+else (header fields, other people's block ids, ``meta``, ``members``) goes through tools. An update
+is accepted or refused whole.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.header import CONTENT, FIELDS
+from antiphon_kernel.kernel.content_rules import ContentRules
+from antiphon_kernel.kernel.draft_rules import DraftRules
 from antiphon_kernel.kernel.limits import Limits
-from antiphon_kernel.kernel.structure import Structure, is_structure
+from antiphon_kernel.kernel.placement import BLOCKS, Nature, Place, Placement
+from antiphon_kernel.kernel.refusals import denied, tools_only
+from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.wire.state_vector import decode_state_vector
+from antiphon_kernel.wire.id_set import IdRange, normalise
 from antiphon_kernel.wire.update import (
     ContentKind,
     DecodedUpdate,
     ItemId,
-    SharedType,
     Struct,
     decode_update,
 )
@@ -31,8 +33,13 @@ from antiphon_kernel.wire.update import (
 class Admitted:
     """An update that may be applied: the blocks it creates and the client ids it writes with."""
 
-    drafts: tuple[str, ...]
-    clients: tuple[int, ...]
+    placed: Placement | None = None
+    """Where its items are, to be adopted once it is applied; None if it would change nothing."""
+    drafts: tuple[str, ...] = ()
+    clients: tuple[int, ...] = ()
+
+
+NOTHING = Admitted()
 
 
 def admit(
@@ -40,17 +47,18 @@ def admit(
     actor: Actor,
     update: bytes,
     owners: Mapping[int, str],
-    structure: Structure,
+    placement: Placement,
     limits: Limits,
 ) -> Admitted:
     """Check one raw update.
 
     Args:
         owners: CRDT client id to the principal that writes with it.
-        structure: what in the document is not text.
+        placement: where everything is that the document holds.
 
     Raises:
-        AntiphonError: too_large, invalid_params (not an update), gap, permission_denied.
+        AntiphonError: too_large, invalid_params (not an update, or one that would tear a character
+            apart), gap, permission_denied, read_only_field, read_only_section, schema_violation.
     """
     if len(update) > limits.update_bytes:
         raise AntiphonError(
@@ -65,109 +73,179 @@ def admit(
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
         ) from error
-    known = decode_state_vector(document.state_vector())
-    new = [one for one in decoded.structs if one.clock + one.length > known.get(one.client, 0)]
-    if len(new) > limits.update_structs:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"An update brings {len(new)} items, {limits.update_structs} are allowed:"
-            " send it in smaller pieces.",
-            limit=limits.update_structs,
-        )
-    _refuse_gaps(decoded, new, known)
-    if structure.hurt_by(decoded.deletions) is not None:
-        raise _tools_only()
-    clients = _writing_clients(document, actor, new, owners)
-    return Admitted(_drafts(document, actor, new, structure), clients)
+    return _Check(document, actor, owners, placement).admit(decoded, limits)
 
 
-def _refuse_gaps(decoded: DecodedUpdate, new: list[Struct], known: Mapping[int, int]) -> None:
-    """Everything an update builds on must be here already or come with it."""
-    reached = dict(known)
-    for one in sorted(new, key=lambda one: one.clock):
-        if one.kind is ContentKind.SKIP or one.clock > reached.get(one.client, 0):
-            raise _gap(one.client, one.clock)
-        reached[one.client] = one.clock + one.length
-    for one in new:
-        for origin in (one.origin, one.right_origin, one.parent):
-            if isinstance(origin, ItemId) and origin.clock >= reached.get(origin.client, 0):
-                raise _gap(origin.client, origin.clock)
-    for item in decoded.deletions:
-        if item.end > reached.get(item.client, 0):
-            raise _gap(item.client, item.start)
+class _Check:
+    """One update against one document."""
+
+    def __init__(
+        self,
+        document: Document,
+        actor: Actor,
+        owners: Mapping[int, str],
+        placement: Placement,
+    ) -> None:
+        self._document = document
+        self._actor = actor
+        self._owners = owners
+        self._known = placement
+        self._staged = Placement(placement)
+        self._content = ContentRules(document, actor)
+        self._drafts = DraftRules(document, actor)
+
+    def admit(self, decoded: DecodedUpdate, limits: Limits) -> Admitted:
+        known = self._known
+        new = [one for one in decoded.structs if one.clock + one.length > known.end(one.client)]
+        if len(new) > limits.update_structs:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"An update brings {len(new)} items, {limits.update_structs} are allowed:"
+                " send it in smaller pieces.",
+                limit=limits.update_structs,
+            )
+        if new:
+            self._refuse_if_read_only()
+        for item in self._staged.ready(new):
+            self._place(item)
+        self._refuse_gaps(new, decoded.deletions)
+        clients = self._writing_clients(new)
+        deletes = self._check_deletions(decoded.deletions) if decoded.deletions else False
+        self._drafts.check_complete()
+        if not new and not deletes:
+            return NOTHING
+        self._staged.delete(decoded.deletions)
+        return Admitted(self._staged, self._drafts.created, clients)
+
+    def _refuse_if_read_only(self) -> None:
+        if not self._actor.role.may(Right.WRITE):
+            raise denied(f"A {self._actor.role} reads; ask the owner for the role of an editor.")
+
+    def _place(self, item: Struct) -> None:
+        """Find out where a new item goes; raises if it may not go there."""
+        staged = self._staged
+        place = staged.place_of(item)
+        self._refuse_tears(item, place)
+        if place.nature is Nature.FRAME:
+            self._place_frame(item, place)
+        elif place.nature is not Nature.NOTHING:
+            self._content.check_item(item, place)
+        staged.take(item, place)
+
+    def _place_frame(self, item: Struct, place: Place) -> None:
+        if item.parent == BLOCKS and item.key is not None:
+            self._drafts.create(item)
+        elif not self._drafts.is_field(item, place):
+            raise tools_only()
+
+    def _refuse_tears(self, item: Struct, place: Place) -> None:
+        """Neighbours must be in the same container, with no half of a character between them."""
+        staged = self._staged
+        beside = item.origin
+        if beside is not None and staged.tears(beside.client, beside.clock + 1):
+            raise _torn(beside)
+        after = item.right_origin
+        if after is not None:
+            if staged.tears(after.client, after.clock):
+                raise _torn(after)
+            if place.nature is not Nature.NOTHING and not _together(place, staged.place(after)):
+                raise _misplaced(item)
+        known = staged.end(item.client)
+        if item.clock < known:
+            if item.kind is ContentKind.STRING and _tears(item, known):
+                raise _torn(ItemId(item.client, known))
+            if not _together(place, staged.place(ItemId(item.client, known - 1))):
+                raise _misplaced(item)
+        parent = item.parent
+        if isinstance(parent, ItemId) and staged.made_by(parent) is None:
+            if staged.place(parent).nature is not Nature.NOTHING:
+                raise _misplaced(item)
+
+    def _refuse_gaps(self, new: list[Struct], deletions: tuple[IdRange, ...]) -> None:
+        """Everything an update builds on must be here already or come with it."""
+        missing = self._staged.missing
+        if missing is not None:
+            raise _gap(missing)
+        for one in new:
+            if one.clock + one.length > self._staged.end(one.client):
+                raise _gap(ItemId(one.client, one.clock))  # a part of it was skipped
+        for ids in deletions:
+            if ids.end > self._staged.end(ids.client):
+                raise _gap(ItemId(ids.client, ids.start))
+
+    def _writing_clients(self, new: list[Struct]) -> tuple[int, ...]:
+        clients = {one.client for one in new}
+        document = self._document
+        for client in clients:
+            owner = self._owners.get(client)
+            if client in (document.client_id, document.genesis_client) or (
+                owner is not None and owner != self._actor.principal.id
+            ):
+                raise denied(
+                    f"The CRDT client id {client} belongs to somebody else: use a fresh one."
+                )
+        return tuple(client for client in clients if client not in self._owners)
+
+    def _check_deletions(self, deletions: tuple[IdRange, ...]) -> bool:
+        """Whether the update takes away anything but format marks.
+
+        A reading client repeats what others have deleted, and clears marks that have no effect.
+        """
+        staged, deleted = self._staged, self._known.deleted
+        changes = False
+        for ids in normalise(deletions):
+            for fresh in deleted.lacks(ids):
+                for border in (fresh.start, fresh.end):
+                    if staged.tears(fresh.client, border):
+                        raise _torn(ItemId(fresh.client, border))
+                for place in staged.places(fresh):
+                    if place.nature is Nature.FRAME:
+                        if not self._drafts.owns(place):
+                            raise tools_only()
+                        self._drafts.refuse_deletion(fresh)
+                    elif place.nature is Nature.VALUE:
+                        self._refuse_if_read_only()
+                        self._content.check_deletion(place)
+                        changes = True
+        return changes
 
 
-def _gap(client: int, clock: int) -> AntiphonError:
+def _together(one: Place, other: Place) -> bool:
+    return one.container is other.container or other.nature is Nature.NOTHING
+
+
+def _tears(item: Struct, clock: int) -> bool:
+    """Whether the item's text has a surrogate pair around `clock`."""
+    units = str(item.content).encode("utf-16-le")
+    at = (clock - item.clock) * 2
+    return 0xDC <= units[at + 1] <= 0xDF
+
+
+def _gap(missing: ItemId) -> AntiphonError:
     return AntiphonError(
         ErrorCode.GAP,
-        f"An update builds on item {clock} of client {client}, which has not arrived:"
-        " send everything since the state vector that follows.",
-        client=str(client),
-        clock=clock,
+        f"An update builds on item {missing.clock} of client {missing.client}, which has not"
+        " arrived: send everything since the state vector that follows.",
+        client=str(missing.client),
+        clock=missing.clock,
     )
 
 
-def _writing_clients(
-    document: Document, actor: Actor, new: list[Struct], owners: Mapping[int, str]
-) -> tuple[int, ...]:
-    clients = {one.client for one in new}
-    for client in clients:
-        owner = owners.get(client)
-        if client in (document.client_id, document.genesis_client) or (
-            owner is not None and owner != actor.principal.id
-        ):
-            raise _denied(
-                f"The CRDT client id {client} belongs to somebody else: use a fresh one.",
-            )
-    return tuple(client for client in clients if client not in owners)
-
-
-def _drafts(
-    document: Document, actor: Actor, new: list[Struct], structure: Structure
-) -> tuple[str, ...]:
-    """The blocks that the update creates; raises if it writes anything but text besides."""
-    created: dict[ItemId, str] = {}
-    for one in new:
-        if one.parent == "blocks" and one.key is not None:
-            _check_draft_id(document, actor, one.key)
-            if one.kind is not ContentKind.TYPE or one.content is not SharedType.MAP:
-                raise _denied(f"Block {one.key} is not a map: see the document layout.")
-            created[ItemId(one.client, one.clock)] = one.key
-    for one in new:
-        if one.parent == "blocks" and one.key is not None:
-            continue
-        of_new_block = isinstance(one.parent, ItemId) and one.parent in created
-        if of_new_block and (one.key in FIELDS or one.key == CONTENT):
-            continue
-        beside = (one.origin, one.right_origin)
-        if is_structure(one) or any(item in structure for item in beside if item is not None):
-            raise _tools_only()
-    return tuple(created.values())
-
-
-def _check_draft_id(document: Document, actor: Actor, key: str) -> None:
-    try:
-        block = BlockId.parse(key)
-    except ValueError as error:
-        raise _denied(
-            f"A block is created under {key!r}, which is no block id: {error}."
-        ) from error
-    if block.context != document.context or block.principal != actor.principal.id:
-        raise _denied(f"Block {key} would not be your own: use your principal and this context.")
-    if not DRAFT_SEQ_MIN <= block.seq < DRAFT_SEQ_LIMIT:
-        raise _denied(
-            f"The number {block.seq} of a draft is not drawn from 2^32 up to 2^53: draw it anew."
-        )
-    if key in document:
-        raise _denied(f"There is already a block {key}: draw another number for a new draft.")
-
-
-def _tools_only() -> AntiphonError:
-    return _denied(
-        "A connected client edits text and creates its own drafts; header fields are"
-        " written by tools: call block.status, block.collapse or the like."
+def _torn(at: ItemId) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"An update cuts between items {at.clock - 1} and {at.clock} of client {at.client}, which"
+        " are the two halves of one character: count in whole characters.",
+        client=str(at.client),
+        clock=at.clock,
     )
 
 
-def _denied(message: str) -> AntiphonError:
-    return AntiphonError(ErrorCode.PERMISSION_DENIED, message)
+def _misplaced(item: Struct) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"Item {item.clock} of client {item.client} names neighbours in different places, or a"
+        " parent that holds nothing: start again with a new document.",
+        client=str(item.client),
+        clock=item.clock,
+    )

@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from pycrdt import merge_updates
 
-from antiphon_kernel.document.authorship import Run
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.history.text_history import TextHistory, TurnPlan, revivals_of
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext, UndoRow
+from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext, StoredOp, UndoRow
 from antiphon_kernel.kernel.admission import admit
-from antiphon_kernel.kernel.blame import Blame
 from antiphon_kernel.kernel.header_rules import follow_change, normalise_draft
+from antiphon_kernel.kernel.histories import Histories
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.presence import Presence
 from antiphon_kernel.kernel.structure import Structure
@@ -27,7 +27,9 @@ from antiphon_kernel.kernel.undo_stack import StackChange, UndoKind, UndoStacks
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
-from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
+from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member, TextAddress
+from antiphon_kernel.wire.revivals import Revival
+from antiphon_kernel.wire.update import decode_update
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,15 @@ class Context:
         self._numbers = _highest_numbers(document.block_ids())
         self._subscribers: list[Callable[[Broadcast], None]] = []
         self._on_failure: list[Callable[[AntiphonError], None]] = []
-        self._blame: Blame | None = None
-        self._structure: Structure | None = None
+        self.histories = Histories(
+            journal,
+            stored.row,
+            document,
+            seq=lambda: self._seq,
+            number_of=lambda block: self._blocks[block].number,
+            settled=self.settled,
+        )
+        self.structure = Structure(document)
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
 
@@ -109,11 +118,13 @@ class Context:
         row = self._blocks.get(block)
         return row.version if row is not None else 0
 
-    async def blame(self, block: str) -> Sequence[Run]:
-        """Who wrote the text of a block, up to what is on disk."""
-        if self._blame is None:
-            self._blame = Blame(self._journal, self._row, self.document.client_id)
-        return await self._blame.runs(block, {one.number: one.id for one in self._blocks.values()})
+    async def history(self, block: str, section: str | None = None) -> TextHistory:
+        """The history of a text, up to date with the document until the next await.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        return (await self.histories.open([TextAddress(block, section)]))[0]
 
     # Writing
 
@@ -140,27 +151,45 @@ class Context:
             change()
         return self._commit(actor, operation, transaction, transaction.update, undo)
 
-    def revert(self, actor: Actor, row: UndoRow) -> Written:
-        """Take an undo unit back (or do it again) on behalf of `actor`."""
+    def turn(self, actor: Actor, row: UndoRow, plans: Mapping[TextAddress, TurnPlan]) -> Written:
+        """Undo a unit, or do it again, on behalf of `actor`, as its texts' histories say.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
         self._refuse_if_stopped()
-        transaction = self.document.revert(row.inserted, row.deleted, row.blocks, "undo")
-        stacks = self.undo.turn(
-            row, transaction.inserted, transaction.deleted, self._clock.now_ms()
+        with self.document.transaction(row.stack) as transaction:
+            for text, plan in plans.items():
+                for one in plan.splices:
+                    self.document.splice(text.block, one.offset, one.deleted, one.inserted)
+        sources = [source for plan in plans.values() for source in plan.sources]
+        revivals: tuple[Revival, ...] = ()
+        if sources and transaction.update is not None:
+            revivals = revivals_of(sources, decode_update(transaction.update).structs)
+        stacks = self.undo.turn(row, self._seq + 1, self._clock.now_ms())
+        with self.document.transaction(row.stack) as introduced:
+            self._introduce(actor)
+        update = transaction.update
+        if update is not None and introduced.update is not None:
+            update = merge_updates(update, introduced.update)
+        return self._commit(
+            actor, row.stack, transaction, update, None, stacks=stacks, revivals=revivals
         )
-        operation = "undo" if row.stack == "undo" else "redo"
-        return self._commit(actor, operation, transaction, transaction.update, None, stacks=stacks)
 
     def apply_remote(self, actor: Actor, update: bytes, source: object) -> asyncio.Future[int]:
         """Check and apply a raw update of a connected client; the future gives `seq` when on disk.
 
         Raises:
-            AntiphonError: gap, too_large, invalid_params, permission_denied, storage_failed.
+            AntiphonError: what `admit` refuses; storage_failed.
         """
         self._refuse_if_stopped()
         admitted = admit(
-            self.document, actor, update, self._owners, self._known_structure(), self.limits
+            self.document, actor, update, self._owners, self.structure.placement, self.limits
         )
+        if admitted.placed is None:
+            return asyncio.ensure_future(self._seq_settled())
         transaction = self.document.apply_update(update, origin=source)
+        self.structure.adopt(update, admitted.placed)
         for client in admitted.clients:
             self._owners[client] = actor.principal.id
         raw = update if transaction.update is not None else None
@@ -181,13 +210,6 @@ class Context:
             echo=normalised.update,
         )
         return asyncio.ensure_future(_seq_when_on_disk(written))
-
-    def _known_structure(self) -> Structure:
-        """Read off the document when the first client writes, kept up to date from then on."""
-        if self._structure is None:
-            self._structure = Structure()
-            self._structure.follow(self.document.update_since())
-        return self._structure
 
     def welcome(self, actor: Actor) -> Member:
         """Make a principal known to the context's document; its name and colour."""
@@ -227,6 +249,7 @@ class Context:
         clients: tuple[int, ...] = (),
         echo: bytes | None = None,
         stacks: StackChange | None = None,
+        revivals: tuple[Revival, ...] = (),
     ) -> Written:
         if update is None:
             return Written(self._seq, {}, self._last or _done())
@@ -234,8 +257,7 @@ class Context:
         if follow_up is not None:
             update = merge_updates(update, follow_up)
             echo = merge_updates(echo, follow_up) if echo is not None else follow_up
-        if self._structure is not None:
-            self._structure.follow(update)
+        self.structure.follow(update)
         touched = transaction.change.touched
         time = self._clock.now_ms()
         if stacks is None:
@@ -252,11 +274,25 @@ class Context:
                 operation=operation,
                 blocks=rows,
                 update=update,
-                unit=stacks.kept[0].number if stacks.kept else None,
+                unit=stacks.unit,
                 undo=stacks.kept,
                 dropped_undo=stacks.dropped,
                 clients=clients,
+                revivals=revivals,
                 generation=self._generation,
+            )
+        )
+        seq, versions = self._seq, {row.number: row.version for row in rows}
+        self.histories.follow(
+            lambda: StoredOp(
+                seq,
+                time,
+                actor.principal.id,
+                operation,
+                versions,
+                update,
+                stacks.unit,
+                revivals,
             )
         )
         broadcasts = [Broadcast(self._seq, update, source)]
@@ -270,13 +306,12 @@ class Context:
     def _record_undo(
         self, actor: Actor, transaction: Transaction, kind: UndoKind | None, time: int
     ) -> StackChange:
-        texts = tuple(text.block for text in transaction.change.texts)
-        blocks = texts + tuple(block for block in transaction.change.added if block not in texts)
-        if kind is None or not blocks:
+        change = transaction.change
+        texts = dict.fromkeys(TextAddress(text.block) for text in change.texts)
+        texts.update(dict.fromkeys(map(TextAddress, change.added)))
+        if kind is None or not texts:
             return StackChange()
-        return self.undo.record(
-            actor, kind, blocks, transaction.inserted, transaction.deleted, time
-        )
+        return self.undo.record(actor, kind, tuple(texts), self._seq + 1, time)
 
     def _next_version(self, block: str) -> BlockRow:
         row = self._blocks.get(block)
@@ -338,6 +373,11 @@ class Context:
         """
         if self._last is not None:
             await asyncio.shield(self._last)
+
+    async def _seq_settled(self) -> int:
+        seq = self._seq
+        await self.settled()
+        return seq
 
     async def committed_state(self, state_vector: bytes | None) -> bytes:
         """The update that brings a peer up to date; everything in it is on disk."""

@@ -1,62 +1,72 @@
-"""Which CRDT items are the structure of a document and not characters of a text.
-
-Block maps, header values and the texts themselves: a connected client may neither delete them nor
-put anything in their place. Only the ids are kept, in order, per CRDT client.
-"""
+"""The placement of an open document's items: read off when first needed, kept up from then on."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable
+import asyncio
+import time
+from collections.abc import Iterator
+from typing import Final
 
-from antiphon_kernel.wire.id_set import IdRange
-from antiphon_kernel.wire.update import ContentKind, ItemId, Struct, decode_update
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel.placement import Placement
 
-TEXT_KINDS = frozenset(
-    (
-        ContentKind.STRING,
-        ContentKind.FORMAT,
-        ContentKind.DELETED,
-        ContentKind.GC,
-        ContentKind.SKIP,
-    )
-)
-"""What the items of a text can be."""
-
-
-def is_structure(item: Struct) -> bool:
-    """Whether an item that is in the document belongs to its structure."""
-    return item.key is not None or isinstance(item.parent, str) or item.kind not in TEXT_KINDS
+_SLICE: Final = 0.008
+"""Seconds of reading before the rest of the program gets a turn."""
 
 
 class Structure:
-    """The structural items of one document, as of the updates it has been shown."""
+    """Where every item of one document is."""
 
-    def __init__(self) -> None:
-        self._all: dict[int, list[int]] = {}
-        self._deleted: set[ItemId] = set()
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._placement = Placement()
+        self._reading: Iterator[None] | None = None
+        self._later: list[bytes] = []
+        self._adopted: bytes | None = None
+        self._began = False
+        self._lock = asyncio.Lock()
+        self.ready = False
+        """Whether the placement is known."""
+
+    async def read(self) -> None:
+        """Read the placement off the document, a few milliseconds at a time."""
+        async with self._lock:
+            pause_at = time.perf_counter() + _SLICE
+            while not self.ready:
+                self._step()
+                if time.perf_counter() >= pause_at:
+                    await asyncio.sleep(0)
+                    pause_at = time.perf_counter() + _SLICE
+
+    @property
+    def placement(self) -> Placement:
+        """The placement; what has not been read yet is read now."""
+        while not self.ready:
+            self._step()
+        return self._placement
 
     def follow(self, update: bytes) -> None:
-        """Take in an update that has been applied."""
-        decoded = decode_update(update)
-        for item in decoded.structs:
-            if is_structure(item):
-                clocks = self._all.setdefault(item.client, [])
-                for clock in range(item.clock, item.clock + item.length):
-                    insort(clocks, clock)
-        self._deleted.update(self._within(decoded.deletions))
+        """An update has been applied to the document."""
+        if update is self._adopted:
+            self._adopted = None
+        elif self.ready:
+            self._placement.follow(update)
+        elif self._began:
+            self._later.append(update)
 
-    def __contains__(self, item: ItemId) -> bool:
-        clocks = self._all.get(item.client, [])
-        at = bisect_left(clocks, item.clock)
-        return at < len(clocks) and clocks[at] == item.clock
+    def adopt(self, update: bytes, placed: Placement) -> None:
+        """An update has been applied whose items were placed when it was checked."""
+        self._placement.adopt(placed)
+        self._adopted = update
 
-    def hurt_by(self, deletions: Iterable[IdRange]) -> ItemId | None:
-        """A structural item that is there and that these deletions would remove."""
-        return next((item for item in self._within(deletions) if item not in self._deleted), None)
-
-    def _within(self, ranges: Iterable[IdRange]) -> Iterable[ItemId]:
-        for client, start, end in ranges:
-            clocks = self._all.get(client, [])
-            for at in range(bisect_left(clocks, start), bisect_left(clocks, end)):
-                yield ItemId(client, clocks[at])
+    def _step(self) -> None:
+        if self._reading is None:
+            if not self._began:
+                self._began = True
+                state = self._document.update_since()
+            else:
+                state = self._later.pop(0)
+            self._reading = self._placement.follow_in_parts(state)
+        elif next(self._reading, self) is self:
+            self._reading = None
+            self.ready = not self._later

@@ -6,6 +6,7 @@ elements, which costs the CRDT engine seconds and half a gigabyte to find out th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -104,25 +105,37 @@ def decode_update(update: bytes) -> DecodedUpdate:
     Raises:
         ValueError: if the bytes are not exactly one update that the CRDT engine understands.
     """
+    return next(decode_in_parts(update, len(update) + 1))
+
+
+def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
+    """Read an update `size` structs at a time; the last part has what is left and the deletions.
+
+    Raises:
+        ValueError: as `decode_update`, when the part that is no update is reached.
+    """
     reader = Reader(update)
     structs: list[Struct] = []
     seen: set[int] = set()
     for _ in range(reader.count()):
-        size = reader.count()
+        count = reader.count()
         client = reader.uint()
         clock = reader.uint()
         if client in seen:
             raise ValueError(f"client {client} is named twice")
         seen.add(client)
-        for _ in range(size):
+        for _ in range(count):
             struct = _read_struct(reader, client, clock)
             clock += struct.length
             if clock > MAX_CLOCK:
                 raise ValueError(f"a clock of client {client} is larger than {MAX_CLOCK}")
             structs.append(struct)
+            if len(structs) == size:
+                yield DecodedUpdate(tuple(structs), ())
+                structs = []
     deletions = _read_deletions(reader)
     reader.end()
-    return DecodedUpdate(tuple(structs), deletions)
+    yield DecodedUpdate(tuple(structs), deletions)
 
 
 def _read_struct(reader: Reader, client: int, clock: int) -> Struct:

@@ -115,6 +115,8 @@ class Room(YRoom):
     async def _read(self, client: Connection) -> None:
         turn_ends = self._loop.time() + self._limits.turn
         async for message in client:
+            if client.joined and not self.context.structure.ready:
+                await self.context.structure.read()
             self._receive(client, message)
             if client.goodbye is not None:
                 return

@@ -1,0 +1,82 @@
+"""Putting the items of updates into an order in which each builds only on earlier ones."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+
+from antiphon_kernel.wire.update import ContentKind, ItemId, Struct
+
+
+class CausalQueue:
+    """Holds items back until all that they build on has been taken.
+
+    Linear in the number of items, whatever order they come in.
+    """
+
+    def __init__(self, end: Callable[[int], int]) -> None:
+        """`end` gives the clock after the last item taken of a client; 0 if there is none."""
+        self._end = end
+        self._queues: dict[int, deque[Struct]] = {}
+        self._waiting: dict[int, list[tuple[int, int]]] = {}
+        """CRDT client to those who wait for it: (the clock they wait for, their own client)."""
+        self._missing: dict[int, ItemId] = {}
+
+    @property
+    def missing(self) -> ItemId | None:
+        """An id that something still waits for; None if nothing waits."""
+        return next(iter(self._missing.values()), None)
+
+    def ready(self, items: Iterable[Struct]) -> Iterator[Struct]:
+        """Add items, each client's in the order of its clocks, and give what can be taken now.
+
+        The caller takes each item, so that `end` knows it, before it asks for the next.
+        """
+        touched: dict[int, None] = {}
+        for item in items:
+            if item.kind is not ContentKind.SKIP:
+                self._queues.setdefault(item.client, deque()).append(item)
+                touched[item.client] = None
+        work = [client for client in reversed(touched) if client not in self._missing]
+        while work:
+            client = work.pop()
+            self._missing.pop(client, None)
+            yield from self._drain(client)
+            self._wake(client, work)
+
+    def _drain(self, client: int) -> Iterator[Struct]:
+        queue = self._queues[client]
+        while queue:
+            item = queue[0]
+            missing = self._lacking(item)
+            if missing is not None:
+                self._missing[client] = missing
+                waiting = self._waiting.setdefault(missing.client, [])
+                heapq.heappush(waiting, (missing.clock, client))
+                return
+            queue.popleft()
+            if item.clock + item.length > self._end(client):
+                yield item
+        del self._queues[client]
+
+    def _wake(self, client: int, work: list[int]) -> None:
+        waiting = self._waiting.get(client)
+        if waiting is None:
+            return
+        end = self._end(client)
+        while waiting and waiting[0][0] < end:
+            work.append(heapq.heappop(waiting)[1])
+
+    def _lacking(self, item: Struct) -> ItemId | None:
+        end = self._end
+        if item.clock > end(item.client):
+            return ItemId(item.client, item.clock - 1)
+        origin, right, parent = item.origin, item.right_origin, item.parent
+        if origin is not None and origin.clock >= end(origin.client):
+            return origin
+        if right is not None and right.clock >= end(right.client):
+            return right
+        if isinstance(parent, ItemId) and parent.clock >= end(parent.client):
+            return parent
+        return None
