@@ -154,7 +154,9 @@ class AuthStore:
 
     async def count_use(self, credential: Credential, client: Client | None) -> None:
         """A credential has let in one more client; in one transaction with who that is."""
-        rows = [(client.credential, client.secret, client.user, client.first_used)] if client else []
+        rows = (
+            [(client.credential, client.secret, client.user, client.first_used)] if client else []
+        )
         await self._database.write(
             [
                 (

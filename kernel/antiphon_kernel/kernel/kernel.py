@@ -11,15 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.document.document import genesis_update
+from antiphon_kernel.journal.auth import AUTH_FILE
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, ContextRow
 from antiphon_kernel.kernel.append_buffer import AppendBuffers
 from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.gate import Gate
+from antiphon_kernel.kernel.invitations import Invitations
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
+from antiphon_kernel.kernel.members import Members
 from antiphon_kernel.kernel.opening import open_document
+from antiphon_kernel.kernel.permissions import check_tool
 from antiphon_kernel.kernel.references import resolve, split_block
 from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.sessions import OpenSession, Sessions
 from antiphon_kernel.kernel.snapshotting import Snapshotting
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock, SystemClock
@@ -27,7 +33,6 @@ from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import (
-    SYSTEM,
     BlockId,
     ContextId,
     IdSource,
@@ -60,6 +65,7 @@ class Kernel:
     def __init__(
         self,
         journal: Journal,
+        members: Members,
         project: Path,
         registry: Registry,
         clock: Clock,
@@ -74,16 +80,20 @@ class Kernel:
         self.id: KernelId
         self.owner: Principal
         self.system: Actor
+        self.members = members
+        self.invitations = Invitations(members, clock)
+        self.sessions = Sessions()
+        self.gate = Gate(members, self.invitations, self.sessions, clock)
+        self.reached_at: str | None = None
+        """`ws://HOST:PORT/sync`, once its doors are open."""
         self._journal = journal
         self._rows: dict[ContextId, ContextRow] = {}
-        self._principals: dict[str, Principal] = {}
         self._contexts: dict[ContextId, Context] = {}
         self._appends: dict[ContextId, AppendBuffers] = {}
         self._writers: dict[str, SessionId] = {}
         self._snapshots: dict[ContextId, Snapshotting] = {}
         self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._quarantine: dict[ContextId, AntiphonError] = {}
-        self._adding = asyncio.Lock()
         self._closed = False
         self._submitted: list[Callable[[Submission], None]] = []
 
@@ -111,27 +121,31 @@ class Kernel:
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
         journal = await Journal.open(data / "journal.db")
-        kernel = cls(journal, project, registry, clock, ids, limits)
+        try:
+            members = await Members.open(journal, data / AUTH_FILE, clock, ids)
+        except BaseException:
+            await journal.close()
+            raise
+        kernel = cls(journal, members, project, registry, clock, ids, limits)
         try:
             await kernel._start(owner)
         except BaseException:
+            await members.close()
             await journal.close()
             raise
         return kernel
 
     async def _start(self, owner: str) -> None:
-        for principal in await self._journal.principals():
-            self._principals[principal.username] = principal
-        if "system" not in self._principals:
-            await self._add_principal(Principal(SYSTEM, "system", PrincipalKind.SYSTEM))
+        await self.invitations.load()
         found = await self._journal.setting("kernel"), await self._journal.setting("owner")
         if found[0] is None or found[1] is None:
-            founder = await self.principal(owner)
+            founder = await self.members.principal(owner, role=AccessRole.OWNER)
             await self._journal.set_setting("owner", founder.username)
             await self._journal.set_setting("kernel", self.ids.uuid7())
         self.id = KernelId(await self._journal.setting("kernel") or "")
-        self.owner = self._principals[await self._journal.setting("owner") or owner]
-        self.system = self.open_session(self._principals["system"], "kernel")
+        self.owner = self.gate.owner = self.members[await self._journal.setting("owner") or owner]
+        await self.members.give_role(self.owner, AccessRole.OWNER)
+        self.system = self.open_session(self.members["system"], "kernel")
         for row in await self._journal.contexts():
             self._rows[row.id] = row
         if not self._rows:
@@ -156,6 +170,7 @@ class Kernel:
                 await snapshots.close()
             context.close()
         self._contexts.clear()
+        await self.members.close()
         await self._journal.close()
 
     # Principals and sessions
@@ -163,32 +178,12 @@ class Kernel:
     async def principal(
         self, username: str, kind: PrincipalKind = PrincipalKind.HUMAN
     ) -> Principal:
-        """The principal of this name, made on first use.
+        """The principal of this name, made on first use with the role that its kind has.
 
         Raises:
             AntiphonError: invalid_params if the name cannot be one.
         """
-        known = self._principals.get(username)
-        if known is not None:
-            return known
-        if not is_name(username):
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
-                f"{username!r} cannot be a username: use a-z, 0-9, _ and -, starting with a"
-                " letter or digit.",
-                found=username,
-            )
-        async with self._adding:
-            known = self._principals.get(username)
-            if known is not None:
-                return known
-            principal = Principal(PrincipalId(self.ids.uuid7()), username, kind)
-            return await self._add_principal(principal)
-
-    async def _add_principal(self, principal: Principal) -> Principal:
-        await self._journal.add_principal(principal, self.clock.now_ms())
-        self._principals[principal.username] = principal
-        return principal
+        return await self.members.principal(username, kind)
 
     def find_principal(self, reference: str) -> Principal:
         """A known principal by username or id.
@@ -196,24 +191,27 @@ class Kernel:
         Raises:
             AntiphonError: invalid_params or ambiguous_id.
         """
-        names = {one.username: one.id for one in self._principals.values()}
-        found = resolve(reference, names, what="principal", missing=ErrorCode.INVALID_PARAMS)
-        return next(one for one in self._principals.values() if one.id == found)
-
-    def open_session(self, principal: Principal, via: str) -> Actor:
-        """A principal connects; `via` says how."""
-        session = SessionId(self.ids.uuid7())
-        self._journal.add_session(session, principal, via, self.clock.now_ms())
-        return Actor(principal, session, self.role_of(principal))
+        return self.members.find(reference)
 
     def role_of(self, principal: Principal) -> AccessRole:
         """What the principal may do in this kernel now."""
-        if principal.id == self.owner.id:
-            return AccessRole.OWNER
-        return AccessRole.of_kind(principal.kind)
+        return self.members.role_of(principal)
+
+    def open_session(
+        self, principal: Principal, via: str, *, credential: int | None = None
+    ) -> Actor:
+        """A principal connects; `via` says how, `credential` is the number of what let it in."""
+        session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
+        self._journal.add_session(session, principal, via, now)
+        actor = Actor(principal, session, self.role_of(principal))
+        begun = OpenSession(actor, via, now, credential)
+        self.sessions.begin(begun)
+        self.gate.came_in(begun)
+        return actor
 
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted."""
+        self.sessions.end(actor.session)
         left = {block for block, session in self._writers.items() if session == actor.session}
         for block in left:
             del self._writers[block]
@@ -228,7 +226,7 @@ class Kernel:
     def _interrupt(self, context: Context, left: Callable[[str], bool]) -> bool:
         """End every open block of a model or tool for which `left` says so."""
         document = context.document
-        models = {one.id for one in self._principals.values() if one.kind is PrincipalKind.MODEL}
+        models = {one.id for one in self.members if one.kind is PrincipalKind.MODEL}
         due = []
         for block in document.block_ids():
             header = document.header(block)
@@ -352,8 +350,9 @@ class Kernel:
         """
         in_context, by, seq = split_block(reference)
         context = await self.context(in_context)
-        names = {one.username: one.id for one in self._principals.values()}
-        author = resolve(by, names, what="principal", missing=ErrorCode.BLOCK_NOT_FOUND)
+        author = resolve(
+            by, self.members.names(), what="principal", missing=ErrorCode.BLOCK_NOT_FOUND
+        )
         block = str(BlockId(context.id, PrincipalId(author), seq))
         if block not in context.document:
             raise AntiphonError(
@@ -376,6 +375,8 @@ class Kernel:
         if self._closed:
             raise AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")
         found = self.registry[tool]
+        self.sessions.check(actor)
+        check_tool(found, actor.principal, self.role_of(actor.principal))
         result = await found.handler(Call(self, actor), found.parse(params or {}))
         return result.model_dump(mode="json", exclude_none=True)
 
@@ -399,6 +400,11 @@ class Call:
 
     kernel: Kernel
     actor: Actor
+
+    @property
+    def role(self) -> AccessRole:
+        """The caller's, as it is now."""
+        return self.kernel.role_of(self.actor.principal)
 
     async def context(self, reference: str | None) -> Context:
         """The context that a request names, or the default one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.permissions import check_interrupt, check_shell
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, Tool, tool
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.access import Right
@@ -57,6 +58,7 @@ async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
 
     What they have written stays, with status error, stop_reason interrupted and who stopped it.
     """
+    check_interrupt(params.principal, call.actor.principal, call.role)
     context = await call.context(params.context)
     runner = runner_of(call.kernel)
     stopped = await runner.interrupt(context, params.principal, call.actor.principal)
@@ -70,13 +72,7 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     Answers once the call and its result are blocks; the output streams into the result.
     """
     principal = call.actor.principal
-    if principal != call.kernel.owner:
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
-            f"Only {call.kernel.owner.username}, the owner of the kernel, runs commands on its"
-            f" host; you are {principal.username}: ask the owner to run it.",
-            username=principal.username,
-        )
+    check_shell(principal, call.role)
     if not params.command.strip():
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,

@@ -21,7 +21,7 @@ class WhoamiResult(Result):
     kind: str
     session: str
     role: str
-    """`owner` or `editor`."""
+    """`owner`, `editor`, `agent` or `viewer`."""
     kernel: str
 
 
@@ -49,7 +49,7 @@ async def whoami(call: Call, params: NoParams) -> WhoamiResult:
         username=principal.username,
         kind=principal.kind,
         session=call.actor.session,
-        role="owner" if principal == call.kernel.owner else "editor",
+        role=call.role,
         kernel=call.kernel.id,
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call, Submission
 from antiphon_kernel.kernel.order import order_at_end
+from antiphon_kernel.kernel.permissions import check_status
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.access import Right
-from antiphon_kernel.types.enums import PrincipalKind, Status
+from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
 
@@ -47,7 +48,7 @@ async def status(call: Call, params: StatusParams) -> StatusResult:
     """
     context, block = await call.block(params.block_id)
     header = context.document.header(block)
-    _check_permission(call, header)
+    check_status(header, call.actor.principal, call.role)
     _check_transition(params, header)
     submits = header.is_draft and params.status is Status.DONE
     if submits and not context.document.text(block).strip():
@@ -72,21 +73,6 @@ async def status(call: Call, params: StatusParams) -> StatusResult:
     if submits:
         call.kernel.submitted(Submission(context, block, call.actor))
     return StatusResult(version=context.version(block), context_version=context.seq)
-
-
-def _check_permission(call: Call, header: BlockHeader) -> None:
-    principal = call.actor.principal
-    if (
-        principal.id in (header.author, call.kernel.owner.id)
-        or principal.kind is PrincipalKind.SYSTEM
-    ):
-        return
-    raise AntiphonError(
-        ErrorCode.PERMISSION_DENIED,
-        f"Only the author of block {header.id} or the owner of the kernel sets its status;"
-        f" you are {principal.username}.",
-        username=principal.username,
-    )
 
 
 def _check_transition(params: StatusParams, header: BlockHeader) -> None:

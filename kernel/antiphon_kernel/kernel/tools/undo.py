@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.document.history.text_history import Turn, TurnPlan
+from antiphon_kernel.journal.rows import UndoRow
 from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.permissions import check_undo_of
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.kernel.undo_stack import Stack
 from antiphon_kernel.types.access import Right
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.records import Principal, TextAddress
 
 
 class UndoParams(Params):
@@ -41,7 +42,7 @@ class UndoResult(Result):
 )
 async def undo(call: Call, params: UndoParams) -> UndoResult:
     """Take back the last edit of one principal, never what somebody else wrote into it."""
-    return await _turn(call, params, Stack.UNDO)
+    return await _turn(call, params, Turn.UNDO)
 
 
 @tool(
@@ -54,28 +55,55 @@ async def undo(call: Call, params: UndoParams) -> UndoResult:
 )
 async def redo(call: Call, params: UndoParams) -> UndoResult:
     """Do again what was undone last."""
-    return await _turn(call, params, Stack.REDO)
+    return await _turn(call, params, Turn.REDO)
 
 
-async def _turn(call: Call, params: UndoParams, stack: Stack) -> UndoResult:
+async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
     context, block = await _where(call, params)
     whose = _whose(call, params)
-    while (row := context.undo.top(whose.id, stack, block)) is not None:
-        written = context.revert(call.actor, row)
-        await written.saved()
-        if written.versions:
-            return UndoResult(
-                undone=list(written.versions),
-                versions=dict(written.versions),
-                context_version=written.seq,
-            )
-    code = ErrorCode.NOTHING_TO_UNDO if stack is Stack.UNDO else ErrorCode.NOTHING_TO_REDO
-    where = f"block {params.block_id}" if block is not None else f"context {context.label}"
-    raise AntiphonError(
-        code,
-        f"There is nothing of {whose.username} to {stack} in {where}.",
-        username=whose.username,
+    found = await _turnable(context, whose.id, turn, block)
+    if found is None:
+        code = ErrorCode.NOTHING_TO_UNDO if turn is Turn.UNDO else ErrorCode.NOTHING_TO_REDO
+        where = f"block {params.block_id}" if block is not None else f"context {context.label}"
+        raise AntiphonError(
+            code,
+            f"There is nothing of {whose.username} to {turn} in {where}.",
+            username=whose.username,
+        )
+    written = context.turn(call.actor, *found)
+    await written.saved()
+    return UndoResult(
+        undone=list(written.versions),
+        versions=dict(written.versions),
+        context_version=written.seq,
     )
+
+
+async def _turnable(
+    context: Context, principal: str, turn: Turn, block: str | None
+) -> tuple[UndoRow, dict[TextAddress, TurnPlan]] | None:
+    """The last unit whose turning changes something, and what it changes.
+
+    What it returns holds until the next await. A unit that would change nothing, because others
+    have removed all that it wrote, keeps its place: they may undo that.
+    """
+    passed: set[int] = set()
+    while True:
+        unread: tuple[TextAddress, ...] = ()
+        for row in context.undo.rows(principal, turn, block):
+            if row.unit in passed:
+                continue
+            histories = context.histories.opened(row.texts)
+            if histories is None:
+                unread = row.texts
+                break
+            plans = {one.address: one.plan_turn(row.unit, turn) for one in histories}
+            if any(plan.splices for plan in plans.values()):
+                return row, plans
+            passed.add(row.unit)
+        if not unread:
+            return None
+        await context.histories.open(unread)
 
 
 async def _where(call: Call, params: UndoParams) -> tuple[Context, str | None]:
@@ -92,12 +120,5 @@ def _whose(call: Call, params: UndoParams) -> Principal:
     if params.principal is None:
         return caller
     whose = call.kernel.find_principal(params.principal)
-    may = whose == caller or whose.kind is not PrincipalKind.HUMAN or caller == call.kernel.owner
-    if not may:
-        raise AntiphonError(
-            ErrorCode.PERMISSION_DENIED,
-            f"Only the owner of the kernel undoes edits of {whose.username}; you are"
-            f" {caller.username}.",
-            username=caller.username,
-        )
+    check_undo_of(whose, caller, call.role)
     return whose

@@ -1,0 +1,130 @@
+"""Who is let in, who is told so, and who has to go."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from antiphon_kernel.kernel.invitations import Invitations, NotAdmittedError
+from antiphon_kernel.kernel.members import Members
+from antiphon_kernel.kernel.sessions import Dismissal, OpenSession, Sessions
+from antiphon_kernel.types.access import AccessRole
+from antiphon_kernel.types.clock import Clock, iso_time
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Principal
+from antiphon_kernel.wire.close_codes import CloseCode
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Somebody who was not here has come in with an invitation."""
+
+    principal: Principal
+    role: AccessRole
+    time: int
+    """Milliseconds since the epoch."""
+
+
+class Gate:
+    """Changes of standing, in effect on every open connection before they are acknowledged."""
+
+    def __init__(
+        self, members: Members, invitations: Invitations, sessions: Sessions, clock: Clock
+    ) -> None:
+        self.owner: Principal
+        """The founder: nobody takes that role away."""
+        self._members = members
+        self._invitations = invitations
+        self._sessions = sessions
+        self._clock = clock
+        self._listeners: list[Callable[[Joined], None]] = []
+
+    # In
+
+    def check_welcome(self, principal: Principal) -> None:
+        """Raises NotAdmittedError for those who are kicked, and for the kernel's own principal."""
+        if principal.kind is PrincipalKind.SYSTEM:
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED, "Nobody can act as the kernel itself: choose another name."
+            )
+        until = self._members.barred_until(principal)
+        if until is not None:
+            raise NotAdmittedError(
+                CloseCode.KICKED,
+                f"{principal.username} has been kicked and may come back at {iso_time(until)}.",
+            )
+
+    def on_joined(self, listener: Callable[[Joined], None]) -> Callable[[], None]:
+        """Call `listener` when somebody comes in with an invitation; returns the way to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def came_in(self, session: OpenSession) -> None:
+        """A session has begun: those who wait for that are told, if it is their first."""
+        principal = session.actor.principal
+        if session.credential is None or len(self._sessions.of(principal.id)) > 1:
+            return
+        _log.info("%s joined as %s over %s", principal.username, session.actor.role, session.via)
+        joined = Joined(principal, session.actor.role, session.since)
+        for listener in tuple(self._listeners):
+            listener(joined)
+
+    # Out
+
+    async def change_role(self, principal: Principal, role: AccessRole, by: Principal) -> int:
+        """Give a role; how many open sessions end, to begin again with it.
+
+        Raises:
+            AntiphonError: permission_denied for the founder and for the kernel itself.
+        """
+        self._check_not_fixed(principal, "keeps the role owner")
+        if role is self._members.role_of(principal):
+            return 0
+        storing = self._members.give_role(principal, role)
+        reason = f"{by.username} made you {role.described()}: connect again."
+        dismissal = Dismissal(CloseCode.ROLE_CHANGED, reason)
+        try:
+            await storing
+        finally:
+            ended = self._dismiss(principal, dismissal)
+        return ended
+
+    async def kick(self, principal: Principal, minutes: int, reason: str, by: Principal) -> int:
+        """End every session of a principal, who cannot come back for so long; how many there were.
+
+        Raises:
+            AntiphonError: permission_denied for the founder and for the kernel itself.
+        """
+        self._check_not_fixed(principal, "cannot be kicked")
+        until = self._clock.now_ms() + minutes * 60_000 if minutes else None
+        why = f": {reason}" if reason else ""
+        back = f" You may come back at {iso_time(until)}." if until is not None else ""
+        dismissal = Dismissal(
+            CloseCode.KICKED, f"{by.username} kicked {principal.username}{why}.{back}"
+        )
+        ended = self._dismiss(principal, dismissal)
+        await self._members.bar(principal, until)
+        # Whoever slipped in before the bar was in place.
+        return ended + self._dismiss(principal, dismissal)
+
+    async def revoke(self, numbers: list[int], by: Principal) -> tuple[list[int], int]:
+        """Take invitations back; which of them were good, and how many open sessions end."""
+        dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the invitation.")
+        revoked = await self._invitations.revoke(numbers)
+        ended = self._sessions.dismiss(dismissal, lambda one: one.credential in numbers)
+        return revoked, ended
+
+    def _dismiss(self, principal: Principal, dismissal: Dismissal) -> int:
+        return self._sessions.dismiss(dismissal, lambda one: one.actor.principal.id == principal.id)
+
+    def _check_not_fixed(self, principal: Principal, what: str) -> None:
+        if principal.id == self.owner.id or principal.kind is PrincipalKind.SYSTEM:
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"{principal.username} {what}: it is the kernel's own. Name somebody else.",
+                username=principal.username,
+            )

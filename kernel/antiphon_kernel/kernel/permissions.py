@@ -1,0 +1,150 @@
+"""Who may do what, in one place. The first rule is general; the others ask for more.
+
+Every tool says in its definition which right it needs; `check_tool` is applied to every call.
+What depends on the block or the person in question is below it, one function a rule.
+"""
+
+from __future__ import annotations
+
+from antiphon_kernel.kernel.registry import Tool
+from antiphon_kernel.types.access import AccessRole, Right
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import BlockHeader, Principal
+
+_ARRANGES = (AccessRole.OWNER, AccessRole.EDITOR)
+
+
+def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
+    """Raises AntiphonError permission_denied unless the role has the right that the tool needs."""
+    if role.may(tool.needs):
+        return
+    allowed = [one.value for one in AccessRole if one.may(tool.needs)]
+    raise _denied(
+        f"{tool.name} takes the role {' or '.join(allowed)}; you are {caller.username},"
+        f" {role.described()}: ask the owner of the kernel.",
+        caller,
+        role,
+        needs=tool.needs.value,
+        allowed=allowed,
+    )
+
+
+def check_update(caller: Principal, role: AccessRole) -> None:
+    """Whether raw updates that change anything are taken from the caller at all.
+
+    Raises AntiphonError permission_denied.
+    """
+    if not role.may(Right.WRITE):
+        raise _denied(
+            f"You are {caller.username}, {role.described()}: you can read, not write."
+            " Ask the owner of the kernel for the role editor.",
+            caller,
+            role,
+        )
+
+
+def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
+    """The status of a block is for its author and for owners.
+
+    Raises AntiphonError permission_denied.
+    """
+    if caller.id != header.author and role is not AccessRole.OWNER:
+        raise _denied(
+            f"Only the author of block {header.id} or the owner of the kernel sets its status;"
+            f" you are {caller.username}, {role.described()}.",
+            caller,
+            role,
+        )
+
+
+def check_arrange(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
+    """Collapsing, excluding and moving: one's own blocks; anyone's for owners and editors.
+
+    Raises AntiphonError permission_denied.
+    """
+    if caller.id != header.author and role not in _ARRANGES:
+        raise _denied(
+            f"Block {header.id} is not yours, and {role.described()} arranges only its own blocks:"
+            " ask an editor.",
+            caller,
+            role,
+        )
+
+
+def check_undo_of(whose: Principal, caller: Principal, role: AccessRole) -> None:
+    """Undo and redo: one's own edits; those of models for editors; those of people for owners.
+
+    Raises AntiphonError permission_denied.
+    """
+    if whose.id == caller.id or role is AccessRole.OWNER:
+        return
+    if whose.kind is PrincipalKind.HUMAN:
+        raise _denied(
+            f"Only the owner of the kernel undoes edits of {whose.username}; you are"
+            f" {caller.username}, {role.described()}.",
+            caller,
+            role,
+        )
+    if role not in _ARRANGES:
+        raise _denied(
+            f"Only an editor undoes edits of {whose.username}; you are {caller.username},"
+            f" {role.described()}.",
+            caller,
+            role,
+        )
+
+
+def check_interrupt(whose: str | None, caller: Principal, role: AccessRole) -> None:
+    """Stopping what runs: one's own; anyone's (None: everybody's) for owners and editors.
+
+    `whose` is a username or an id.
+
+    Raises AntiphonError permission_denied.
+    """
+    if role in _ARRANGES or whose in (caller.username, caller.id):
+        return
+    raise _denied(
+        f"Only an editor stops what others run; you are {caller.username}, {role.described()}:"
+        f" name yourself ({caller.username}) as the principal to stop.",
+        caller,
+        role,
+    )
+
+
+def check_shell(caller: Principal, role: AccessRole) -> None:
+    """Commands run on the kernel's host as its user: for owners only.
+
+    Raises AntiphonError permission_denied.
+    """
+    if role is not AccessRole.OWNER:
+        raise _denied(
+            "Only the owner of the kernel runs commands on its host; you are"
+            f" {caller.username}, {role.described()}: ask the owner to run it.",
+            caller,
+            role,
+        )
+
+
+def check_act_as(name: str, caller: Principal, role: AccessRole) -> None:
+    """`--as`: only an owner acts as somebody else.
+
+    Raises AntiphonError permission_denied.
+    """
+    if role is not AccessRole.OWNER and name != caller.username:
+        raise _denied(
+            f"Only the owner of the kernel acts as somebody else; your token is that of"
+            f" {caller.username}: leave out --as {name}.",
+            caller,
+            role,
+        )
+
+
+def _denied(message: str, caller: Principal, role: AccessRole, **details: object) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.PERMISSION_DENIED,
+        message,
+        username=caller.username,
+        role=role.value,
+        **details,
+    )
