@@ -1,9 +1,8 @@
 """One context's document: blocks in a CRDT, read and written in code points.
 
 The layout is a public contract: root map ``meta`` (format, context, epoch, label), root map
-``blocks`` (block id to a map with the header fields and ``content``, a text), root map ``members``
-(principal id to a JSON string: who has written or been here), and root map ``gaps``, which has no
-meaning (see `Document.transaction`).
+``blocks`` (block id to a map with the header fields and ``content``, a text), and root map
+``members`` (principal id to a JSON string: who has written or been here).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pycrdt import Doc, Map, MapEvent, Text, merge_updates
+from pycrdt import Doc, Map, MapEvent, Text
 
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import TextMirror, append_text, splice_text
@@ -24,10 +23,9 @@ from antiphon_kernel.document.changes import (
     Transaction,
 )
 from antiphon_kernel.document.header import CONTENT, read_header, stored_header, stored_value
-from antiphon_kernel.document.revert import take_back
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
-from antiphon_kernel.wire.id_set import IdRange, IdSet, decode_id_set, normalise
+from antiphon_kernel.wire.id_set import IdRange, decode_id_set, normalise
 from antiphon_kernel.wire.state_vector import decode_state_vector
 
 FORMAT = "1"
@@ -64,7 +62,6 @@ class Document:
         self._meta: Map[Any] = self._doc.get("meta", type=Map)
         self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
-        self._gaps: Map[Any] = self._doc.get("gaps", type=Map)
         self._order = BlockOrder()
         self._headers: dict[str, BlockHeader] = {}
         self._mirrors: dict[str, TextMirror] = {}
@@ -72,8 +69,6 @@ class Document:
         self._update_watchers: list[Callable[[bytes, object], None]] = []
         self._current: Transaction | None = None
         self._spliced: dict[str, list[TextSplice]] = {}
-        self._writer: str | None = None
-        self._last_writer: str | None = None
         self._subscriptions: tuple[tuple[Any, Any], ...] = (
             (self._blocks, self._blocks.observe_deep(self._observe_blocks)),
             (self._doc, self._doc.observe(self._observe_transaction)),
@@ -206,16 +201,13 @@ class Document:
     # Writing
 
     @contextmanager
-    def transaction(self, origin: object, writer: str | None = None) -> Iterator[Transaction]:
+    def transaction(self, origin: object) -> Iterator[Transaction]:
         """All writes inside are one update and one change. Must not be held over an await.
 
         There is no roll-back: validate before the first write.
 
         Args:
             origin: whatever tells watchers whose change this is.
-            writer: the principal on whose behalf this document's own client id is used. When it
-                changes, one clock is burnt in ``gaps``, so that the items of two writers never
-                touch: undo mis-splits items of different writers that the CRDT has merged.
         """
         if self._current is not None:
             yield self._current
@@ -223,10 +215,8 @@ class Document:
         current = self._current = Transaction(origin)
         try:
             with self._doc.transaction():
-                self._writer = writer
                 yield current
         finally:
-            self._writer = None
             self._current = None
             self._publish(current)
 
@@ -241,7 +231,6 @@ class Document:
         stored = stored_header(header)
         content.encode()
         with self.transaction(None):
-            self._part_writers()
             text = Text()
             self._blocks[header.id] = Map({**stored, CONTENT: text})
             if content:
@@ -258,8 +247,6 @@ class Document:
         content = self._writable(block)
         mirror = self._mirror(block)
         with self.transaction(None):
-            if deleted or inserted:
-                self._part_writers()
             splice_text(content, mirror, offset, deleted, inserted)
             self._spliced.setdefault(block, []).append(TextSplice(offset, deleted, inserted))
 
@@ -274,19 +261,11 @@ class Document:
         mirror = self._mirrors.get(block)
         text.encode()
         with self.transaction(None):
-            if text:
-                self._part_writers()
             append_text(content, text)
             own = self._spliced.setdefault(block, [])
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
-
-    def _part_writers(self) -> None:
-        """Burn a clock if somebody else has written last; called before each first write."""
-        if self._writer is not None and self._writer != self._last_writer:
-            self._gaps["clock"] = self._writer[:8]
-            self._last_writer = self._writer
 
     def _writable(self, block: str) -> Text:
         content = self._content(block)
@@ -299,7 +278,6 @@ class Document:
         stored = self._block_map(block)
         values = {name: stored_value(name, value) for name, value in fields.items()}
         with self.transaction(None):
-            self._part_writers()
             for name, value in values.items():
                 if value is not None:
                     stored[name] = value
@@ -309,33 +287,7 @@ class Document:
     def set_member(self, member: Member) -> None:
         """Introduce a principal to everybody who reads this document."""
         with self.transaction(None):
-            self._part_writers()
             self._members[member.principal] = member.as_json()
-
-    def revert(
-        self, inserted: IdSet, deleted: IdSet, blocks: Iterable[str], origin: object
-    ) -> Transaction:
-        """Remove what is left of the text `inserted`, bring back the text `deleted`.
-
-        Only the texts of `blocks` are touched, and in them never a character that is not named.
-        What comes back has new ids: they are the `inserted` of the transaction returned.
-        """
-        reverted = Transaction(origin)
-        with self.transaction(origin) as gap:
-            self._gaps["clock"] = "revert"
-            self._last_writer = None
-        texts = [content for content in map(self._content, blocks) if content is not None]
-        self._current = reverted
-        try:
-            take_back(self._doc, texts, inserted, deleted)
-        finally:
-            self._current = None
-            self._publish(reverted)
-        if reverted.update is not None and gap.update is not None:
-            reverted.update = merge_updates(gap.update, reverted.update)
-        else:
-            reverted.update = gap.update
-        return reverted
 
     def apply_update(self, update: bytes, origin: object = REMOTE) -> Transaction:
         """Merge what another replica wrote.

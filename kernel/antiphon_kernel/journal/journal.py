@@ -17,16 +17,16 @@ from antiphon_kernel.journal.rows import (
     ContextRow,
     StoredContext,
     StoredOp,
-    UndoRow,
 )
 from antiphon_kernel.journal.schema import RECORD_FORMAT
 from antiphon_kernel.journal.snapshots import Snapshots
-from antiphon_kernel.journal.stored_ops import read_updates, versions_of
+from antiphon_kernel.journal.stored_ops import read_ops, read_updates
+from antiphon_kernel.journal.stored_undo import read_undo
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
-from antiphon_kernel.wire.id_set import decode_id_set, encode_id_set
+from antiphon_kernel.wire.revivals import encode_revivals
 
 _log = logging.getLogger(__name__)
 
@@ -145,44 +145,31 @@ class Journal:
             after + len(updates),
             tuple(updates),
             blocks,
-            await self._load_undo(context),
+            await read_undo(self._database, context),
             clients,
             self._generations.get(context.number, 0),
             frozenset(block.id for block in blocks if block.number in touched),
         )
 
     async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
-        """The first `limit` committed transactions with a higher `seq` than `after`."""
-        sql = (
-            "SELECT o.seq, o.time, p.id, o.operation, o.touched, o.changes FROM ops o"
-            " JOIN principals p ON p.number = o.principal"
-            " WHERE o.context = ? AND o.seq > ? ORDER BY o.seq LIMIT ?"
-        )
-        return [
-            StoredOp(row[0], row[1], row[2], row[3], versions_of(row[4]), bytes(row[5]))
-            for row in await self._database.select(sql, (context.number, after, limit))
-        ]
+        """The first `limit` committed transactions with a higher `seq` than `after`.
 
-    async def _load_undo(self, context: ContextRow) -> tuple[UndoRow, ...]:
-        sql = (
-            "SELECT u.number, p.id, s.id, u.kind, u.stack, u.time, u.blocks, u.inserted, u.deleted"
-            " FROM undo u JOIN principals p ON p.number = u.principal"
-            " JOIN sessions s ON s.number = u.session WHERE u.context = ? ORDER BY u.number"
-        )
-        return tuple(
-            UndoRow(
-                number=row[0],
-                principal=row[1],
-                session=row[2],
-                kind=row[3],
-                stack=row[4],
-                time=row[5],
-                blocks=tuple(row[6].split()),
-                inserted=decode_id_set(row[7]),
-                deleted=decode_id_set(row[8]),
-            )
-            for row in await self._database.select(sql, (context.number,))
-        )
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_ops(self._database, context, after, limit=limit)
+
+    async def ops_upto(
+        self, context: ContextRow, upto: int, block: int | None = None
+    ) -> list[StoredOp]:
+        """The committed transactions up to `upto`; only those that touched a block, by number.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_ops(self._database, context, 0, upto=upto, block=block)
 
     # Commits
 
@@ -267,6 +254,7 @@ class Journal:
         blocks: list[tuple[object, ...]] = []
         clients: list[tuple[object, ...]] = []
         undo: dict[tuple[int, int], tuple[object, ...] | None] = {}
+        revived: list[tuple[object, ...]] = []
         for one in group:
             context, principal = one.context.number, principals[one.principal.id]
             touched = " ".join(f"{block.number}:{block.version}" for block in one.blocks)
@@ -287,20 +275,21 @@ class Journal:
             blocks += [(context, block.number, block.id, block.version) for block in one.blocks]
             clients += [(context, client, principal) for client in one.clients]
             for row in one.undo:
-                undo[context, row.number] = (
+                undo[context, row.unit] = (
                     context,
-                    row.number,
-                    RECORD_FORMAT,
+                    row.unit,
                     principals[row.principal],
                     sessions[row.session],
                     row.kind,
                     row.stack,
+                    row.place,
                     row.time,
-                    " ".join(row.blocks),
-                    encode_id_set(row.inserted),
-                    encode_id_set(row.deleted),
+                    " ".join(map(str, row.texts)),
                 )
-            undo.update(((context, number), None) for number in one.dropped_undo)
+            undo.update(((context, unit), None) for unit in one.dropped_undo)
+            if one.revivals:
+                revivals = encode_revivals(one.revivals)
+                revived.append((context, one.seq, RECORD_FORMAT, revivals))
         yield "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", new_sessions
         yield "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ops
         upsert = (
@@ -310,13 +299,14 @@ class Journal:
         yield upsert, blocks
         yield "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)", clients
         yield (
-            "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [row for row in undo.values() if row is not None],
         )
         yield (
-            "DELETE FROM undo WHERE context = ? AND number = ?",
+            "DELETE FROM undo WHERE context = ? AND unit = ?",
             [key for key, row in undo.items() if row is None],
         )
+        yield "INSERT INTO revived VALUES (?, ?, ?, ?)", revived
 
     async def _load_numbers(self) -> None:
         rows = await self._database.select("SELECT id, number FROM principals")

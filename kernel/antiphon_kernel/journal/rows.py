@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.records import Principal
-from antiphon_kernel.wire.id_set import IdSet
+from antiphon_kernel.types.records import Principal, TextAddress
+from antiphon_kernel.wire.revivals import Revival
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +32,20 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True)
 class UndoRow:
-    """One thing that can be undone or redone: the CRDT ids it made and removed, and where.
+    """One thing that can be undone or redone. What it did is in the transactions of its `unit`.
 
-    `number` orders the rows of a context: the highest of a stack is undone or redone first.
+    `unit` is the `seq` of the first of them; `place`, by which the highest row of a stack is undone
+    or redone first, that of the transaction that put it there.
     """
 
-    number: int
+    unit: int
     principal: str
     session: str
     kind: str
     stack: str
+    place: int
     time: int
-    blocks: tuple[str, ...]
-    inserted: IdSet
-    deleted: IdSet
+    texts: tuple[TextAddress, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,13 @@ class Commit:
     """The blocks it touched, with their new versions."""
     update: bytes
     unit: int | None = None
+    """The undo unit that it belongs to, or that it turns: the `seq` with which that began."""
     undo: tuple[UndoRow, ...] = ()
     """Undo rows that are new or changed with it."""
     dropped_undo: tuple[int, ...] = ()
-    """Numbers of undo rows that are gone with it."""
+    """Units that can be neither undone nor redone from now on."""
+    revivals: tuple[Revival, ...] = ()
+    """Which of its ids are characters that were there before."""
     clients: tuple[int, ...] = ()
     """CRDT client ids that this principal used for the first time."""
     generation: int = 0
@@ -83,6 +86,8 @@ class StoredOp:
     versions: Mapping[int, int]
     """Number of each touched block to its version then."""
     update: bytes
+    unit: int | None = None
+    revivals: tuple[Revival, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from antiphon_kernel.journal.migrations import m01_founding, m02_snapshots
+from antiphon_kernel.journal.migrations import m01_founding, m02_snapshots, m03_undo_units
 
 RECORD_FORMAT: Final = 1
 """Format of the binary columns written by this version."""
@@ -17,5 +17,5 @@ RECORD_FORMAT: Final = 1
 READABLE_FORMATS: Final = frozenset({1})
 """Formats of transactions that this version reads."""
 
-MIGRATIONS: Final[tuple[str, ...]] = (m01_founding.SQL, m02_snapshots.SQL)
+MIGRATIONS: Final[tuple[str, ...]] = (m01_founding.SQL, m02_snapshots.SQL, m03_undo_units.SQL)
 """In order; a new one goes to the end. What has been released is never edited."""

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.database import Database
-from antiphon_kernel.journal.rows import ContextRow
+from antiphon_kernel.journal.rows import ContextRow, StoredOp
 from antiphon_kernel.journal.schema import READABLE_FORMATS
+from antiphon_kernel.wire.revivals import decode_revivals
 
 
 async def read_updates(
@@ -30,6 +31,52 @@ async def read_updates(
     except (ValueError, AttributeError) as error:
         what = f"a record does not say which blocks it touched ({error})"
         raise DamagedContext(context, what) from error
+
+
+async def read_ops(
+    database: Database,
+    context: ContextRow,
+    after: int,
+    *,
+    upto: int | None = None,
+    limit: int = -1,
+    block: int | None = None,
+) -> list[StoredOp]:
+    """Committed transactions behind `after`, in order.
+
+    Args:
+        upto: the last `seq` wanted.
+        limit: how many at most; -1 for all.
+        block: number of the block that they must have touched.
+
+    Raises:
+        DamagedContext: if a record cannot be read.
+        AntiphonError: storage_failed.
+    """
+    where, values = "o.context = ? AND o.seq > ?", [context.number, after]
+    if upto is not None:
+        where += " AND o.seq <= ?"
+        values.append(upto)
+    if block is not None:
+        where += " AND instr(' ' || o.touched, ?)"
+    sql = (
+        "SELECT o.seq, o.time, p.id, o.operation, o.touched, o.changes, o.unit, r.revivals"
+        " FROM ops o JOIN principals p ON p.number = o.principal"
+        " LEFT JOIN revived r ON r.context = o.context AND r.seq = o.seq"
+        f" WHERE {where} ORDER BY o.seq LIMIT ?"
+    )
+    filters = [f" {block}:"] if block is not None else []
+    rows = await database.select(sql, (*values, *filters, limit))
+    found: list[StoredOp] = []
+    for seq, time, principal, operation, touched, changes, unit, revivals in rows:
+        try:
+            revived = decode_revivals(revivals) if revivals is not None else ()
+            versions = versions_of(touched)
+        except (ValueError, AttributeError) as error:
+            raise DamagedContext(context, f"its record cannot be read ({error})", seq) from error
+        op = StoredOp(seq, time, principal, operation, versions, bytes(changes), unit, revived)
+        found.append(op)
+    return found
 
 
 def versions_of(touched: str) -> dict[int, int]:

@@ -146,7 +146,7 @@ class Context:
             AntiphonError: storage_failed, if the context has been stopped by an earlier failure.
         """
         self._refuse_if_stopped()
-        with self.document.transaction(operation, writer=actor.principal.id) as transaction:
+        with self.document.transaction(operation) as transaction:
             self._introduce(actor)
             change()
         return self._commit(actor, operation, transaction, transaction.update, undo)
@@ -193,7 +193,7 @@ class Context:
         for client in admitted.clients:
             self._owners[client] = actor.principal.id
         raw = update if transaction.update is not None else None
-        with self.document.transaction("draft", writer=actor.principal.id) as normalised:
+        with self.document.transaction("draft") as normalised:
             self._introduce(actor)
             for draft in admitted.drafts:
                 normalise_draft(self.document, actor, draft)

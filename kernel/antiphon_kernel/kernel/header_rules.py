@@ -28,7 +28,7 @@ def follow_change(document: Document, change: DocumentChange) -> bytes | None:
             due[block] = {"status": Status.RUNNING}
     if not due:
         return None
-    with document.transaction("kernel", writer="kernel") as transaction:
+    with document.transaction("kernel") as transaction:
         for block, fields in due.items():
             document.set_fields(block, **fields)
     return transaction.update

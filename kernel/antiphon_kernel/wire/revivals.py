@@ -1,4 +1,4 @@
-"""Which ids are older ids come back: what an undo writes has new ids for characters that were there.
+"""Which ids are older ids come back: what an undo brings back has new ids.
 
 The encoding is a row of variable-length numbers, five for each revival.
 """

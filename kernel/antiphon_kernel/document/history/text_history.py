@@ -224,6 +224,11 @@ class TextHistory:
     # Reading
 
     @property
+    def version(self) -> int:
+        """The version of the block that the last change of this text made; 0 before the first."""
+        return self._stamps[-1].version if self._stamps else 0
+
+    @property
     def length(self) -> int:
         """Code points of the text now."""
         return self._length

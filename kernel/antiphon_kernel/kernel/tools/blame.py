@@ -37,10 +37,10 @@ class BlameResult(Result):
 async def blame(call: Call, params: BlameParams) -> BlameResult:
     """Say who wrote each character of a block, in which version, and when."""
     context, block = await call.block(params.block_id)
-    await context.settled()
+    history = await context.history(block)
     runs: list[BlameRun] = []
     at = 0
-    for run in await context.blame(block):
+    for run in history.blame():
         stamp = run.stamp
         runs.append(
             BlameRun(
@@ -53,4 +53,6 @@ async def blame(call: Call, params: BlameParams) -> BlameResult:
             )
         )
         at += run.length
-    return BlameResult(runs=runs, version=context.version(block))
+    result = BlameResult(runs=runs, version=context.version(block))
+    await context.settled()
+    return result
