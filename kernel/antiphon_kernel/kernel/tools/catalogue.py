@@ -8,7 +8,9 @@ from antiphon_kernel.kernel.tools.blame import blame
 from antiphon_kernel.kernel.tools.context import create_context, list_contexts
 from antiphon_kernel.kernel.tools.create import create
 from antiphon_kernel.kernel.tools.edit import edit
+from antiphon_kernel.kernel.tools.invitations import invite, invites, revoke
 from antiphon_kernel.kernel.tools.list import list_blocks
+from antiphon_kernel.kernel.tools.members import kick, members, role
 from antiphon_kernel.kernel.tools.read import read
 from antiphon_kernel.kernel.tools.session import tools, whoami
 from antiphon_kernel.kernel.tools.splice import splice
@@ -30,4 +32,10 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     list_contexts,
     whoami,
     tools,
+    members,
+    role,
+    kick,
+    invite,
+    invites,
+    revoke,
 )
