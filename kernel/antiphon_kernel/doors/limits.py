@@ -13,13 +13,29 @@ class DoorLimits:
     frame: int = 32 * 2**20
     """One WebSocket message; a client that was offline for long sends all it wrote in one."""
     awareness: int = 64 * 2**10
-    """One awareness message."""
+    """One awareness message; Yjs clients repeat in it what they have heard of others."""
+    awareness_state: int = 8 * 2**10
+    """What one client says about itself, as JSON."""
+    awareness_depth: int = 16
+    """How deep that may be nested."""
+    presence_expiry: float = 30.0
+    """Who has not said anything about themselves for so long is not shown any more."""
     state_vector: int = 2**20
     """The state vector of a sync step 1."""
     request: int = 8 * 2**20
     """The body of one tool call."""
     unread: int = 4 * 2**20
     """What may wait for a slow reader before it gets a resync in its place."""
+    connections: int = 800
+    """Clients at a time, over all doors."""
+    messages_per_second: float = 2_000.0
+    """What one connection may send in the long run."""
+    messages_at_once: float = 20_000.0
+    """What it may send after a rest."""
+    bytes_per_second: float = 8 * 2**20
+    bytes_at_once: float = 64 * 2**20
+    patience: float = 30.0
+    """A connection that has been slowed down without a break for so long is closed."""
     uncommitted_updates: int = 256
     """Updates of one connection on their way to disk; more are read when these have arrived."""
     turn: float = 0.005

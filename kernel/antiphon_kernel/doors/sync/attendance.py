@@ -24,6 +24,8 @@ class _Seat:
     connection: Connection
     clock: int
     state: dict[str, Any]
+    heard: float
+    """When it last said something."""
 
 
 class Attendance:
@@ -34,7 +36,16 @@ class Attendance:
     carries the clock that it chose, since a Yjs client lets a higher one overwrite its state.
     """
 
-    def __init__(self, presence: Presence, changed: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        presence: Presence,
+        changed: Callable[[int], None],
+        expiry: float,
+        monotonic: Callable[[], float],
+    ) -> None:
+        """`expiry`: seconds of silence after which a client is not taken to be here any more."""
+        self._expiry = expiry
+        self._monotonic = monotonic
         self._presence = presence
         self._changed = changed
         self._seats: dict[int, _Seat] = {}
@@ -71,6 +82,12 @@ class Attendance:
             del self._seats[client]
             self._presence.remove(client)
             self._changed(client)
+
+    def expire(self) -> None:
+        """Let go of everyone who has been silent for too long; they may come back."""
+        oldest = self._monotonic() - self._expiry
+        for seat in [seat for seat in self._seats.values() if seat.heard < oldest]:
+            self.leave(seat.connection)
 
     def echo(self, connection: Connection) -> AwarenessEntry | None:
         """A client's own state as the kernel has it, under the client's clock."""
@@ -125,7 +142,7 @@ class Attendance:
         state = {**said, **identity}
         if isinstance(said.get("user"), dict):
             state["user"] = {**said["user"], "name": member.username}
-        self._seats[client] = _Seat(connection, clock, state)
+        self._seats[client] = _Seat(connection, clock, state, self._monotonic())
         parsed = PresenceState.parse(state)
         if parsed is not None:
             self._presence.put(client, parsed)

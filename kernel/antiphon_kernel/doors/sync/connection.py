@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.outgoing import Outgoing
+from antiphon_kernel.doors.sync.pace import Pace, TokenBucket
 from antiphon_kernel.doors.sync.receipts import Receipts
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import CloseCode
@@ -56,6 +58,12 @@ class Connection:
         self.actor = actor
         self.outgoing = Outgoing(limits.unread)
         self.receipts = Receipts(self._saved)
+        self.pace = Pace(
+            TokenBucket(limits.messages_per_second, limits.messages_at_once, time.monotonic),
+            TokenBucket(limits.bytes_per_second, limits.bytes_at_once, time.monotonic),
+            limits.patience,
+            time.monotonic,
+        )
         self.joined = False
         """Whether the client has said what it has: from then on it gets every change."""
         self.awareness_client: int | None = None

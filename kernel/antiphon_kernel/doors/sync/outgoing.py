@@ -7,6 +7,7 @@ from collections import deque
 from functools import cached_property
 
 from antiphon_kernel.wire.frames import SyncUpdate, encode_frame
+from antiphon_kernel.wire.state_vector import decode_state_vector, encode_state_vector
 from antiphon_kernel.wire.update import decode_update
 
 
@@ -71,14 +72,22 @@ class Outgoing:
         self._changed.set()
 
     def frame(self, frame: bytes) -> None:
-        """Queue a frame that is not a change of the document."""
+        """Queue a frame that is not a change of the document; it may be dropped."""
         if self._behind is None:
-            self._queue.append(frame)
-            self._size += len(frame)
+            if self._size + len(frame) > self._limit:
+                self._behind = {}
+                self._drop(self._behind)
+            else:
+                self._queue.append(frame)
+                self._size += len(frame)
             self._changed.set()
 
     def state(self, state_vector: bytes) -> None:
-        """Queue the answer to a sync step 1."""
+        """Queue the answer to a sync step 1; one answer does for all that wait for one."""
+        for at, item in enumerate(self._queue):
+            if isinstance(item, StateRequest):
+                self._queue[at] = StateRequest(_lower(item.state_vector, state_vector))
+                return
         self._queue.append(StateRequest(state_vector))
         self._changed.set()
 
@@ -134,3 +143,11 @@ class Outgoing:
     def _miss(missed: dict[int, int], update: UpdateFrame) -> None:
         for client, start in update.starts.items():
             missed[client] = min(start, missed.get(client, start))
+
+
+def _lower(one: bytes, other: bytes) -> bytes:
+    """A state vector that knows nothing that either does not know."""
+    clocks, others = decode_state_vector(one), decode_state_vector(other)
+    return encode_state_vector(
+        {client: min(clock, others[client]) for client, clock in clocks.items() if client in others}
+    )

@@ -60,7 +60,9 @@ class Room(YRoom):
         self._flushed_at = float("-inf")
         self._present: set[int] = set()
         self._announcing: asyncio.Task[None] | None = None
-        self._attendance = Attendance(context.presence, self._presence_changed)
+        self._attendance = Attendance(
+            context.presence, self._presence_changed, limits.presence_expiry, self._loop.time
+        )
         self._unsubscribe: Callable[[], None] | None = context.subscribe(self._committed)
         self._heartbeat = self._loop.call_later(limits.heartbeat, self._beat)
         self._stop_watching = context.on_failure(self._failed)
@@ -120,6 +122,12 @@ class Room(YRoom):
             self._receive(client, message)
             if client.goodbye is not None:
                 return
+            delay = client.pace.received(len(message))
+            if delay > 0:
+                if client.pace.exhausted:
+                    client.finish(_too_fast())
+                    return
+                await asyncio.sleep(delay)
             await client.receipts.fewer_than(self._limits.uncommitted_updates)
             if self._loop.time() >= turn_ends:
                 await asyncio.sleep(0)
@@ -224,6 +232,7 @@ class Room(YRoom):
         except AntiphonError as error:
             client.finish(Goodbye(CloseCode.RESTART, error.message))
         else:
+            client.pace.sent(len(state))
             await self._hand_over(client, encode_frame(SyncStep2(state)))
 
     async def _resync(self, client: Connection, missed: dict[int, int]) -> None:
@@ -232,6 +241,7 @@ class Room(YRoom):
         for crdt_client, start in missed.items():
             clocks[crdt_client] = min(start, clocks.get(crdt_client, start))
         await self._hand_over_state(client, encode_state_vector(clocks))
+        self._ask(client)
         self._send_everyone(client)
 
     # Presence
@@ -239,7 +249,8 @@ class Room(YRoom):
     def _take_presence(self, client: Connection, update: bytes) -> None:
         if len(update) > self._limits.awareness:
             raise ValueError(f"an awareness message of {len(update)} bytes is too long")
-        entries = decode_awareness(update)
+        limits = self._limits
+        entries = decode_awareness(update, limits.awareness_state, limits.awareness_depth)
         self._attendance.receive(client, self.context.welcome(client.actor), entries)
         own = self._attendance.echo(client)
         if own is not None:
@@ -336,6 +347,7 @@ class Room(YRoom):
         for present in in_the_kernel:
             self._presence_changed(present)
         frame = _awareness_frame(())
+        self._attendance.expire()
         oldest = self._loop.time() - self._limits.stalled
         for client in self.clients:
             if client.sending_since is not None and client.sending_since < oldest:
@@ -345,6 +357,11 @@ class Room(YRoom):
 
     def _failed(self, error: AntiphonError) -> None:
         self.dismiss(CloseCode.RESTART, error.message)
+
+
+def _too_fast() -> Goodbye:
+    reason = f"{ErrorCode.RATE_LIMITED}: This connection writes too fast: come back more slowly."
+    return Goodbye(CloseCode.TRY_AGAIN_LATER, reason, encode_frame(PermissionDenied(reason)))
 
 
 def _awareness_frame(entries: Iterable[AwarenessEntry]) -> bytes:

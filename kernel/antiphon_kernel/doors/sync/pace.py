@@ -1,0 +1,64 @@
+"""How fast one connection may write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class TokenBucket:
+    """Fills at a steady rate up to `burst`; what is taken out beyond that has to be waited for."""
+
+    def __init__(self, rate: float, burst: float, monotonic: Callable[[], float]) -> None:
+        """`rate` is per second, `burst` is what can be taken at once after a rest."""
+        self._rate = rate
+        self._burst = burst
+        self._monotonic = monotonic
+        self._level = burst
+        self._at = monotonic()
+
+    def take(self, amount: float) -> float:
+        """Take `amount` out; the seconds to wait before the next taking, 0 if none."""
+        now = self._monotonic()
+        self._level = min(self._burst, self._level + (now - self._at) * self._rate) - amount
+        self._at = now
+        return max(0.0, -self._level / self._rate)
+
+
+class Pace:
+    """The messages and bytes of one connection.
+
+    Who writes faster than the buckets fill is read more slowly, so that the others stay
+    responsive; who goes on like that for `patience` seconds has to be told to stop.
+    """
+
+    def __init__(
+        self,
+        messages: TokenBucket,
+        data: TokenBucket,
+        patience: float,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._messages = messages
+        self._data = data
+        self._patience = patience
+        self._monotonic = monotonic
+        self._hurried_since: float | None = None
+
+    def received(self, size: int) -> float:
+        """A message of `size` bytes came; the seconds to wait before the next is read."""
+        delay = max(self._messages.take(1), self._data.take(size))
+        if delay == 0:
+            self._hurried_since = None
+        elif self._hurried_since is None:
+            self._hurried_since = self._monotonic()
+        return delay
+
+    def sent(self, size: int) -> None:
+        """The client had so many bytes made for it alone: they count like its own."""
+        self._data.take(size)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the client has been too fast for too long."""
+        since = self._hurried_since
+        return since is not None and self._monotonic() - since > self._patience
