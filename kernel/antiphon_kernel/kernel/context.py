@@ -28,8 +28,10 @@ from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member, TextAddress
+from antiphon_kernel.wire.id_set import normalise
 from antiphon_kernel.wire.revivals import Revival
-from antiphon_kernel.wire.update import decode_update
+from antiphon_kernel.wire.state_vector import decode_state_vector
+from antiphon_kernel.wire.text_update import encode_text_update
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +153,21 @@ class Context:
             change()
         return self._commit(actor, operation, transaction, transaction.update, undo)
 
-    def turn(self, actor: Actor, row: UndoRow, plans: Mapping[TextAddress, TurnPlan]) -> Written:
+    def turn(self, actor: Actor, row: UndoRow, plans: Sequence[TurnPlan]) -> Written:
         """Undo a unit, or do it again, on behalf of `actor`, as its texts' histories say.
 
         Raises:
             AntiphonError: storage_failed.
         """
         self._refuse_if_stopped()
-        with self.document.transaction(row.stack) as transaction:
-            for text, plan in plans.items():
-                for one in plan.splices:
-                    self.document.splice(text.block, one.offset, one.deleted, one.inserted)
-        sources = [source for plan in plans.values() for source in plan.sources]
-        revivals: tuple[Revival, ...] = ()
-        if sources and transaction.update is not None:
-            revivals = revivals_of(sources, decode_update(transaction.update).structs)
+        client = self.document.client_id
+        clock = decode_state_vector(self.document.state_vector()).get(client, 0)
+        texts = [text for plan in plans for text in plan.texts]
+        deletions = normalise(removed for plan in plans for removed in plan.deletions)
+        transaction = self.document.apply_update(
+            encode_text_update(client, clock, texts, deletions), row.stack
+        )
+        revivals = revivals_of(client, clock, [one for plan in plans for one in plan.sources])
         stacks = self.undo.turn(row, self._seq + 1, self._clock.now_ms())
         with self.document.transaction(row.stack) as introduced:
             self._introduce(actor)

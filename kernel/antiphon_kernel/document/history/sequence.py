@@ -98,6 +98,14 @@ class Segment:
         return self.clock + self.length
 
     @property
+    def first(self) -> ItemId:
+        return ItemId(self.client, self.clock)
+
+    @property
+    def last(self) -> ItemId:
+        return ItemId(self.client, self.end - 1)
+
+    @property
     def alive(self) -> bool:
         return self.died == ALIVE
 

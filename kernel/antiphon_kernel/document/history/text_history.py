@@ -10,16 +10,17 @@ stay the same characters here: author, undo unit and the lines of earlier versio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from antiphon_kernel.document.history.causal import causal_order
 from antiphon_kernel.document.history.sequence import ALIVE, Segment
 from antiphon_kernel.document.history.sequence import Sequence as ItemSequence
-from antiphon_kernel.types.records import TextAddress, TextSplice
+from antiphon_kernel.types.records import TextAddress
 from antiphon_kernel.wire.id_set import IdRange
 from antiphon_kernel.wire.revivals import Revival
+from antiphon_kernel.wire.text_update import PlacedText
 from antiphon_kernel.wire.update import ContentKind, DecodedUpdate, ItemId, SharedType, Struct
 
 
@@ -64,10 +65,16 @@ class Change:
 class TurnPlan:
     """How a text changes when a unit is undone or redone."""
 
-    splices: tuple[TextSplice, ...]
-    """Sequential."""
-    sources: tuple[IdRange, ...]
-    """The characters that the inserted text of all splices is, in order."""
+    texts: tuple[PlacedText, ...] = ()
+    """What comes back, in document order."""
+    sources: tuple[IdRange, ...] = ()
+    """The characters that all of it together is, in order."""
+    deletions: tuple[IdRange, ...] = ()
+    """What goes."""
+
+    def __bool__(self) -> bool:
+        """Whether anything changes."""
+        return bool(self.texts or self.deletions)
 
 
 @dataclass(slots=True)
@@ -284,14 +291,14 @@ class TextHistory:
         """
         unit = self._units.get(number)
         if unit is None:
-            return TurnPlan((), ())
+            return TurnPlan()
         for _ in self._each([*unit.made, *unit.took]):
             pass  # cut where either of them has a border, so that each segment is all in or all out
         made = {id(one) for one in self._each(unit.made)}
         took = {id(one) for one in self._each(unit.took)}
         affected = list(self._each([*unit.made, *unit.took]))
         going: set[int] = set()
-        coming: dict[int, Segment] = {}
+        coming: set[int] = set()
         for original in affected:
             unmade, removers = original.unmade, original.removers
             if id(original) in made:
@@ -303,59 +310,42 @@ class TextHistory:
                 if newest.alive and not there:
                     going.add(id(newest))
                 elif not newest.alive and there:
-                    coming[id(newest)] = newest
+                    coming.add(id(newest))
         return self._as_plan(going, coming)
 
-    def _as_plan(self, going: set[int], coming: dict[int, Segment]) -> TurnPlan:
-        splices: list[TextSplice] = []
+    def _as_plan(self, going: set[int], coming: set[int]) -> TurnPlan:
+        """What comes back goes right behind what it was, so that nothing changes places."""
+        texts: list[PlacedText] = []
         sources: list[IdRange] = []
-        offset = 0
+        deletions: list[IdRange] = []
+        waiting = ""
         for segment in self._sequence:
             if id(segment) in going:
-                self._join(splices, TextSplice(offset, segment.code_points, ""))
+                deletions.append(IdRange(segment.client, segment.clock, segment.end))
             elif id(segment) in coming:
-                self._join(splices, TextSplice(offset, 0, segment.text))
-                first = segment.source or ItemId(segment.client, segment.clock)
+                waiting += segment.text
+                first = segment.source or segment.first
                 sources.append(IdRange(first.client, first.clock, first.clock + segment.length))
-                offset += segment.code_points
-            elif segment.alive:
-                offset += segment.code_points
-        return TurnPlan(tuple(splices), tuple(sources))
-
-    @staticmethod
-    def _join(splices: list[TextSplice], new: TextSplice) -> None:
-        """Neighbouring deletions, or insertions, are one splice."""
-        last = splices[-1] if splices else None
-        if last is not None and not last.inserted and not new.inserted:
-            if last.offset == new.offset:
-                splices[-1] = TextSplice(last.offset, last.deleted + new.deleted, "")
-                return
-        if last is not None and not last.deleted and not new.deleted:
-            if last.offset + len(last.inserted) == new.offset:
-                splices[-1] = TextSplice(last.offset, 0, last.inserted + new.inserted)
-                return
-        splices.append(new)
+                following = segment.right
+                if following is None or id(following) not in coming:
+                    beside = following.first if following is not None else None
+                    parent = self._containers[-1]
+                    texts.append(PlacedText(parent, segment.last, beside, waiting))
+                    waiting = ""
+        return TurnPlan(tuple(texts), tuple(sources), tuple(deletions))
 
 
-def revivals_of(sources: Sequence[IdRange], structs: Iterable[Struct]) -> tuple[Revival, ...]:
+def revivals_of(client: int, clock: int, sources: Iterable[IdRange]) -> tuple[Revival, ...]:
     """Which new ids are which characters come back.
 
     Args:
-        sources: the characters, in the order in which their text was inserted.
-        structs: what the transaction wrote; its strings hold exactly that text.
+        clock: the first of the new ids of `client`.
+        sources: the characters, in the order in which they are written.
     """
     found: list[Revival] = []
-    waiting = list(sources)
-    strings = [one for one in structs if one.kind is ContentKind.STRING and one.key is None]
-    for struct in sorted(strings, key=lambda one: one.clock):
-        clock, left = struct.clock, struct.length
-        while left:
-            source = waiting.pop(0)
-            length = min(left, source.end - source.start)
-            again = ItemId(struct.client, clock)
-            found.append(Revival(again, ItemId(source.client, source.start), length))
-            if length < source.end - source.start:
-                waiting.insert(0, IdRange(source.client, source.start + length, source.end))
-            clock += length
-            left -= length
+    for source in sources:
+        length = source.end - source.start
+        first = ItemId(source.client, source.start)
+        found.append(Revival(ItemId(client, clock), first, length))
+        clock += length
     return tuple(found)

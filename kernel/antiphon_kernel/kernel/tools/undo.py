@@ -81,7 +81,7 @@ async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
 
 async def _turnable(
     context: Context, principal: str, turn: Turn, block: str | None
-) -> tuple[UndoRow, dict[TextAddress, TurnPlan]] | None:
+) -> tuple[UndoRow, list[TurnPlan]] | None:
     """The last unit whose turning changes something, and what it changes.
 
     What it returns holds until the next await. A unit that would change nothing, because others
@@ -97,8 +97,8 @@ async def _turnable(
             if histories is None:
                 unread = row.texts
                 break
-            plans = {one.address: one.plan_turn(row.unit, turn) for one in histories}
-            if any(plan.splices for plan in plans.values()):
+            plans = [one.plan_turn(row.unit, turn) for one in histories]
+            if any(plans):
                 return row, plans
             passed.add(row.unit)
         if not unread:
