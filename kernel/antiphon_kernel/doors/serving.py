@@ -9,9 +9,11 @@ import shutil
 import socket as sockets
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -22,6 +24,8 @@ from antiphon_kernel.doors.application import build_application
 from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.sync.server import CUT_EXTENSION, SyncDoor
 from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.wire.close_codes import CloseCode
 
 HOST: Final = "127.0.0.1"
 
@@ -43,13 +47,27 @@ class _WebSocketProtocol(WebSocketsSansIOProtocol):
 class _Entrance:
     """The application as one listener sees it: it knows which transport its requests came over."""
 
-    def __init__(self, application: ASGIApp, via: str) -> None:
+    def __init__(self, application: ASGIApp, via: str, is_full: Callable[[], bool]) -> None:
         self._application = application
         self._via = via
+        self._is_full = is_full
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[VIA] = self._via
-        await self._application(scope, receive, send)
+        application = _turn_away if self._is_full() else self._application
+        await application(scope, receive, send)
+
+
+async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
+    reason = f"{ErrorCode.RATE_LIMITED}: Too many clients are connected: come back later."
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        code = int(CloseCode.TRY_AGAIN_LATER)
+        await send({"type": "websocket.close", "code": code, "reason": reason})
+    elif scope["type"] == "http":
+        error = {"error": {"code": ErrorCode.RATE_LIMITED, "message": reason}}
+        await JSONResponse(error, 503)(scope, receive, send)
 
 
 class Doors:
@@ -89,7 +107,7 @@ class Doors:
     ) -> None:
         """Accept connections on a bound socket."""
         config = Config(
-            _Entrance(application, via),
+            _Entrance(application, via, lambda: self.connections > limits.connections),
             lifespan="off",
             log_config=None,
             access_log=False,
