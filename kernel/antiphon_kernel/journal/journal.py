@@ -15,6 +15,7 @@ from antiphon_kernel.journal.rows import (
     BlockRow,
     Commit,
     ContextRow,
+    SessionRow,
     StoredContext,
     StoredOp,
 )
@@ -98,11 +99,21 @@ class Journal:
         self._principals[principal.id] = number
 
     def add_session(self, session: str, principal: Principal, via: str, opened: int) -> None:
-        """Name a session; its row is written with the next commit."""
+        """Name a session; its row is written by itself, or with a commit that comes first."""
         number = len(self._sessions) + 1
         self._sessions[session] = number
         row = (number, session, self._principals[principal.id], via, opened)
         self._new_sessions.append(row)
+        self._idle.clear()
+        self._wake.set()
+
+    async def sessions(self) -> list[SessionRow]:
+        """Everybody who ever joined, in order."""
+        sql = (
+            "SELECT s.id, p.id, s.via, s.opened FROM sessions s"
+            " JOIN principals p ON p.number = s.principal ORDER BY s.number"
+        )
+        return [SessionRow(*row) for row in await self._database.select(sql)]
 
     async def contexts(self) -> list[ContextRow]:
         """Every context, oldest first."""
@@ -118,6 +129,11 @@ class Journal:
             (context, label, epoch, created),
         )
         return ContextRow(number, context, label, epoch, created)
+
+    async def set_epoch(self, context: ContextRow, epoch: str) -> None:
+        """From now on replicas of another epoch are refused."""
+        sql = "UPDATE contexts SET epoch = ? WHERE number = ?"
+        await self._database.insert(sql, (epoch, context.number))
 
     async def last_seq(self, context: ContextRow) -> int:
         """The number of the context's last committed transaction."""
@@ -194,7 +210,8 @@ class Journal:
             self._wake.clear()
             group = list(self._waiting)
             sound = [one for one, _ in group if self._is_sound(one)]
-            error = await self._write_group(sound) if sound else None
+            due = sound or self._new_sessions
+            error = await self._write_group(sound) if due else None
             if error is not None:
                 self._begin_generation({one.context.number for one in sound}, error)
             written = set(map(id, sound)) if error is None else set()
@@ -206,7 +223,7 @@ class Journal:
                 else:
                     future.set_exception(self._failures[one.context.number])
             del self._waiting[: len(group)]
-            if not self._waiting:
+            if not self._waiting and not self._wake.is_set():
                 self._idle.set()
 
     def _is_sound(self, commit: Commit) -> bool:

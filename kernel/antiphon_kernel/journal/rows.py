@@ -22,6 +22,16 @@ class ContextRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionRow:
+    """Somebody's connection: its id, its principal's, how and when (milliseconds) it began."""
+
+    id: str
+    principal: str
+    via: str
+    opened: int
+
+
+@dataclass(frozen=True, slots=True)
 class BlockRow:
     """The version counter of a block. `number` counts per context, in order of creation."""
 

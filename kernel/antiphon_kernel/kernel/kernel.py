@@ -12,6 +12,7 @@ from typing import Any
 
 from antiphon_kernel.document.document import genesis_update
 from antiphon_kernel.journal.auth import AUTH_FILE
+from antiphon_kernel.journal.copies import JOURNAL_FILE
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, ContextRow
@@ -120,7 +121,7 @@ class Kernel:
         _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
-        journal = await Journal.open(data / "journal.db")
+        journal = await Journal.open(data / JOURNAL_FILE)
         try:
             members = await Members.open(journal, data / AUTH_FILE, clock, ids)
         except BaseException:

@@ -1,0 +1,1 @@
+"""Checks of everything that must hold for a journal at rest."""
