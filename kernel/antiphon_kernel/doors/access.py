@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import hmac
 from collections.abc import AsyncIterator, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,21 +10,20 @@ from typing import Any, Final
 
 from starlette.datastructures import Headers, QueryParams
 
+from antiphon_kernel.doors.scope import LEASH, TOKEN, VIA
+from antiphon_kernel.doors.wrong_tokens import WrongTokens
+from antiphon_kernel.kernel.invitations import NotAdmittedError, fingerprint_of
 from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.kernel.permissions import check_act_as
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import is_name
 from antiphon_kernel.types.records import Actor, Principal
+from antiphon_kernel.wire.close_codes import CloseCode
 
-VIA: Final = "antiphon.via"
-"""Key in an ASGI scope: which transport a request came over, `unix` or `tcp`."""
+CLIENT_HEADER: Final = "antiphon-client"
+"""Header with the secret by which a program is known when it comes again by invitation."""
 
-
-class UnauthorisedError(AntiphonError):
-    """Nobody may come in like this."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.PERMISSION_DENIED, message)
+_SECRET_LENGTHS: Final = range(16, 201)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,50 +34,88 @@ class Visit:
     query: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Whom the transport vouches for."""
+
+    principal: Principal
+    credential: int | None
+
+
 class Access:
-    """Lets in the owner: by the unix socket, which only they can open, or with the token."""
+    """Lets in the owner (by the unix socket or the owner's token) and whoever is invited."""
 
     def __init__(self, kernel: Kernel, token: str) -> None:
         self._kernel = kernel
-        self._token = token
+        self._owner_fingerprint = fingerprint_of(token)
+        self._wrong_tokens = WrongTokens(kernel.clock)
 
     @asynccontextmanager
     async def session(self, scope: MutableMapping[str, Any]) -> AsyncIterator[Visit]:
-        """A session for as long as the connection or request lasts.
+        """A session for as long as the connection or request lasts, or until it is dismissed.
 
         Raises:
-            UnauthorisedError: without the owner's token over TCP, or as somebody who cannot exist.
+            NotAdmittedError: without a good token over TCP, as somebody who is kicked, or as
+                somebody whom the caller may not act as.
         """
         query = QueryParams(scope["query_string"])
         via = scope[VIA]
-        if via != "unix":
-            self._check_token(query.get("token"), Headers(scope=scope).get("authorization"))
-        actor = self._kernel.open_session(await self._principal(query.get("as")), via)
+        caller = _Caller(self._kernel.owner, None) if via == "unix" else await self._known(scope)
+        principal = await self._acting_as(query.get("as"), caller)
+        self._kernel.gate.check_welcome(principal)
+        actor = self._kernel.open_session(principal, via, credential=caller.credential)
+        if LEASH in scope:
+            self._kernel.sessions.on_dismissal(actor.session, scope[LEASH].dismiss)
         try:
             yield Visit(actor, query)
         finally:
             await self._kernel.close_session(actor)
 
-    def _check_token(self, in_address: str | None, in_header: str | None) -> None:
-        token = in_address
-        if token is None and in_header is not None:
-            scheme, _, value = in_header.partition(" ")
+    async def _known(self, scope: MutableMapping[str, Any]) -> _Caller:
+        """Who shows this token."""
+        headers = Headers(scope=scope)
+        token = scope.get(TOKEN)
+        if token is None:
+            scheme, _, value = headers.get("authorization", "").partition(" ")
             token = value.strip() if scheme.lower() == "bearer" else None
         if token is None:
-            raise UnauthorisedError(
-                "A token is needed: pass the one in kernel.json as ?token= or as a Bearer header."
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED,
+                "A token is needed: pass an invitation's, or the owner's from kernel.json, as"
+                " ?token= or as a Bearer header.",
             )
-        if not secrets.compare_digest(token.encode(), self._token.encode()):
-            raise UnauthorisedError("The token is not this kernel's: read kernel.json again.")
+        if hmac.compare_digest(fingerprint_of(token), self._owner_fingerprint):
+            return _Caller(self._kernel.owner, None)
+        secret = headers.get(CLIENT_HEADER)
+        if secret is not None and len(secret) not in _SECRET_LENGTHS:
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED,
+                f"The header {CLIENT_HEADER} takes {_SECRET_LENGTHS[0]} to {_SECRET_LENGTHS[-1]}"
+                f" characters, found {len(secret)}.",
+            )
+        try:
+            principal, credential = await self._kernel.invitations.admit(token, secret)
+        except NotAdmittedError as error:
+            address = (scope.get("client") or ("",))[0]
+            if self._wrong_tokens.too_many(address):
+                raise NotAdmittedError(
+                    CloseCode.TOO_MANY_WRONG_TOKENS,
+                    "Too many wrong tokens came from this address: wait a minute, then use a"
+                    " right one.",
+                ) from error
+            raise
+        return _Caller(principal, credential.number)
 
-    async def _principal(self, name: str | None) -> Principal:
+    async def _acting_as(self, name: str | None, caller: _Caller) -> Principal:
         if name is None:
-            return self._kernel.owner
+            return caller.principal
         if not is_name(name):
-            raise UnauthorisedError(
-                f"{name!r} cannot be a username: small letters, digits, - and _ are allowed."
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED,
+                f"{name!r} cannot be a username: small letters, digits, - and _ are allowed.",
             )
-        principal = await self._kernel.principal(name)
-        if principal.kind is PrincipalKind.SYSTEM:
-            raise UnauthorisedError("Nobody can act as the kernel itself: choose another name.")
-        return principal
+        try:
+            check_act_as(name, caller.principal, self._kernel.owner)
+        except AntiphonError as error:
+            raise NotAdmittedError(CloseCode.UNAUTHORISED, error.message) from error
+        return await self._kernel.principal(name)

@@ -6,9 +6,11 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
+from starlette.types import ASGIApp
 
 from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.calls import Calls
+from antiphon_kernel.doors.leash import on_leashes
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.server import SyncDoor
 from antiphon_kernel.kernel.kernel import Kernel
@@ -16,14 +18,14 @@ from antiphon_kernel.kernel.kernel import Kernel
 
 def build_application(
     kernel: Kernel, access: Access, sync: SyncDoor, limits: DoorLimits
-) -> Starlette:
+) -> ASGIApp:
     """Routes `/sync/{context}`, `/call`, `/call/{tool}` and `/health`."""
     calls = Calls(kernel, access, limits)
 
     async def health(_: Request) -> Response:
         return JSONResponse({"kernel": kernel.id})
 
-    return Starlette(
+    application = Starlette(
         routes=[
             WebSocketRoute("/sync/{context}", sync),
             WebSocketRoute("/call", calls.socket),
@@ -31,3 +33,4 @@ def build_application(
             Route("/health", health),
         ]
     )
+    return on_leashes(application)

@@ -12,9 +12,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from antiphon_kernel.doors.access import Access, UnauthorisedError
+from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.connection import short_reason
+from antiphon_kernel.kernel.invitations import NotAdmittedError
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -51,8 +52,9 @@ class Calls:
             async with self._access.session(request.scope) as visit:
                 params = _parse_params(await self._body(request))
                 result = await self._kernel.call(visit.actor, request.path_params["tool"], params)
-        except UnauthorisedError as error:
-            return JSONResponse({"error": error.as_json()}, 401)
+        except NotAdmittedError as error:
+            status = 429 if error.code is ErrorCode.RATE_LIMITED else 401
+            return JSONResponse({"error": error.as_json()}, status)
         except AntiphonError as error:
             return JSONResponse({"error": error.as_json()}, _STATUS.get(error.code, 400))
         return JSONResponse(result)
@@ -63,8 +65,8 @@ class Calls:
         try:
             async with self._access.session(socket.scope) as visit:
                 await self._converse(socket, visit.actor)
-        except UnauthorisedError as error:
-            await socket.close(CloseCode.UNAUTHORISED, short_reason(error.message))
+        except NotAdmittedError as error:
+            await socket.close(error.close_code, short_reason(error.message))
         except (WebSocketDisconnect, OSError):
             return
 

@@ -19,10 +19,12 @@ from uvicorn import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
-from antiphon_kernel.doors.access import VIA, Access
+from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.application import build_application
 from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
-from antiphon_kernel.doors.sync.server import CUT_EXTENSION, SyncDoor
+from antiphon_kernel.doors.peer import for_own_user
+from antiphon_kernel.doors.scope import CUT_EXTENSION, VIA, hide_token
+from antiphon_kernel.doors.sync.server import SyncDoor
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.wire.close_codes import CloseCode
@@ -54,6 +56,8 @@ class _Entrance:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[VIA] = self._via
+        if scope["type"] != "lifespan":
+            hide_token(scope)
         application = _turn_away if self._is_full() else self._application
         await application(scope, receive, send)
 
@@ -120,8 +124,12 @@ class Doors:
         config.load()
         state = ServerState()
 
+        kind = config.http_protocol_class
+        if sock.family == sockets.AF_UNIX:
+            kind = for_own_user(kind)
+
         def protocol() -> asyncio.Protocol:
-            made: asyncio.Protocol = config.http_protocol_class(  # type: ignore[call-arg]
+            made: asyncio.Protocol = kind(  # type: ignore[call-arg]
                 config=config, server_state=state, app_state={}
             )
             return made
@@ -184,6 +192,7 @@ async def serve(
     tcp = _bind_tcp(port)
     path, private_folder = _place_socket(socket)
     unix = _bind_unix(path)
+    kernel.reached_at = f"ws://{HOST}:{tcp.getsockname()[1]}/sync"
     doors = Doors(token, tcp.getsockname()[1], path, sync_door, private_folder)
     await doors.listen(application, tcp, "tcp", limits)
     await doors.listen(application, unix, "unix", limits)

@@ -126,17 +126,17 @@ def check_shell(caller: Principal, role: AccessRole) -> None:
         )
 
 
-def check_act_as(name: str, caller: Principal, role: AccessRole) -> None:
-    """`--as`: only an owner acts as somebody else.
+def check_act_as(name: str, caller: Principal, founder: Principal) -> None:
+    """`--as`: only the founder, whose data folder it is, acts as somebody else.
 
     Raises AntiphonError permission_denied.
     """
-    if role is not AccessRole.OWNER and name != caller.username:
-        raise _denied(
-            f"Only the owner of the kernel acts as somebody else; your token is that of"
+    if name != caller.username and caller.id != founder.id:
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
+            f"Only the owner of the kernel's folder acts as somebody else; your token is that of"
             f" {caller.username}: leave out --as {name}.",
-            caller,
-            role,
+            username=caller.username,
         )
 
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 from pycrdt import Channel
 from pycrdt.websocket import ASGIServer, WebsocketServer
 
-from antiphon_kernel.doors.access import Access, UnauthorisedError
+from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.limits import DoorLimits
+from antiphon_kernel.doors.scope import CUT_EXTENSION
 from antiphon_kernel.doors.sync.connection import (
     Connection,
     Receive,
@@ -18,12 +19,10 @@ from antiphon_kernel.doors.sync.connection import (
     short_reason,
 )
 from antiphon_kernel.doors.sync.room import Room
+from antiphon_kernel.kernel.invitations import NotAdmittedError
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.wire.close_codes import CloseCode
-
-CUT_EXTENSION: Final = "antiphon.cut"
-"""ASGI extension of our server; `cut` in it is a function that drops the connection at once."""
 
 FAREWELL_SECONDS: Final = 1.0
 
@@ -101,8 +100,8 @@ class SyncDoor(ASGIServer):
                     wants_acks=visit.query.get("ack") == "1",
                 )
                 await self.server.serve(connection)
-        except UnauthorisedError as error:
-            await _refuse(send, CloseCode.UNAUTHORISED, error.message)
+        except NotAdmittedError as error:
+            await _refuse(send, error.close_code, error.message)
         except AntiphonError as error:
             await _refuse(send, CloseCode.NOT_FOUND, f"{error.code}: {error.message}")
 

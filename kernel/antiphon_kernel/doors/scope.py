@@ -1,0 +1,30 @@
+"""What our own server puts into ASGI scopes, by key."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.types import Scope
+
+VIA: Final = "antiphon.via"
+"""Which transport a request came over, `unix` or `tcp`."""
+
+TOKEN: Final = "antiphon.token"
+"""What the address of a request showed as `?token=`; absent if it showed none."""
+
+LEASH: Final = "antiphon.leash"
+"""Of a WebSocket: its `Leash`."""
+
+CUT_EXTENSION: Final = "antiphon.cut"
+"""Extension of our server; `cut` in it is a function that drops the connection at once."""
+
+
+def hide_token(scope: Scope) -> None:
+    """Take the token out of the address, so that whatever logs an address logs no token."""
+    query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+    tokens = [value for name, value in query if name == "token"]
+    if tokens:
+        scope[TOKEN] = tokens[-1]
+        kept = urlencode([pair for pair in query if pair[0] != "token"])
+        scope["query_string"] = kept.encode("ascii")
