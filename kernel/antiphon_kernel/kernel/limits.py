@@ -14,6 +14,12 @@ class Limits(BaseModel):
     """Text of one block."""
     operations_per_edit: int = 1_000
     """Operations in one `block.edit`."""
+    patch_code_points: int = 1_000_000
+    """Length of the patch in one `block.apply_patch`."""
+    query_code_points: int = 1_000
+    """Length of what a search looks for."""
+    regex_seconds: float = 1.0
+    """How long the regular expression of one search may run, over all that it looks at."""
     update_bytes: int = 4_000_000
     """One raw update of a connected client; a first message after being offline may be larger."""
     update_structs: int = 200_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.registry import Tool
 from antiphon_kernel.kernel.tools.append import append
+from antiphon_kernel.kernel.tools.apply_patch import apply_patch
 from antiphon_kernel.kernel.tools.blame import blame
 from antiphon_kernel.kernel.tools.context import create_context, list_contexts
 from antiphon_kernel.kernel.tools.create import create
@@ -22,6 +23,7 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     append,
     edit,
     splice,
+    apply_patch,
     read,
     list_blocks,
     status,

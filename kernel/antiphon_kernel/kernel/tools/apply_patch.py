@@ -1,0 +1,73 @@
+"""`block.apply_patch`."""
+
+from __future__ import annotations
+
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.text.patch import plan_patch
+from antiphon_kernel.types.access import Right
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+class ApplyPatchParams(Params):
+    """A unified diff of one text, as `diff -u` and git make it; file headers may be left out."""
+
+    block_id: str
+    patch: str
+    dry_run: bool = False
+    """Say whether it would apply, and change nothing."""
+
+
+class ApplyPatchResult(Result):
+    """Whether it applies."""
+
+    success: bool
+    errors: list[str] | None = None
+    """Only with `dry_run`: one sentence for each hunk that fails."""
+    version: int | None = None
+    """How often the block has changed; absent with `dry_run`."""
+    context_version: int | None = None
+    """The version of the context; absent with `dry_run`."""
+
+
+@tool(
+    "block.apply_patch",
+    needs=Right.WRITE,
+    errors=(*REFERENCES, ErrorCode.PATCH_FAILED, ErrorCode.TOO_LARGE),
+)
+async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
+    """Apply a unified diff to a block, all or nothing.
+
+    Kept and removed lines must be in the text exactly, the missing newline at its end included
+    (the patch says that with a line `\\ No newline at end of file`). A hunk whose lines are not
+    where its header says may move, but only to the one place in the text that has them.
+    """
+    context, block = await call.block(params.block_id)
+    limit = context.limits.patch_code_points
+    if len(params.patch) > limit:
+        raise AntiphonError(
+            ErrorCode.TOO_LARGE,
+            f"The patch has {len(params.patch)} code points, {limit} are allowed: split it.",
+            limit=limit,
+            found=len(params.patch),
+        )
+    text = context.document.text(block)
+    try:
+        splices = plan_patch(text, params.patch)
+    except AntiphonError as error:
+        if params.dry_run:
+            return ApplyPatchResult(success=False, errors=error.details["errors"])
+        raise
+    check_size(context, len(text) + sum(len(one.inserted) - one.deleted for one in splices))
+    if params.dry_run:
+        return ApplyPatchResult(success=True, errors=[])
+
+    def write() -> None:
+        for one in splices:
+            context.document.splice(block, one.offset, one.deleted, one.inserted)
+
+    written = context.write(call.actor, "apply_patch", write)
+    await written.saved()
+    version = written.versions.get(block, context.version(block))
+    return ApplyPatchResult(success=True, version=version, context_version=written.seq)

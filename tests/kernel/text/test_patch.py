@@ -1,0 +1,273 @@
+"""Unified diffs go exactly where they belong, or fail as a whole and say why."""
+
+from __future__ import annotations
+
+import difflib
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from antiphon_kernel.text.edits import apply_splices
+from antiphon_kernel.text.lines import split_lines
+from antiphon_kernel.text.patch import plan_patch
+from antiphon_kernel.text.unified_diff import Hunk, parse_patch
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import TextSplice
+
+LINE = st.text(alphabet="ab \r\x0c\u2028\\@-+\N{GRINNING FACE}", max_size=3)
+TEXT = st.one_of(
+    st.text(alphabet="ab\n\r\N{GRINNING FACE}", max_size=24),
+    st.lists(LINE, max_size=12).map("\n".join),
+)
+BEFORE = "a\nb\nc\nd\ne\nf\ng\n"
+
+
+def whole_lines(text: str) -> list[str]:
+    lines = [line + "\n" for line in split_lines(text)]
+    if text and not text.endswith("\n"):
+        lines[-1] = lines[-1][:-1]
+    return lines
+
+
+def diff(before: str, after: str, context: int = 3) -> str:
+    """A unified diff by somebody else, with the marks for missing newlines."""
+    made = difflib.unified_diff(
+        whole_lines(before), whole_lines(after), "a/file", "b/file", n=context
+    )
+    return "".join(
+        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in made
+    )
+
+
+def patched(text: str, patch: str) -> str:
+    return apply_splices(text, plan_patch(text, patch))
+
+
+def naive_patch(text: str, hunk: Hunk) -> str | None:
+    """The rule read aloud: at its number, else at the only place; None: nowhere."""
+    lines, old = whole_lines(text), hunk.old
+    marks = "".join(line.mark for line in hunk.lines)
+    above, below = (len(side) - len(side.lstrip(" ")) for side in (marks, marks[::-1]))
+    unfinished = any(not line.text.endswith("\n") for line in hunk.lines)
+    places = [at for at in range(len(lines) + 1) if lines[at : at + len(old)] == old]
+    if not old:
+        places = [0] if not text else []
+    if unfinished or (above and not below):
+        places = [at for at in places if at + len(old) == len(lines)]
+    if hunk.start <= 0 and (above < below or not above):
+        places = [at for at in places if at == 0]
+    if hunk.start not in places and len(places) != 1:
+        return None
+    at = hunk.start if hunk.start in places else places[0]
+    return "".join([*lines[:at], *hunk.new, *lines[at + len(old) :]])
+
+
+def refusal(text: str, patch: str) -> AntiphonError:
+    with pytest.raises(AntiphonError) as caught:
+        plan_patch(text, patch)
+    assert caught.value.code is ErrorCode.PATCH_FAILED
+    return caught.value
+
+
+@given(TEXT, TEXT, st.integers(1, 4))
+def test_the_diff_of_two_texts_makes_one_out_of_the_other(
+    before: str, after: str, context: int
+) -> None:
+    assume(before != after)
+    assert patched(before, diff(before, after, context)) == after
+
+
+@given(TEXT, TEXT, TEXT, st.integers(1, 3))
+def test_on_another_text_a_hunk_finds_the_place_that_comparing_every_line_finds(
+    before: str, after: str, other: str, context: int
+) -> None:
+    assume(before != after)
+    patch = diff(before, after, context)
+    hunks = parse_patch(patch).hunks
+    assume(len(hunks) == 1)
+    expected = naive_patch(other, hunks[0])
+    if expected is None:
+        refusal(other, patch)
+    else:
+        assert patched(other, patch) == expected
+
+
+@given(TEXT, TEXT)
+def test_splices_are_sorted_apart_and_touch_only_what_changes(before: str, after: str) -> None:
+    assume(before != after)
+    text, behind = before, -1
+    for splice in plan_patch(before, diff(before, after)):
+        removed = text[splice.offset : splice.offset + splice.deleted]
+        assert splice.offset > behind
+        assert removed or splice.inserted
+        if removed and splice.inserted:
+            assert removed[0] != splice.inserted[0]
+            assert removed[-1] != splice.inserted[-1]
+        text = apply_splices(text, [splice])
+        behind = splice.offset + len(splice.inserted)
+    assert text == after
+
+
+@given(st.text(alphabet=" +-@\\,0123\nab/dif", max_size=60))
+def test_whatever_is_sent_as_a_patch_fails_only_as_one(patch: str) -> None:
+    for text in ("", "a\nb\n", "a"):
+        try:
+            plan_patch(text, patch)
+        except AntiphonError as error:
+            if error.code is not ErrorCode.PATCH_FAILED:
+                raise
+
+
+def test_only_the_changed_characters_are_touched() -> None:
+    before = "one two\nthree four\nfive\n"
+    after = "one 2\nthree 4\nfive\n"
+    assert plan_patch(before, diff(before, after)) == [
+        TextSplice(4, 3, "2"),
+        TextSplice(12, 4, "4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "patch", "after"),
+    [
+        ("a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\r\n-b\r\n+c\r\n", "a\r\nc\r\n"),
+        ("a", "@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+a\n", "a\n"),
+        ("a\n", "@@ -1 +1 @@\n-a\n+a\n\\ No newline at end of file\n", "a"),
+        ("a\nb", "@@ -1,2 +1,2 @@\n-a\n+A\n b\n\\ Kein Zeilenumbruch\n", "A\nb"),
+        ("", "@@ -0,0 +1,2 @@\n+a\n+b\n", "a\nb\n"),
+        ("a\nb\n", "@@ -1,2 +0,0 @@\n-a\n-b\n", ""),
+        ("a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n", "a\n\nc\n"),
+        ("a\n", "@@ -1 +1 @@ def heading():\n-a\n+b", "b\n"),
+        ("-- x\n", "--- a/f\n+++ b/f\n@@ -1 +1 @@\n--- x\n+++ y\n", "++ y\n"),
+        ("a\n", "--- a/f\r\n+++ b/f\r\n@@ -1 +1 @@\r\n-a\n+b\n", "b\n"),
+        ("a\nb\nc\nd\n", "@@ -3 +3 @@\n-c\n+C\n", "a\nb\nC\nd\n"),
+    ],
+)
+def test_what_a_patch_says_is_taken_exactly(before: str, patch: str, after: str) -> None:
+    assert patched(before, patch) == after
+
+
+def test_headers_of_git_and_of_mail_are_read_over() -> None:
+    patch = (
+        "From 1234 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] change\n\n"
+        "- a list\n+ in the message\n---\n f | 2 +-\n\n"
+        "diff --git a/f b/g\nold mode 100644\nnew mode 100755\nsimilarity index 90%\n"
+        "rename from f\nrename to g\nindex 7898192..6178079 100644\n--- a/f\n+++ b/g\n"
+        "@@ -1 +1 @@\n-a\n+b\n-- \n2.39.5\n\n"
+    )
+    assert patched("a\n", patch) == "b\n"
+    assert (
+        patched("a\n", patch.split("---", 1)[0] + patch[patch.index("diff") : -50][:120]) == "a\n"
+    )
+
+
+def test_the_headers_of_creation_and_deletion_hold() -> None:
+    create = "diff --git a/f b/f\nnew file mode 100644\nindex 0..1\n"
+    added = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
+    delete = "diff --git a/f b/f\ndeleted file mode 100644\nindex 1..0\n"
+    removed = "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
+    for header in ("", create):
+        assert patched("", header + added) == "a\n"
+        assert "creates" in refusal("x\n", header + added).message
+    for header in ("", delete):
+        assert patched("a\n", header + removed) == ""
+        assert "deletes" in refusal("a\nb\n", header + removed).message
+    assert patched("", create) == patched("", delete) == ""
+    assert "deletes" in refusal("x", delete).message
+
+
+@pytest.mark.parametrize(
+    ("patch", "said"),
+    [
+        ("", "no hunk"),
+        ("just words", "no hunk"),
+        ("--- a/f\n+++ b/f\n", "no hunk"),
+        ("@@ ... @@\n-a\n+b\n", "expected @@ -START,COUNT"),
+        ("@@@ -1 -1 +1 @@@\n", "expected @@ -START,COUNT"),
+        ("@@ -1 +1 @@\n-a\n+b\n c\n", "has 2 and 2"),
+        ("@@ -1,3 +1,3 @@\n-a\n+b\n", "has 1 and 1"),
+        ("@@ -1,2 +1,2 @@\n-a\n+b\nx\n", "has 1 and 1"),
+        ("@@ -1,2 +1 @@\n-a\n+b\n+c\n c\n", "has 2 and 3"),
+        ("@@ -1 +1 @@\n-a\n+b\nsomething\n", "neither part of a hunk"),
+        ("@@ -1,2 +1 @@\n-a\n\\ No newline at end of file\n-b\n+c\n", "old lines behind"),
+        ("@@ -1 +1,2 @@\n-a\n+b\n\\ No newline at end of file\n+c\n", "new lines behind"),
+        ("diff --git a/x b/x\nGIT binary patch\n", "binary"),
+        ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n--- a/g\n+++ b/g\n", "more than one file"),
+        ("diff --git a/f b/f\nnew mode 1\ndiff --git a/g b/g\n", "more than one file"),
+        ("@@ -1 +1 @@\n-a\n+b\n-- \n2.3\n\ndiff --git a/f b/f\n", "more than one file"),
+    ],
+)
+def test_a_patch_that_cannot_be_read_says_what_was_expected(patch: str, said: str) -> None:
+    error = refusal("a\nb\nc\n", patch)
+    assert said in error.message
+    assert len(error.details["errors"]) == 1
+
+
+def test_a_hunk_moves_to_the_only_place_that_has_its_lines() -> None:
+    after = "a\nb\nc\nD\ne\nf\ng\n"
+    patch = diff(BEFORE, after)
+    assert patched("x\ny\n" + BEFORE, patch) == "x\ny\n" + after
+    assert patched(BEFORE + "z\n", patch) == after + "z\n"
+    error = refusal("x\n" + BEFORE + BEFORE, patch)
+    assert error.details["hunks"][0]["places"] == [1, 8]
+    assert "the lines 1, 8" in error.message
+
+
+def test_where_its_lines_are_at_its_number_a_hunk_stays_though_they_are_elsewhere_too() -> None:
+    text = "a\nb\nc\n" * 3
+    assert patched(text, "@@ -4,3 +4,3 @@\n a\n-b\n+B\n c\n") == "a\nb\nc\na\nB\nc\na\nb\nc\n"
+
+
+def test_once_one_hunk_has_moved_no_other_is_trusted_by_its_number() -> None:
+    text = "k\nk\nk\nx\ny\nz\n"
+    patch = "@@ -2 +2 @@\n-k\n+K\n@@ -5 +5 @@\n-y\n+Y\n"
+    assert patched(text, patch) == "k\nK\nk\nx\nY\nz\n"
+    error = refusal("k\n" + text, patch)
+    assert [one["hunk"] for one in error.details["hunks"]] == [0]
+    assert error.details["hunks"][0]["places"] == [0, 1, 2, 3]
+
+
+def test_the_ends_of_the_text_are_context() -> None:
+    at_end = "@@ -6,2 +6,3 @@\n f\n g\n+h\n"
+    assert patched(BEFORE, at_end) == BEFORE + "h\n"
+    assert "at the end" in refusal(BEFORE + "z\n", at_end).message
+    at_start = "@@ -1,2 +1,3 @@\n+0\n a\n b\n"
+    assert patched(BEFORE, at_start) == "0\n" + BEFORE
+    assert "at the beginning" in refusal("z\n" + BEFORE, at_start).message
+    unfinished = "@@ -7 +7 @@\n-g\n+G\n\\ No newline at end of file\n"
+    assert patched(BEFORE, unfinished) == BEFORE[:-2] + "G"
+    refusal(BEFORE + "z\n", unfinished)
+
+
+def test_lines_without_any_context_are_put_nowhere() -> None:
+    assert "nothing says where" in refusal(BEFORE, "@@ -3,0 +4 @@\n+x\n").message
+
+
+def test_every_hunk_that_fails_has_its_own_error() -> None:
+    far = BEFORE + "".join(f"{n}\n" for n in range(20))
+    patch = diff(far, far.replace("b", "B").replace("15", "fifteen"))
+    text = far.replace("c", "see").replace("16", "sixteen")
+    error = refusal(text, patch)
+    assert len(error.details["errors"]) == len(error.details["hunks"]) == 2
+    first, second = error.details["hunks"]
+    assert "line 2 should be 'c\\n', but is 'see\\n'" in first["message"]
+    assert (first["hunk"], first["line"]) == (0, 0)
+    assert first["expected"] == ["a\n", "b\n", "c\n", "d\n", "e\n"]
+    assert first["found"] == ["a\n", "b\n", "see\n", "d\n", "e\n"]
+    assert "'16\\n', but is 'sixteen\\n'" in second["message"]
+    assert "1 more failed" in error.message
+
+
+def test_a_missing_newline_and_a_carriage_return_are_shown() -> None:
+    patch = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
+    assert "'b\\n', but is 'b'" in refusal("a\nb", patch).message
+    assert "'a\\n', but is 'a\\r\\n'" in refusal("a\r\nb\r\n", patch).message
+    assert "the text has only 1 lines" in refusal("a\n", patch).message
+
+
+def test_hunks_out_of_order_or_over_each_other_are_refused() -> None:
+    back = "@@ -5 +5 @@\n-e\n+E\n@@ -2 +2 @@\n-b\n+B\n"
+    assert "in the order of the text" in refusal(BEFORE, back).message
+    shared = "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n@@ -3,3 +3,3 @@\n c\n-d\n+D\n e\n"
+    assert "in the order of the text" in refusal(BEFORE, shared).message
