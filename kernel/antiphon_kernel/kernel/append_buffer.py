@@ -36,6 +36,8 @@ class AppendBuffers:
 
     def add(self, actor: Actor, block: str, text: str) -> int:
         """Buffer an append; returns how many code points are not flushed yet."""
+        if not text:
+            return self.unflushed(block)
         limits = self._context.limits
         buffer = self._buffers.get(block)
         if buffer is not None and buffer.actor != actor:
