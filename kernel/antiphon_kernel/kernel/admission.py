@@ -14,9 +14,9 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.content_rules import ContentRules
 from antiphon_kernel.kernel.draft_rules import DraftRules
 from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.kernel.permissions import check_update
 from antiphon_kernel.kernel.placement import BLOCKS, Nature, Place, Placement
 from antiphon_kernel.kernel.refusals import denied, tools_only
-from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange, normalise
@@ -118,8 +118,7 @@ class _Check:
         return Admitted(self._staged, self._drafts.created, clients)
 
     def _refuse_if_read_only(self) -> None:
-        if not self._actor.role.may(Right.WRITE):
-            raise denied(f"A {self._actor.role} reads; ask the owner for the role of an editor.")
+        check_update(self._actor.principal, self._actor.role)
 
     def _place(self, item: Struct) -> None:
         """Find out where a new item goes; raises if it may not go there."""
