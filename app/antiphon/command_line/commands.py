@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from antiphon.command_line import keeping
 from antiphon.command_line.failures import Failure
 from antiphon.locations import data_folder, project_root
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
@@ -68,6 +69,10 @@ def antiphon(
         context=context or DEFAULT_CONTEXT,
         as_name=as_name,
     )
+
+
+for _command in keeping.COMMANDS:
+    antiphon.add_command(_command)
 
 
 @antiphon.command()

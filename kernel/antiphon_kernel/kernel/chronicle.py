@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -81,7 +81,7 @@ async def chronicle(data: Path, label: str | None = None) -> list[Event]:
         await asyncio.to_thread(copy_pages, data / JOURNAL_FILE, copy)
         journal = await Journal.open(copy)
         try:
-            names = {one.id: one.username for one in await journal.principals()}
+            names: dict[str, str] = {one.id: one.username for one in await journal.principals()}
             events = [
                 Event(one.opened, EventKind.JOINED, names[one.principal], what=one.via)
                 for one in await journal.sessions()
@@ -95,7 +95,7 @@ async def chronicle(data: Path, label: str | None = None) -> list[Event]:
 
 
 async def _of_context(
-    journal: Journal, row: ContextRow, names: dict[str, str]
+    journal: Journal, row: ContextRow, names: Mapping[str, str]
 ) -> AsyncIterator[Event]:
     try:
         stored, document = await open_document(journal, row, client_id=1)
@@ -130,7 +130,7 @@ def _goes_on(last: Event, event: Event) -> bool:
     return (last.username, last.what, last.blocks) == (event.username, event.what, event.blocks)
 
 
-def _commands(document: Document, row: ContextRow, names: dict[str, str]) -> Iterable[Event]:
+def _commands(document: Document, row: ContextRow, names: Mapping[str, str]) -> Iterable[Event]:
     for block in document.block_ids():
         header = document.header(block)
         if header.kind == BlockKind.TOOL_CALL:

@@ -10,6 +10,12 @@ import click
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.process.data_folder import DataFolderInUse
 from antiphon_kernel.process.idleness import IDLE_SECONDS, Patience
+from antiphon_kernel.process.keeping import (
+    backup_command,
+    doctor_command,
+    log_command,
+    restore_command,
+)
 from antiphon_kernel.process.run import Settings, run_kernel
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 from antiphon_kernel.types.errors import AntiphonError
@@ -18,6 +24,10 @@ from antiphon_kernel.types.errors import AntiphonError
 @click.group()
 def main() -> None:
     """The antiphon kernel, without the app."""
+
+
+for _command in (backup_command, restore_command, doctor_command, log_command):
+    main.add_command(_command)
 
 
 @main.command("serve")

@@ -1,0 +1,139 @@
+"""Commands about a data folder as a whole: backup, restore, doctor, log.
+
+They work beside a kernel that runs, on a copy of its journal; only `restore` needs it to be gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from antiphon_kernel.journal.copies import JOURNAL_FILE, back_up
+from antiphon_kernel.kernel.chronicle import Event, EventKind, chronicle
+from antiphon_kernel.kernel.doctor.examination import examine
+from antiphon_kernel.kernel.restoring import restore
+from antiphon_kernel.process.data_folder import DataFolder, DataFolderInUse
+from antiphon_kernel.text.neutral import neutralise
+from antiphon_kernel.types.clock import SystemClock, iso_time
+from antiphon_kernel.types.conventions import ExitCode
+from antiphon_kernel.types.errors import AntiphonError
+
+_SHOWN: Final = 100
+"""Code points of a command that are printed where a line is for people."""
+
+_data = click.option(
+    "--data", type=click.Path(file_okay=False, path_type=Path), required=True, help="Its folder."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+
+
+@click.command("backup")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_data
+@_json
+def backup_command(file: Path, data: Path, as_json: bool) -> None:
+    """Write everything the kernel of DATA has on disk now to FILE."""
+    with _failures(as_json):
+        size = back_up(data / JOURNAL_FILE, file.absolute())
+        _say(
+            as_json,
+            {"file": str(file.absolute()), "bytes": size},
+            f"{file}: {size} bytes; `antiphon restore {file}` brings it back.",
+        )
+
+
+@click.command("restore")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@_data
+@_json
+def restore_command(file: Path, data: Path, as_json: bool) -> None:
+    """Make the backup FILE the journal of DATA; the one that was there is kept beside it."""
+    with _failures(as_json), DataFolder.hold(data):
+        done = asyncio.run(restore(file, data, SystemClock()))
+        said = [f"{done.contexts} contexts restored into {data}."]
+        if done.damaged:
+            said.append(f"Damaged in the backup already: {', '.join(done.damaged)}.")
+        if done.aside is not None:
+            said.append(f"What was there before is {done.aside}.")
+        fields = {
+            "contexts": done.contexts,
+            "damaged": list(done.damaged),
+            "before": str(done.aside) if done.aside is not None else None,
+        }
+        _say(as_json, fields, "\n".join(said))
+
+
+@click.command("doctor")
+@_data
+@_json
+def doctor_command(data: Path, as_json: bool) -> None:
+    """Check everything that must hold for what is stored in DATA; changes nothing."""
+    with _failures(as_json):
+        report = asyncio.run(examine(data))
+        lines = [neutralise(str(finding)) for finding in report.all()]
+        contexts = len(report.contexts)
+        transactions = sum(one.transactions for one in report.contexts)
+        found = f"{len(lines)} findings" if lines else "all is well"
+        lines.append(f"{contexts} contexts, {transactions} transactions: {found}.")
+        _say(as_json, report.as_json(), "\n".join(lines))
+        if not report.clean:
+            sys.exit(ExitCode.FAILED)
+
+
+@click.command("log")
+@click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
+@click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
+@_data
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON an event.")
+def log_command(context: str | None, limit: int | None, data: Path, as_json: bool) -> None:
+    """Print who joined, wrote and ran what in DATA, oldest first."""
+    with _failures(as_json):
+        events = asyncio.run(chronicle(data, context))
+        for event in events[-limit:] if limit is not None else events:
+            line = json.dumps(event.as_json()) if as_json else neutralise(_line(event))
+            click.echo(line)
+
+
+def _line(event: Event) -> str:
+    words = [iso_time(event.time), event.username]
+    if event.kind is EventKind.JOINED:
+        return " ".join([*words, "joined via", event.what])
+    words += [str(event.kind), "in", event.context or ""]
+    if event.kind is EventKind.WROTE:
+        words.append(f"({event.what})")
+        if event.count > 1:
+            words.append(f"{event.count} times until {iso_time(event.until)}")
+        words += [block.rpartition(".")[2] for block in event.blocks[:5]]
+    else:
+        what = " ".join(event.what.split())
+        words.append(what if len(what) <= _SHOWN else what[: _SHOWN - 1] + "…")
+    return " ".join(words)
+
+
+def _say(as_json: bool, fields: dict[str, Any], text: str) -> None:
+    click.echo(json.dumps(fields) if as_json else text)
+
+
+@contextmanager
+def _failures(as_json: bool) -> Iterator[None]:
+    """A failure is a sentence on standard error and an exit code."""
+    try:
+        yield
+    except DataFolderInUse as error:
+        click.echo(f"antiphon: {error} End that one first.", err=True)
+        sys.exit(ExitCode.FOLDER_IN_USE)
+    except AntiphonError as error:
+        if as_json:
+            click.echo(json.dumps({"error": error.as_json()}))
+        click.echo(f"antiphon: {neutralise(error.message)}", err=True)
+        sys.exit(ExitCode.FAILED)
+    except OSError as error:
+        click.echo(f"antiphon: {error}. Check the folder and the disk.", err=True)
+        sys.exit(ExitCode.FAILED)
