@@ -8,6 +8,7 @@ from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.tools.carrying import carry, carry_operations
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
 from antiphon_kernel.types.access import Right
@@ -51,6 +52,8 @@ class EditParams(Params):
 
     block_id: str
     operations: list[Operation]
+    base_version: int | None = None
+    """The version of the block that line numbers and `expected_text` refer to; now if absent."""
 
 
 class EditResult(Result):
@@ -67,6 +70,7 @@ class EditResult(Result):
         *REFERENCES,
         ErrorCode.LINE_OUT_OF_RANGE,
         ErrorCode.CONTENT_MISMATCH,
+        ErrorCode.STALE_VERSION,
         ErrorCode.OVERLAPPING_OPERATIONS,
         ErrorCode.TOO_LARGE,
     ),
@@ -75,7 +79,8 @@ async def edit(call: Call, params: EditParams) -> EditResult:
     """Change lines of a block, all or nothing.
 
     Lines count from 0, ends are exclusive. With `expected_text` an operation fails unless the
-    lines are what the caller believes them to be.
+    lines are what the caller believes them to be. With `base_version` it finds the lines that the
+    caller read, wherever they are by now, or fails with the lines that stand there instead.
     """
     context, block = await call.block(params.block_id)
     limit = context.limits.operations_per_edit
@@ -85,8 +90,12 @@ async def edit(call: Call, params: EditParams) -> EditResult:
             f"An edit has {len(params.operations)} operations, {limit} are allowed: send several.",
             limit=limit,
         )
+    operations = [_operation(one) for one in params.operations]
+    carried = await carry(call, context, block, params.base_version)
+    if carried is not None:
+        operations = carry_operations(carried, operations, context.version(block))
     text = context.document.text(block)
-    splices = plan_edit(text, [_operation(one) for one in params.operations])
+    splices = plan_edit(text, operations)
     grown = sum(len(one.inserted) - one.deleted for one in splices)
     check_size(context, len(text) + grown)
 

@@ -7,6 +7,7 @@ from pydantic import Field
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.kernel.tools.block_header import BlockInfo, header_values
+from antiphon_kernel.kernel.tools.carrying import check_version
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import ErrorCode
@@ -26,6 +27,8 @@ class ReadParams(Params):
     line_numbers: bool = False
     """Put number and tab before each line; without, `content` is exactly the text."""
     range: LineRange | None = None
+    version: int | None = None
+    """Read the text as it was at this version of the block; as it is now if absent."""
 
 
 class ReadResult(BlockInfo):
@@ -47,15 +50,21 @@ class ReadResult(BlockInfo):
 async def read(call: Call, params: ReadParams) -> ReadResult:
     """Read a block, or some of its lines."""
     context, block = await call.block(params.block_id)
-    content = text = context.document.text(block)
+    if params.version is not None and params.version != context.version(block):
+        check_version(context, block, params.version)
+        text = (await context.history(block)).text(params.version)
+    else:
+        text = context.document.text(block)
+    content = text
     first = 0
     if params.range is not None:
         first = params.range.start
         content = lines_between(text, first, params.range.end)
     if params.line_numbers:
         content = number_lines(content, first)
-    result = ReadResult(
-        content=content, line_count=line_count(text), **header_values(context, block)
-    )
+    header = header_values(context, block)
+    if params.version is not None:
+        header["version"] = params.version
+    result = ReadResult(content=content, line_count=line_count(text), **header)
     await context.settled()
     return result

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.tools.carrying import carry, carry_splice
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -18,6 +19,8 @@ class SpliceParams(Params):
     offset: int = Field(ge=0)
     delete_count: int = Field(default=0, ge=0)
     insert: str = ""
+    base_version: int | None = None
+    """The version of the block that `offset` refers to; now if absent."""
 
 
 class SpliceResult(Result):
@@ -36,9 +39,14 @@ class SpliceResult(Result):
     ),
 )
 async def splice(call: Call, params: SpliceParams) -> SpliceResult:
-    """Replace code points of a block by position; meant for programs, models use block.edit."""
+    """Replace code points of a block by position; meant for programs, models use block.edit.
+
+    With `base_version` the offset is one of the text that the caller read: what others have
+    inserted there since stays before the insertion, and what is deleted must be untouched.
+    """
     context, block = await call.block(params.block_id)
-    length = len(context.document.text(block))
+    carried = await carry(call, context, block, params.base_version)
+    length = len(carried.before) if carried is not None else len(context.document.text(block))
     if params.offset + params.delete_count > length:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
@@ -48,11 +56,15 @@ async def splice(call: Call, params: SpliceParams) -> SpliceResult:
             length=length,
             version=context.version(block),
         )
+    offset = params.offset
+    if carried is not None:
+        offset = carry_splice(carried, offset, params.delete_count, context.version(block))
+        length = len(carried.now)
     check_size(context, length - params.delete_count + len(params.insert))
     written = context.write(
         call.actor,
         "splice",
-        lambda: context.document.splice(block, params.offset, params.delete_count, params.insert),
+        lambda: context.document.splice(block, offset, params.delete_count, params.insert),
     )
     await written.saved()
     version = written.versions.get(block, context.version(block))
