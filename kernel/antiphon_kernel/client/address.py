@@ -27,6 +27,9 @@ class KernelAddress(BaseModel):
     socket: str | None = None
     """Path of the unix socket, for clients of the same user on the same machine."""
     token: str | None = None
+    client: str | None = None
+    """A secret of this program's own, by which the kernel knows it when it comes again with the
+    token of an invitation."""
     data: str | None = None
     """The folder where the kernel keeps its files."""
 

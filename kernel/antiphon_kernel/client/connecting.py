@@ -26,8 +26,11 @@ async def open_socket(
     if as_name is not None:
         query["as"] = as_name
     socket = address.reachable_socket
+    headers = {}
     if socket is None and address.token is not None:
-        query["token"] = address.token
+        headers["Authorization"] = f"Bearer {address.token}"
+    if address.client is not None:
+        headers["Antiphon-Client"] = address.client
     target = "/" + "/".join(quote(part, safe="") for part in path)
     if query:
         target += "?" + urlencode(query)
@@ -43,6 +46,7 @@ async def open_socket(
             )
         return await connect(
             _websocket_base(address) + target,
+            additional_headers=headers,
             compression=None,
             max_size=None,
             open_timeout=OPEN_SECONDS,

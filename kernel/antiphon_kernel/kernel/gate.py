@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
 from antiphon_kernel.kernel.invitations import Invitations, NotAdmittedError
 from antiphon_kernel.kernel.members import Members
@@ -16,6 +19,8 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.wire.close_codes import CloseCode
 
+JOINS_KEPT: Final = 100
+
 _log = logging.getLogger(__name__)
 
 
@@ -23,8 +28,12 @@ _log = logging.getLogger(__name__)
 class Joined:
     """Somebody who was not here has come in with an invitation."""
 
+    number: int
+    """Counts from 1."""
     principal: Principal
     role: AccessRole
+    credential: int
+    """Number of the invitation."""
     time: int
     """Milliseconds since the epoch."""
 
@@ -41,7 +50,8 @@ class Gate:
         self._invitations = invitations
         self._sessions = sessions
         self._clock = clock
-        self._listeners: list[Callable[[Joined], None]] = []
+        self._joins: deque[Joined] = deque(maxlen=JOINS_KEPT)
+        self._join = asyncio.Event()
 
     # In
 
@@ -58,20 +68,31 @@ class Gate:
                 f"{principal.username} has been kicked and may come back at {iso_time(until)}.",
             )
 
-    def on_joined(self, listener: Callable[[Joined], None]) -> Callable[[], None]:
-        """Call `listener` when somebody comes in with an invitation; returns the way to stop."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    @property
+    def last_join(self) -> int:
+        """Number of the latest arrival; 0 if there was none."""
+        return self._joins[-1].number if self._joins else 0
+
+    async def joined_since(self, number: int, seconds: float) -> list[Joined]:
+        """Arrivals with a higher number; if there are none, the next one within `seconds`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self.last_join <= number:
+                    await self._join.wait()
+        return [one for one in self._joins if one.number > number]
 
     def came_in(self, session: OpenSession) -> None:
-        """A session has begun: those who wait for that are told, if it is their first."""
+        """A session has begun: those who wait for that are told, if it is the principal's first."""
         principal = session.actor.principal
         if session.credential is None or len(self._sessions.of(principal.id)) > 1:
             return
-        _log.info("%s joined as %s over %s", principal.username, session.actor.role, session.via)
-        joined = Joined(principal, session.actor.role, session.since)
-        for listener in tuple(self._listeners):
-            listener(joined)
+        role = session.actor.role
+        _log.info("%s joined as %s over %s", principal.username, role, session.via)
+        self._joins.append(
+            Joined(self.last_join + 1, principal, role, session.credential, session.since)
+        )
+        self._join.set()
+        self._join = asyncio.Event()
 
     # Out
 

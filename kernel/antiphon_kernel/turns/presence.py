@@ -30,6 +30,7 @@ class ModelPresence:
             kind=member.kind,
             colour=member.colour,
             session=actor.session,
+            role=actor.role,
         )
         self._unwatch = context.document.watch(self._changed)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 
 
@@ -26,6 +27,8 @@ class PresenceState:
     cursor: int | None = None
     anchor: int | None = None
     activity: Activity | str = Activity.IDLE
+    role: AccessRole | str | None = None
+    """What the principal may do; None if a kernel of an older version has not said."""
 
     def as_json(self) -> dict[str, Any]:
         """The awareness state; absent optional fields are left out."""
@@ -37,6 +40,8 @@ class PresenceState:
             "session": self.session,
             "activity": str(self.activity),
         }
+        if self.role is not None:
+            state["role"] = str(self.role)
         for key in ("block", "cursor", "anchor"):
             value = getattr(self, key)
             if value is not None:
@@ -49,13 +54,14 @@ class PresenceState:
         principal, name = state.get("principal"), state.get("name")
         if not isinstance(principal, str) or not isinstance(name, str):
             return None
-        block = state.get("block")
+        block, role = state.get("block"), state.get("role")
         return cls(
             principal=principal,
             username=name,
             kind=str(state.get("kind", PrincipalKind.HUMAN)),
             colour=_whole(state.get("colour")) or 0,
             session=str(state.get("session", "")),
+            role=role if isinstance(role, str) else None,
             block=block if isinstance(block, str) else None,
             cursor=_whole(state.get("cursor")),
             anchor=_whole(state.get("anchor")),

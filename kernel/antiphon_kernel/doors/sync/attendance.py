@@ -138,6 +138,7 @@ class Attendance:
             "kind": str(member.kind),
             "colour": member.colour,
             "session": connection.actor.session,
+            "role": str(connection.actor.role),
         }
         state = {**said, **identity}
         if isinstance(said.get("user"), dict):

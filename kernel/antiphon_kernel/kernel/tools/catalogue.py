@@ -9,10 +9,13 @@ from antiphon_kernel.kernel.tools.blame import blame
 from antiphon_kernel.kernel.tools.context import create_context, list_contexts
 from antiphon_kernel.kernel.tools.create import create
 from antiphon_kernel.kernel.tools.edit import edit
+from antiphon_kernel.kernel.tools.history import history
 from antiphon_kernel.kernel.tools.invitations import invite, invites, revoke
+from antiphon_kernel.kernel.tools.joins import joins
 from antiphon_kernel.kernel.tools.list import list_blocks
 from antiphon_kernel.kernel.tools.members import kick, members, role
 from antiphon_kernel.kernel.tools.read import read
+from antiphon_kernel.kernel.tools.restore import restore
 from antiphon_kernel.kernel.tools.session import tools, whoami
 from antiphon_kernel.kernel.tools.splice import splice
 from antiphon_kernel.kernel.tools.status import status
@@ -30,6 +33,8 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     undo,
     redo,
     blame,
+    history,
+    restore,
     create_context,
     list_contexts,
     whoami,
@@ -40,4 +45,5 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     invite,
     invites,
     revoke,
+    joins,
 )
