@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from antiphon_kernel.kernel.descriptions import described_schema
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import Right
@@ -17,27 +18,39 @@ class WhoamiResult(Result):
     """Who the kernel takes the caller for."""
 
     principal: str
+    """Id of the caller."""
     username: str
+    """Name of the caller."""
     kind: str
+    """What the caller is: `human`, `model`, ..."""
     session: str
+    """Id of this connection."""
     role: str
     """`owner`, `editor`, `agent` or `viewer`."""
     kernel: str
+    """Id of the kernel."""
 
 
 class ToolInfo(Result):
     """One tool."""
 
     name: str
+    """What to call."""
     description: str
+    """What it does."""
     parameters: dict[str, Any]
     """JSON Schema of the parameters."""
+    needs: str
+    """What the caller must be allowed to do: `read`, `write` or `own`."""
+    errors: list[str]
+    """Every code it can fail with."""
 
 
 class ToolsResult(Result):
     """Every tool of this kernel."""
 
     tools: list[ToolInfo]
+    """By name."""
 
 
 @tool("session.whoami", needs=Right.READ)
@@ -61,7 +74,13 @@ async def tools(call: Call, params: NoParams) -> ToolsResult:
     found = [registry[name] for name in registry.names]
     return ToolsResult(
         tools=[
-            ToolInfo(name=one.name, description=one.doc, parameters=one.params.model_json_schema())
+            ToolInfo(
+                name=one.name,
+                description=one.doc,
+                parameters=described_schema(one.params),
+                needs=one.needs,
+                errors=[str(code) for code in one.errors],
+            )
             for one in found
         ]
     )

@@ -1,0 +1,88 @@
+"""JSON Schemas of requests and results, with the docstrings of the fields as descriptions.
+
+Docstrings under fields are not there at run time, so they are read from the source, and only when
+somebody asks: no kernel starts later for them.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import sys
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+COMMON: Final[Mapping[str, str]] = {
+    "block_id": "The block: full id, `context.name.number`, or either with the parts cut short.",
+    "context": "Label or id of the context; the default context if absent.",
+    "context_id": "Id of the context.",
+    "context_version": "The version of the context after this: the journal's `seq`.",
+    "version": "The version of the block: how often it has changed, 1 at creation.",
+    "principal": "Id of the principal.",
+    "username": "Name of the principal.",
+    "label": "Name of the context.",
+    "created": "When it was made: ISO 8601, UTC, milliseconds.",
+    "time": "When it happened: ISO 8601, UTC, milliseconds.",
+    "role": "Whose part in the conversation it plays.",
+    "kind": "What the block is.",
+    "status": "Where the block is in its life.",
+    "truncated": "Whether there is more than this.",
+    "undone": "Ids of the blocks whose text changed.",
+}
+"""What a field of this name means wherever no docstring says it more exactly."""
+
+
+@cache
+def described_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """JSON Schema of a model; where its source is not at hand, without the descriptions."""
+    return model.model_json_schema(schema_generator=_DescribedSchema)
+
+
+def field_docs(model: type[BaseModel]) -> dict[str, str]:
+    """What each field means, as one line: its docstring, or what the name means everywhere."""
+    docs = dict(COMMON)
+    for one in reversed(model.__mro__):
+        if issubclass(one, BaseModel) and one is not BaseModel:
+            docs |= _class_docs(one.__module__).get(one.__qualname__, {})
+    return {name: doc for name, doc in docs.items() if name in model.model_fields}
+
+
+class _DescribedSchema(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        generated = super().model_schema(schema)
+        for name, doc in field_docs(schema["cls"]).items():
+            if name in generated.get("properties", {}):
+                generated["properties"][name].setdefault("description", doc)
+        return generated
+
+
+@cache
+def _class_docs(module: str) -> Mapping[str, Mapping[str, str]]:
+    """By class, by field."""
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except OSError:
+        return {}
+    return {
+        node.name: _field_docs(node.body) for node in tree.body if isinstance(node, ast.ClassDef)
+    }
+
+
+def _field_docs(body: list[ast.stmt]) -> dict[str, str]:
+    docs = {}
+    for field, below in pairwise(body):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            if isinstance(below.value.value, str):
+                docs[field.target.id] = " ".join(below.value.value.split())
+    return docs

@@ -1,0 +1,157 @@
+"""What each error code means and which machine fields it carries: the source of docs/errors.md."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from antiphon_kernel.types.errors import ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One entry of the catalogue."""
+
+    when: str
+    """When a call fails like this."""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    """Machine fields beside `code` and `message`, and what they hold. Each is there only where it
+    applies."""
+
+
+_LIMIT: Final = {"limit": "what is allowed", "found": "what it would have been"}
+_LINES: Final = {
+    "operation": "index of the operation in the request, counted from 0",
+    "start_line": "first line of the range that was named",
+    "end_line": "its end (exclusive)",
+    "line_count": "lines of the text as it is",
+}
+_VERSION: Final = {"version": "the version of the block as it is"}
+_REFERENCE: Final = {"reference": "what was named"}
+
+CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
+    ErrorCode.INVALID_JSON: Meaning(
+        "The call is not JSON, or holds what JSON has no word for (NaN, endless numbers). In a"
+        " stream of calls it is answered with the id null."
+    ),
+    ErrorCode.UNKNOWN_TOOL: Meaning(
+        "There is no tool of this name.",
+        {"tool": "the name", "allowed": "every name there is"},
+    ),
+    ErrorCode.INVALID_PARAMS: Meaning(
+        "The request has another shape than the tool takes: an unknown or missing field, a value"
+        " of the wrong type or outside its range, text with half a surrogate pair.",
+        {
+            "tool": "the tool",
+            "errors": "one `{field, expected, found}` for each wrong field",
+            "field": "the one field that is wrong",
+            "expected": "what it may be",
+            "found": "what it was",
+            "allowed": "the values it may have",
+            "limit": "the most it may be",
+            "length": "code points of the text as it is",
+            "path": "a file that is in the way",
+            **_REFERENCE,
+            **_LINES,
+            **_VERSION,
+        },
+    ),
+    ErrorCode.BLOCK_NOT_FOUND: Meaning(
+        "No block has this id, or it is in another context than the call is about.", _REFERENCE
+    ),
+    ErrorCode.CONTEXT_NOT_FOUND: Meaning("No context has this label or id.", _REFERENCE),
+    ErrorCode.AMBIGUOUS_ID: Meaning(
+        "A prefix is the start of several ids.", {"candidates": "the ids that start like it"}
+    ),
+    ErrorCode.LINE_OUT_OF_RANGE: Meaning(
+        "A line is named that the text does not have.",
+        {"line": "the line that was named", **_LINES, **_VERSION},
+    ),
+    ErrorCode.CONTENT_MISMATCH: Meaning(
+        "The lines of an edit are not what `expected_text` says.",
+        {"expected": "the text that was expected", "actual": "the text that is there"}
+        | _LINES
+        | _VERSION,
+    ),
+    ErrorCode.STALE_VERSION: Meaning(
+        "What the call refers to by `base_version` has changed since, or there is no such version.",
+        {
+            "base_version": "the version that was named",
+            "lines": "the lines as they are now",
+            **_LINES,
+            **_VERSION,
+        },
+    ),
+    ErrorCode.OVERLAPPING_OPERATIONS: Meaning(
+        "Two operations of one edit touch the same lines.",
+        {"other": "index of the other operation", **_LINES},
+    ),
+    ErrorCode.PATCH_FAILED: Meaning(
+        "Hunks of a patch do not fit the text, or the patch cannot be read.",
+        {"errors": "one entry for each hunk that failed", **_VERSION},
+    ),
+    ErrorCode.INVALID_REGEX: Meaning(
+        "A pattern is no regular expression.",
+        {"position": "code point of the pattern at which it breaks", "pattern": "the pattern"},
+    ),
+    ErrorCode.REGEX_TIMEOUT: Meaning(
+        "A regular expression ran too long and was stopped.",
+        {"seconds": "how long it may run", "pattern": "the pattern"},
+    ),
+    ErrorCode.INVALID_TRANSITION: Meaning(
+        "The block is in a state in which this cannot be done: its status would go back, or it"
+        " takes no more appends, or an empty draft would be submitted.",
+        {"status": "the status of the block", "allowed": "the statuses it may take on"},
+    ),
+    ErrorCode.READ_ONLY_FIELD: Meaning(
+        "The schema says that nobody but the system and sources writes this field.",
+        {"field": "the field"},
+    ),
+    ErrorCode.READ_ONLY_SECTION: Meaning(
+        "The schema says that nobody but the system and sources writes this section.",
+        {"section": "path of the section"},
+    ),
+    ErrorCode.SCHEMA_VIOLATION: Meaning(
+        "The content would not be what the block's schema says.",
+        {"errors": "one entry for each violation", "section": "path of the section"},
+    ),
+    ErrorCode.PERMISSION_DENIED: Meaning(
+        "The caller may not do this.",
+        {
+            "username": "who the kernel takes the caller for",
+            "role": "the caller's role",
+            "needs": "the right it takes",
+            "tool": "the tool",
+        },
+    ),
+    ErrorCode.NOTHING_TO_UNDO: Meaning(
+        "The principal has no edit left to undo there.", {"username": "whose edits were meant"}
+    ),
+    ErrorCode.NOTHING_TO_REDO: Meaning(
+        "The principal has no undone edit left to redo there.",
+        {"username": "whose edits were meant"},
+    ),
+    ErrorCode.TOO_LARGE: Meaning("A limit on sizes or numbers is exceeded.", _LIMIT),
+    ErrorCode.RATE_LIMITED: Meaning(
+        "The caller asks for more in a time than is allowed.",
+        {"retry_after": "seconds until it may ask again", **_LIMIT},
+    ),
+    ErrorCode.EPOCH_MISMATCH: Meaning(
+        "A replica belongs to another document than the one that now has this context's name."
+    ),
+    ErrorCode.GAP: Meaning(
+        "An update builds on something that has not arrived.",
+        {"client": "CRDT client id of what is missing", "clock": "its clock"},
+    ),
+    ErrorCode.NO_KERNEL: Meaning(
+        "No kernel answers, or it went away before it answered: the call may have taken effect.",
+        {"data": "the kernel's data folder"},
+    ),
+    ErrorCode.STORAGE_FAILED: Meaning(
+        "What was to be kept could not be written, or what is kept cannot be read. Nothing of the"
+        " call was acknowledged.",
+        {"path": "the file", "found": "what it holds"},
+    ),
+}
+"""Every code there is."""
