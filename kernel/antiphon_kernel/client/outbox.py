@@ -7,6 +7,8 @@ from collections import deque
 
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.wire.merge import merge
+from antiphon_kernel.wire.squash import squash
+from antiphon_kernel.wire.update import decode_update
 
 
 class Outbox:
@@ -61,6 +63,8 @@ class Outbox:
         if not self._unsent:
             return None
         update = merge(self._unsent)
+        if len(self._unsent) > 1:
+            update = squash(decode_update(update))
         self._unsent.clear()
         self._sent()
         return update

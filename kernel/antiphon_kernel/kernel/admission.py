@@ -8,7 +8,8 @@ is accepted or refused whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.content_rules import ContentRules
@@ -20,6 +21,7 @@ from antiphon_kernel.kernel.refusals import denied, tools_only
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange, normalise
+from antiphon_kernel.wire.squash import continuations, squash
 from antiphon_kernel.wire.update import (
     ContentKind,
     DecodedUpdate,
@@ -33,13 +35,18 @@ from antiphon_kernel.wire.update import (
 class Admitted:
     """An update that may be applied: the blocks it creates and the client ids it writes with."""
 
+    update: bytes = b""
+    """What to apply: the same, in a form that costs the engine no more than it should."""
     placed: Placement | None = None
     """Where its items are, to be adopted once it is applied; None if it would change nothing."""
     drafts: tuple[str, ...] = ()
     clients: tuple[int, ...] = ()
 
 
-NOTHING = Admitted()
+NOTHING: Final = Admitted()
+
+_CRUMBS: Final = 20
+"""Items that only continue others; the engine's cost grows with the square of their number."""
 
 
 def admit(
@@ -73,7 +80,9 @@ def admit(
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
         ) from error
-    return _Check(document, actor, owners, placement).admit(decoded, limits)
+    admitted = _Check(document, actor, owners, placement).admit(decoded, limits)
+    is_in_crumbs = continuations(decoded.structs) > _CRUMBS
+    return replace(admitted, update=squash(decoded) if is_in_crumbs else update)
 
 
 class _Check:
@@ -115,7 +124,7 @@ class _Check:
         if not new and not deletes:
             return NOTHING
         self._staged.delete(decoded.deletions)
-        return Admitted(self._staged, self._drafts.created, clients)
+        return Admitted(b"", self._staged, self._drafts.created, clients)
 
     def _refuse_if_read_only(self) -> None:
         check_update(self._actor.principal, self._actor.role)

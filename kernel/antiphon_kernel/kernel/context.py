@@ -16,7 +16,14 @@ from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.text_history import TextHistory, TurnPlan, revivals_of
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext, StoredOp, UndoRow
+from antiphon_kernel.journal.rows import (
+    BlockChange,
+    BlockRow,
+    Commit,
+    StoredContext,
+    StoredOp,
+    UndoRow,
+)
 from antiphon_kernel.kernel.admission import admit
 from antiphon_kernel.kernel.header_rules import follow_change, normalise_draft
 from antiphon_kernel.kernel.histories import Histories
@@ -128,6 +135,14 @@ class Context:
         """
         return (await self.histories.open([TextAddress(block, section)]))[0]
 
+    async def changes(self, block: str) -> list[BlockChange]:
+        """Every change of a block that is on disk, in order.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        return await self._journal.changes_of(self._row, self._blocks[block].number)
+
     # Writing
 
     def write(
@@ -190,6 +205,7 @@ class Context:
         )
         if admitted.placed is None:
             return asyncio.ensure_future(self._seq_settled())
+        update = admitted.update
         transaction = self.document.apply_update(update, origin=source)
         self.structure.adopt(update, admitted.placed)
         for client in admitted.clients:
