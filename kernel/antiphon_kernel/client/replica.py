@@ -87,6 +87,7 @@ class Replica:
         self._retry = retry
         self._state = ReplicaState.CONNECTING
         self._refusal: str | None = None
+        self._refusal_code: int | None = None
         self._trouble: str | None = None
         self._denied: str | None = None
         self._outbox = Outbox()
@@ -107,6 +108,11 @@ class Replica:
     def refusal(self) -> str | None:
         """Why the kernel refused this replica."""
         return self._refusal
+
+    @property
+    def refusal_code(self) -> int | None:
+        """The close code that it was refused with."""
+        return self._refusal_code
 
     @property
     def trouble(self) -> str | None:
@@ -178,8 +184,8 @@ class Replica:
                     break
                 was_live, refused = await self._serve(socket)
                 if refused is not None and not self._closed.is_set():
-                    code, self._refusal = refused
-                    if code != CloseCode.UNAUTHORISED:
+                    self._refusal_code, self._refusal = refused
+                    if self._refusal_code != CloseCode.UNAUTHORISED:
                         break
                     refused_by = address
                 if was_live:
