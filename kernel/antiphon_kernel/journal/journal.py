@@ -12,6 +12,7 @@ from pathlib import Path
 
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.rows import (
+    BlockChange,
     BlockRow,
     Commit,
     ContextRow,
@@ -21,7 +22,7 @@ from antiphon_kernel.journal.rows import (
 )
 from antiphon_kernel.journal.schema import RECORD_FORMAT
 from antiphon_kernel.journal.snapshots import Snapshots
-from antiphon_kernel.journal.stored_ops import read_ops, read_updates
+from antiphon_kernel.journal.stored_ops import read_block_changes, read_ops, read_updates
 from antiphon_kernel.journal.stored_undo import read_undo
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -186,6 +187,15 @@ class Journal:
             AntiphonError: storage_failed.
         """
         return await read_ops(self._database, context, 0, upto=upto, block=block)
+
+    async def changes_of(self, context: ContextRow, block: int) -> list[BlockChange]:
+        """What happened to the block with this number, in order.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_block_changes(self._database, context, block)
 
     # Commits
 

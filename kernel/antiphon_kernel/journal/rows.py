@@ -101,6 +101,17 @@ class StoredOp:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockChange:
+    """One committed transaction as the history of one block shows it."""
+
+    seq: int
+    version: int
+    time: int
+    principal: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoredContext:
     """All that is needed to open a context again."""
 

@@ -7,9 +7,37 @@ from collections.abc import Sequence
 
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.database import Database
-from antiphon_kernel.journal.rows import ContextRow, StoredOp
+from antiphon_kernel.journal.rows import BlockChange, ContextRow, StoredOp
 from antiphon_kernel.journal.schema import READABLE_FORMATS
 from antiphon_kernel.wire.revivals import decode_revivals
+
+
+async def check_sequence(database: Database, context: ContextRow) -> int:
+    """See that every transaction of a context is there; the number of the last.
+
+    Raises:
+        DamagedContext: if one is missing or has a format that is not known here.
+        AntiphonError: storage_failed.
+    """
+    sql = (
+        "SELECT count(*), coalesce(max(seq), 0), min(seq), min(format), max(format) FROM ops"
+        " WHERE context = ?"
+    )
+    rows = await database.select(sql, (context.number,))
+    count, last, first, *formats = rows[0]
+    if not count:
+        raise DamagedContext(context, "it has no transactions", 1)
+    if first != 1 or count != last:
+        sql = (
+            "SELECT min(seq) + 1 FROM ops o WHERE context = ? AND NOT EXISTS"
+            " (SELECT 1 FROM ops n WHERE n.context = o.context AND n.seq = o.seq + 1)"
+        )
+        hole = 1 if first != 1 else (await database.select(sql, (context.number,)))[0][0]
+        raise DamagedContext(context, f"transaction {hole} is missing", hole)
+    if not READABLE_FORMATS.issuperset(formats):
+        sql = "SELECT seq, format, changes FROM ops WHERE context = ? ORDER BY seq"
+        _checked(context, 0, await database.select(sql, (context.number,)))
+    return int(last)
 
 
 async def read_updates(
@@ -76,6 +104,31 @@ async def read_ops(
             raise DamagedContext(context, f"its record cannot be read ({error})", seq) from error
         op = StoredOp(seq, time, principal, operation, versions, bytes(changes), unit, revived)
         found.append(op)
+    return found
+
+
+async def read_block_changes(
+    database: Database, context: ContextRow, block: int
+) -> list[BlockChange]:
+    """Every change of the block with this number, in order, without what it wrote.
+
+    Raises:
+        DamagedContext: if a record cannot be read.
+        AntiphonError: storage_failed.
+    """
+    sql = (
+        "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
+        " JOIN principals p ON p.number = o.principal"
+        " WHERE o.context = ? AND instr(' ' || o.touched, ?) ORDER BY o.seq"
+    )
+    rows = await database.select(sql, (context.number, f" {block}:"))
+    found: list[BlockChange] = []
+    for seq, touched, time, principal, operation in rows:
+        try:
+            version = versions_of(touched)[block]
+        except (ValueError, KeyError, AttributeError) as error:
+            raise DamagedContext(context, f"its record cannot be read ({error})", seq) from error
+        found.append(BlockChange(seq, version, time, principal, operation))
     return found
 
 

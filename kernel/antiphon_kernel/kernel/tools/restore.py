@@ -1,0 +1,49 @@
+"""`block.restore`."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.tools.carrying import check_version
+from antiphon_kernel.text.difference import plan_difference
+from antiphon_kernel.types.access import Right
+
+
+class RestoreParams(Params):
+    """Which block, and which of its versions."""
+
+    block_id: str
+    version: int = Field(ge=1)
+    """The version whose text the block gets back."""
+
+
+class RestoreResult(Result):
+    """How often the block has changed."""
+
+    version: int
+    context_version: int
+
+
+@tool("block.restore", needs=Right.WRITE, errors=REFERENCES)
+async def restore(call: Call, params: RestoreParams) -> RestoreResult:
+    """Give a block the text that it had at an earlier version.
+
+    It is an edit like any other: what is the same in both texts is left alone, and it can be
+    undone.
+    """
+    context, block = await call.block(params.block_id)
+    check_version(context, block, params.version)
+    history = await context.history(block)
+    call.kernel.appends(context).flush(block)
+    splices = plan_difference(context.document.text(block), history.text(params.version))
+
+    def write() -> None:
+        for one in splices:
+            context.document.splice(block, one.offset, one.deleted, one.inserted)
+
+    written = context.write(call.actor, "restore", write)
+    await written.saved()
+    version = written.versions.get(block, context.version(block))
+    return RestoreResult(version=version, context_version=written.seq)
