@@ -28,6 +28,7 @@ class Segment:
 
     __slots__ = (
         "again",
+        "author",
         "born",
         "client",
         "clock",
@@ -65,6 +66,8 @@ class Segment:
         """The first of the characters that these are, if they are others come back."""
         self.again: ItemId | None = None
         """The first of these characters as they came back last, if they did."""
+        self.author: int | None = None
+        """Who is named for these characters instead of who wrote them here: see `born`."""
         self.removers: frozenset[int] = frozenset()
         """Of characters that are no others come back: the units that hold them removed."""
         self.unmade = False
@@ -83,6 +86,7 @@ class Segment:
         )
         rest.died, rest.unmade, rest.removers = self.died, self.unmade, self.removers
         rest.source, rest.again = _later(self.source, units), _later(self.again, units)
+        rest.author = self.author
         return rest
 
     def cut_off(self, clock: int) -> Segment:
@@ -150,6 +154,11 @@ class Sequence:
         while at is not None:
             yield at
             at = at.right
+
+    @property
+    def head(self) -> Segment | None:
+        """The first segment."""
+        return self._head
 
     def find(self, item: ItemId) -> Segment | None:
         """The segment that holds an id; None if the id is not of this text."""

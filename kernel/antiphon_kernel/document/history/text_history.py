@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from antiphon_kernel.document.history.causal import causal_order
-from antiphon_kernel.document.history.sequence import ALIVE, Segment
+from antiphon_kernel.document.history.sequence import ALIVE, Segment, utf16_length
 from antiphon_kernel.document.history.sequence import Sequence as ItemSequence
 from antiphon_kernel.types.records import TextAddress
 from antiphon_kernel.wire.id_set import IdRange
@@ -94,6 +94,7 @@ class TextHistory:
         self._containers: list[ItemId] = []
         self._sequence = ItemSequence()
         self._stamps: list[Stamp] = []
+        self._inherited: list[Stamp] = []
         self._units: dict[int, _Unit] = {}
         self._length = 0
 
@@ -274,11 +275,37 @@ class TextHistory:
             if not segment.alive or not segment.text:
                 continue
             for original in self._sequence.originals(segment):
-                length, stamp = original.code_points, self._stamps[original.born]
+                length, stamp = original.code_points, self._author(original)
                 if runs and runs[-1].stamp == stamp:
                     length += runs.pop().length
                 runs.append(Run(length, stamp))
         return runs
+
+    def _author(self, original: Segment) -> Stamp:
+        if original.author is not None:
+            return self._inherited[original.author]
+        return self._stamps[original.born]
+
+    def inherit(self, runs: Iterable[Run]) -> None:
+        """The text now was written elsewhere before it was copied here, by these authors.
+
+        Raises:
+            ValueError: if the runs are longer than the text.
+        """
+        at = self._sequence.head
+        for run in runs:
+            left = run.length
+            self._inherited.append(run.stamp)
+            while left:
+                while at is not None and not (at.alive and at.text):
+                    at = at.right
+                if at is None:
+                    raise ValueError("the inherited authors wrote more than the text has")
+                if at.code_points > left:
+                    self._sequence.split(at, utf16_length(at.text[:left]))
+                at.author = len(self._inherited) - 1
+                left -= at.code_points
+                at = at.right
 
     # Undoing
 

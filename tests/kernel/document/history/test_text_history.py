@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.document.history.text_history import Change, Stamp, TextHistory
+from antiphon_kernel.document.history.text_history import Change, Run, Stamp, TextHistory
 from antiphon_kernel.types.records import TextAddress
 from antiphon_kernel.wire.update import decode_update
 
@@ -82,3 +82,23 @@ def test_it_reads_as_the_document_whoever_writes_and_however_updates_travel(seed
     for number, text in texts.items():
         assert history.text(number) == text
     assert sum(run.length for run in history.blame()) == history.length
+
+
+def test_copied_text_names_those_who_wrote_the_original() -> None:
+    writer = Writer(1, None)
+    history = TextHistory(TextAddress(BLOCK))
+    writer.text.insert(0, "a😀b漢cd")
+    history.follow(change(writer.doc.get_update(), 1))
+    by_bo, by_cy = Stamp("bo", 7, 70), Stamp("cy", 8, 80)
+    history.inherit([Run(3, by_bo), Run(2, by_cy)])
+    before = writer.doc.get_state()
+    writer.text.insert(len("a😀".encode()), "X")
+    history.follow(change(writer.doc.get_update(before), 2))
+    here = [Stamp("amy", 1, 0), Stamp("amy", 2, 0)]
+    assert history.blame() == [
+        Run(2, by_bo),
+        Run(1, here[1]),
+        Run(1, by_bo),
+        Run(2, by_cy),
+        Run(1, here[0]),
+    ]
