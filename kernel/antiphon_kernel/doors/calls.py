@@ -23,7 +23,7 @@ from antiphon_kernel.wire.close_codes import CloseCode
 
 _logger: Final = logging.getLogger("antiphon.calls")
 
-_STATUS: Final[Mapping[str, int]] = {
+HTTP_STATUS: Final[Mapping[str, int]] = {
     ErrorCode.PERMISSION_DENIED: 403,
     ErrorCode.READ_ONLY_FIELD: 403,
     ErrorCode.READ_ONLY_SECTION: 403,
@@ -36,6 +36,7 @@ _STATUS: Final[Mapping[str, int]] = {
     ErrorCode.RATE_LIMITED: 429,
     ErrorCode.STORAGE_FAILED: 503,
 }
+"""The status that an error has as the answer to a POST; 400 if it is not here."""
 
 
 class Calls:
@@ -56,7 +57,7 @@ class Calls:
             status = 429 if error.code is ErrorCode.RATE_LIMITED else 401
             return JSONResponse({"error": error.as_json()}, status)
         except AntiphonError as error:
-            return JSONResponse({"error": error.as_json()}, _STATUS.get(error.code, 400))
+            return JSONResponse({"error": error.as_json()}, HTTP_STATUS.get(error.code, 400))
         return JSONResponse(result)
 
     async def socket(self, socket: WebSocket) -> None:
