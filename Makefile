@@ -6,9 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST := $(BIN)/python -m pytest
 SPEED ?= 1
+CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo join test test-kernel test-app test-e2e lint format bench screenshots clean
+.PHONY: help venv demo join test test-kernel test-app test-e2e invariants lint format bench screenshots clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +41,9 @@ test: $(READY) ## every test
 
 test-kernel test-app test-e2e: test-%: $(READY)
 	@$(PYTEST) -q -n auto tests/$*
+
+invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CASES=n for another number)
+	@ANTIPHON_CASES=$(CASES) $(PYTEST) -q -n auto tests/kernel/invariants
 
 lint: $(READY) ## style, format, strict types
 	@$(BIN)/ruff check --quiet

@@ -1,0 +1,327 @@
+"""A real kernel with people, a model and a script in it, and an oracle that follows its journal.
+
+Whatever is done here is checked at once: what was acknowledged is on disk, the disk says what the
+oracle says, and every document says what the disk says.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel.context import Broadcast, Context
+from antiphon_kernel.kernel.kernel import INTERRUPTED, Kernel
+from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.records import Actor, BlockHeader
+from tests.kernel.invariants.alphabet import Alphabet, author_of
+from tests.kernel.invariants.causal import deliver
+from tests.kernel.invariants.client import Client
+from tests.kernel.invariants.clocks import SeededIds, StepClock
+from tests.kernel.invariants.disk import Disk, crash_image
+from tests.kernel.invariants.oracle import Oracle, Violation
+
+PEOPLE = ("amy", "bo")
+MODEL, SCRIPT = "aria", "robo"
+NAMES = (*PEOPLE, MODEL, SCRIPT)
+_KINDS = {MODEL: PrincipalKind.MODEL, SCRIPT: PrincipalKind.SHELL}
+
+LIMITS = Limits(
+    append_silence_seconds=1e6, snapshot_transactions=15, snapshot_transactions_on_close=5
+)
+"""No timer goes off in the middle of a case, for a seed must always do the same; and contexts are
+opened from snapshots as well as from the beginning."""
+
+
+class World:
+    """One context of one kernel, everybody in it, and what must be true of it."""
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.clock = StepClock()
+        self.ids = SeededIds(seed)
+        self.oracle = Oracle()
+        self.alphabets = {name: Alphabet(at) for at, name in enumerate(NAMES)}
+        self.actors: dict[str, Actor] = {}
+        self.clients: dict[str, Client] = {}
+        self.owners: dict[str, str] = {}
+        """Block to the session that created it or last appended to it."""
+        self.streamed: dict[tuple[str, str], list[str]] = {}
+        """Principal and block to what has been appended there, chunk by chunk."""
+        self.kernel: Kernel
+        self.context: Context
+        self.disk: Disk
+        self._folder = folder
+        self._lives = 0
+        self._data = folder / "data-0"
+        self._turn: tuple[str, str | None] | None = None
+        self._early: list[int] = []
+        self._unsubscribe: Callable[[], None] = _nothing
+
+    # Lives of the kernel
+
+    async def open(self) -> None:
+        self.kernel = await Kernel.open(
+            self._data,
+            self._folder,
+            registry=Registry(KERNEL_TOOLS),
+            owner="amy",
+            clock=self.clock,
+            ids=self.ids,
+            limits=LIMITS,
+        )
+        self.context = await self.kernel.context()
+        self.disk = Disk(self._data)
+        self._unsubscribe = self.context.subscribe(self._heard)
+        for name in NAMES:
+            principal = await self.kernel.principal(name, _KINDS.get(name, PrincipalKind.HUMAN))
+            self.actors[name] = self.kernel.open_session(principal, "test")
+        await self.settle()
+        for name, client in self.clients.items():
+            client.actor = self.actors[name.split(".")[0]]
+
+    async def add_client(self, name: str, *, keeps_deleted: bool) -> None:
+        """`name` is a username, with anything after a dot for a second replica of it."""
+        actor = self.actors[name.split(".")[0]]
+        client = Client(actor, self.ids.client_id(), keeps_deleted=keeps_deleted)
+        self.clients[name] = client
+        await client.connect(self.context)
+
+    async def restart(self) -> None:
+        """Close and open; every draft must have kept its status."""
+        for client in self.clients.values():
+            client.disconnect()
+        self._unsubscribe()
+        self.kernel.appends(self.context).flush_all()
+        before = self.headers()
+        await self.kernel.close()
+        self.disk.close()
+        await self.open()
+        self._keep_streams_of_the_disk()
+        self._check_after_opening(before)
+
+    async def crash(self) -> None:
+        """Go on with what is on disk while the kernel runs, as after a power cut."""
+        for client in self.clients.values():
+            client.disconnect()
+        before = self.headers()
+        image = self._folder / f"data-{self._lives + 1}"
+        crash_image(self._data, image)
+        old, gone = self.kernel, self._data
+        self._unsubscribe()
+        self.disk.close()
+        self._lives += 1
+        self._data = image
+        await old.close()
+        shutil.rmtree(gone)
+        await self.open()
+        self._keep_streams_of_the_disk()
+        self._check_after_opening(before)
+
+    async def close(self) -> None:
+        for client in self.clients.values():
+            client.close()
+        self._unsubscribe()
+        await self.kernel.close()
+        self.disk.close()
+
+    def _keep_streams_of_the_disk(self) -> None:
+        """Only what was flushed counts; whatever was not is gone with the kernel's life."""
+        self.streamed = {key: ["".join(chunks)] for key, chunks in self.flushed().items()}
+
+    def _check_after_opening(self, before: Mapping[str, BlockHeader]) -> None:
+        after = self.headers()
+        if list(after) != list(before):
+            raise Violation("a restart has changed which blocks there are, or their order")
+        for block, header in after.items():
+            was = before[block]
+            if header.role == Role.USER and header.status != was.status:
+                raise Violation(f"a draft was {was.status} and is {header.status} after a restart")
+            if header.role in (Role.MODEL, Role.TOOL) and header.status == Status.RUNNING:
+                raise Violation(f"block {block} runs without anybody who writes it")
+            if header.status != was.status and header.stop_reason != INTERRUPTED:
+                raise Violation(f"block {block} has become {header.status} without a reason")
+
+    # Acting
+
+    async def call(self, name: str, tool: str, **params: Any) -> dict[str, Any]:
+        """Call a tool; what it answers is on disk, and if it fails nothing has changed."""
+        await self.settle()
+        buffered = self.buffered()
+        before, rows = self.context.document.state_vector(), self.disk.everything()
+        try:
+            answer = await self.kernel.call(self.actors[name], tool, params)
+        except AntiphonError as error:
+            await self.context.settled()
+            same = self.context.document.state_vector() == before
+            if not buffered and not (same and self.disk.everything() == rows):
+                raise Violation(f"{tool} failed ({error.code}) and left something") from error
+            await self.settle()
+            raise
+        if tool in ("block.create", "block.append"):
+            block = str(answer.get("block_id", params.get("block_id")))
+            self.owners[block] = self.actors[name].session
+        seq = answer.get("context_version", 0)
+        if seq > self.disk.last_seq(self.context.id) and not params.get("stream"):
+            raise Violation(f"{tool} was acknowledged as {seq} before it was on disk")
+        self._turn = self._turn_of(name, tool, params)
+        try:
+            await self.settle()
+        finally:
+            self._turn = None
+        return answer
+
+    def buffered(self) -> bool:
+        """Whether a streamed append waits for its flush."""
+        appends = self.kernel.appends(self.context)
+        return any(appends.unflushed(block) for block in self.context.document.block_ids())
+
+    def _turn_of(
+        self, name: str, tool: str, params: Mapping[str, Any]
+    ) -> tuple[str, str | None] | None:
+        if tool not in ("block.undo", "block.redo"):
+            return None
+        whose = params.get("principal", name)
+        return self.actors[whose].principal.id, params.get("block_id")
+
+    def _heard(self, broadcast: Broadcast) -> None:
+        if broadcast.seq > self.disk.last_seq(self.context.id):
+            self._early.append(broadcast.seq)
+
+    # Checking
+
+    def check_owners(self) -> None:
+        """No block of a model or tool is left running by a session that is gone."""
+        for block, header in self.headers().items():
+            if header.role in (Role.MODEL, Role.TOOL) and header.status == Status.RUNNING:
+                if self.owners.get(block) not in {one.session for one in self.actors.values()}:
+                    raise Violation(f"block {block} runs without anybody who writes it")
+
+    async def settle(self) -> None:
+        """Wait for the disk, let the oracle follow it, and compare every text."""
+        await self.context.settled()
+        if self._early:
+            raise Violation(f"seq {self._early[0]} was broadcast before it was on disk")
+        ops = self.disk.ops(self.context.id, self.oracle.seq)
+        for op in ops:
+            self.oracle.follow(op, self._turn)
+        if self.oracle.seq != self.context.seq:
+            raise Violation(f"seq is {self.context.seq}, on disk it is {self.oracle.seq}")
+        touched = {block for op in ops for block in op.versions}
+        for block in touched & set(self.oracle.blocks()):
+            self.compare(self.context.document.text(block), block, "the kernel")
+        for op in ops:
+            for block, version in op.versions.items():
+                if version > self.context.version(block):
+                    raise Violation(f"version {version} on disk is ahead of the block's")
+
+    def compare(self, found: str, block: str, who: str) -> None:
+        due = self.oracle.text(block)
+        if found != due:
+            raise Violation(f"{who} has {found!r} in {block}, on disk it is {due!r}")
+
+    def headers(self) -> dict[str, BlockHeader]:
+        document = self.context.document
+        return {block: document.header(block) for block in document.block_ids()}
+
+    def flushed(self) -> dict[tuple[str, str], str]:
+        """What appends have put on disk, per principal and block, from the author's letters."""
+        names = {str(actor.principal.id): name for name, actor in self.actors.items()}
+        found: dict[tuple[str, str], str] = {}
+        for key in self.streamed:
+            name, block = key
+            chars = self.oracle.chars.get(block, [])
+            appended = (one for one in chars if names.get(one.principal) == name)
+            found[key] = "".join(one.value for one in appended if one.op.operation == "append")
+        return found
+
+    def check_streams(self) -> None:
+        """Every chunk that was appended is there, in order, whoever has typed around it."""
+        for (name, block), flushed in self.flushed().items():
+            due = "".join(self.streamed[name, block])
+            if flushed != due:
+                raise Violation(f"{name} streamed {due!r} into {block}, {flushed!r} arrived")
+        for block, chars in self.oracle.chars.items():
+            places = {item: at for at, item in enumerate(self.oracle.model.texts[block].items())}
+            last: dict[str, int] = {}
+            for char in chars:
+                if char.op.operation == "append":
+                    at = places[char.first]
+                    if at < last.get(char.principal, -1):
+                        raise Violation(f"{char.value!r} of a stream is not in order")
+                    last[char.principal] = at
+
+    async def check_blame(self, block: str) -> None:
+        """The runs cover the text, and each character has its first author."""
+        await self.settle()
+        runs = (await self.kernel.call(self.actors["bo"], "block.blame", {"block_id": block}))[
+            "runs"
+        ]
+        check_blame(self, block, runs)
+
+    async def check_equal(self) -> None:
+        """All replicas that have seen everything are equal, whatever the order."""
+        await self.settle()
+        for name, client in self.clients.items():
+            more = set(client.blocks.keys()) ^ set(self.context.document.block_ids())
+            if more:
+                raise Violation(f"the client {name} has other blocks: {more}")
+            for block in client.texts():
+                self.compare(client.text(block), block, f"the client {name}")
+        updates = [op.update for op in self.disk.ops(self.context.id, 0)]
+        other = Document(self.ids.client_id())
+        early = deliver(updates, self.rng, other.apply_update, other.state_vector)
+        if early:
+            raise Violation(f"{len(early)} updates build on what is not in the journal")
+        self.check_same(other)
+        other.close()
+
+    def check_same(self, other: Document) -> None:
+        mine = self.context.document
+        if list(other.block_ids()) != list(mine.block_ids()):
+            raise Violation(
+                f"another replica has the blocks {list(other.block_ids())},"
+                f" the kernel {list(mine.block_ids())}"
+            )
+        for block in mine.block_ids():
+            if other.header(block) != mine.header(block):
+                raise Violation(f"another replica has another header of {block}")
+            if other.text(block) != mine.text(block):
+                raise Violation(
+                    f"another replica has {other.text(block)!r}, the kernel {mine.text(block)!r}"
+                )
+
+
+def _nothing() -> None:
+    pass
+
+
+def check_blame(world: World, block: str, runs: list[dict[str, Any]]) -> None:
+    """Whether `runs` tell of each character of a block who typed it first, and when."""
+    chars = world.oracle.visible(block)
+    at = 0
+    for run in runs:
+        if run["start"] != at or run["end"] <= at:
+            raise Violation(f"blame goes on at {run['start']} after {at}")
+        at = run["end"]
+        for char in chars[run["start"] : run["end"]]:
+            tag = author_of(char.value)
+            if tag is not None and NAMES[tag] != run["username"]:
+                raise Violation(f"{char.value!r} of {NAMES[tag]} is given to {run['username']}")
+            if char.principal != run["principal"]:
+                raise Violation(f"{char.value!r} is given to {run['username']}")
+            version = char.op.versions[block]
+            if version != run["version"]:
+                raise Violation(f"{char.value!r} came with version {version}, not {run['version']}")
+            if run["time"] != iso_time(char.op.time):
+                raise Violation(f"{char.value!r} came at another time than {run['time']}")
+    if at != len(chars):
+        raise Violation(f"blame covers {at} of {len(chars)} characters")
