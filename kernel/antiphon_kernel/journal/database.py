@@ -73,8 +73,8 @@ class Database:
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         """Every row of a query."""
         try:
-            async with self._connection.execute(sql, values) as cursor:
-                return list(await cursor.fetchall())
+            # In one step: a caller that is cancelled must not leave an open cursor behind.
+            return list(await self._connection.execute_fetchall(sql, values))
         except sqlite3.Error as error:
             raise _failed(self.path, error) from error
 

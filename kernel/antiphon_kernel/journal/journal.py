@@ -22,7 +22,12 @@ from antiphon_kernel.journal.rows import (
 )
 from antiphon_kernel.journal.schema import RECORD_FORMAT
 from antiphon_kernel.journal.snapshots import Snapshots
-from antiphon_kernel.journal.stored_ops import read_block_changes, read_ops, read_updates
+from antiphon_kernel.journal.stored_ops import (
+    check_sequence,
+    read_block_changes,
+    read_ops,
+    read_updates,
+)
 from antiphon_kernel.journal.stored_undo import read_undo
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -48,6 +53,7 @@ class Journal:
         self._sessions: dict[str, int] = {}
         self._new_sessions: list[tuple[object, ...]] = []
         self._principals: dict[str, int] = {}
+        self._last_context = 0
         self._broken: AntiphonError | None = None
         self._writer: asyncio.Task[None] | None = None
 
@@ -122,24 +128,27 @@ class Journal:
         rows = await self._database.select(sql)
         return [ContextRow(row[0], ContextId(row[1]), row[2], row[3], row[4]) for row in rows]
 
-    async def add_context(
-        self, context: ContextId, label: str, epoch: str, created: int
-    ) -> ContextRow:
-        number = await self._database.insert(
-            "INSERT INTO contexts (id, label, epoch, created) VALUES (?, ?, ?, ?)",
-            (context, label, epoch, created),
-        )
-        return ContextRow(number, context, label, epoch, created)
+    def add_context(self, context: ContextId, label: str, epoch: str, created: int) -> ContextRow:
+        """Name a new context; it begins to exist with its first commit.
+
+        No two may have one label at a time.
+        """
+        self._last_context += 1
+        return ContextRow(self._last_context, context, label, epoch, created)
 
     async def set_epoch(self, context: ContextRow, epoch: str) -> None:
         """From now on replicas of another epoch are refused."""
         sql = "UPDATE contexts SET epoch = ? WHERE number = ?"
         await self._database.insert(sql, (epoch, context.number))
 
-    async def last_seq(self, context: ContextRow) -> int:
-        """The number of the context's last committed transaction."""
-        sql = "SELECT coalesce(max(seq), 0) FROM ops WHERE context = ?"
-        return int((await self._database.select(sql, (context.number,)))[0][0])
+    async def check_sequence(self, context: ContextRow) -> int:
+        """See that every transaction of a context is there; the number of the last.
+
+        Raises:
+            DamagedContext: if one is missing or has a format that is not known here.
+            AntiphonError: storage_failed.
+        """
+        return await check_sequence(self._database, context)
 
     async def load(self, context: ContextRow, after: int = 0) -> StoredContext:
         """Everything that belongs to one context; of its transactions those behind `after`.
@@ -317,7 +326,12 @@ class Journal:
             if one.revivals:
                 revivals = encode_revivals(one.revivals)
                 revived.append((context, one.seq, RECORD_FORMAT, revivals))
+        founded = [one.context for one in group if one.seq == 1]
         yield "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", new_sessions
+        yield (
+            "INSERT INTO contexts (number, id, label, epoch, created) VALUES (?, ?, ?, ?, ?)",
+            [(row.number, row.id, row.label, row.epoch, row.created) for row in founded],
+        )
         yield "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ops
         upsert = (
             "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
@@ -340,6 +354,8 @@ class Journal:
         self._principals = {row[0]: row[1] for row in rows}
         rows = await self._database.select("SELECT id, number FROM sessions")
         self._sessions = {row[0]: row[1] for row in rows}
+        rows = await self._database.select("SELECT coalesce(max(number), 0) FROM contexts")
+        self._last_context = rows[0][0]
 
 
 def _kind(stored: str) -> PrincipalKind:

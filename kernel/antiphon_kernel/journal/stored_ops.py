@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from typing import Final
 
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.rows import BlockChange, ContextRow, StoredOp
 from antiphon_kernel.journal.schema import READABLE_FORMATS
 from antiphon_kernel.wire.revivals import decode_revivals
+
+BYTES_ONLY: Final = "CASE typeof(changes) WHEN 'blob' THEN changes END"
+"""The changes of a transaction; NULL if they are no bytes, which may not even be readable."""
 
 
 async def check_sequence(database: Database, context: ContextRow) -> int:
@@ -35,7 +39,7 @@ async def check_sequence(database: Database, context: ContextRow) -> int:
         hole = 1 if first != 1 else (await database.select(sql, (context.number,)))[0][0]
         raise DamagedContext(context, f"transaction {hole} is missing", hole)
     if not READABLE_FORMATS.issuperset(formats):
-        sql = "SELECT seq, format, changes FROM ops WHERE context = ? ORDER BY seq"
+        sql = f"SELECT seq, format, {BYTES_ONLY} FROM ops WHERE context = ? ORDER BY seq"
         _checked(context, 0, await database.select(sql, (context.number,)))
     return int(last)
 
@@ -51,7 +55,10 @@ async def read_updates(
         DamagedContext: if one is missing or its record cannot be read.
         AntiphonError: storage_failed.
     """
-    sql = "SELECT seq, format, changes, touched FROM ops WHERE context = ? AND seq > ? ORDER BY seq"
+    sql = (
+        f"SELECT seq, format, {BYTES_ONLY}, touched FROM ops"
+        " WHERE context = ? AND seq > ? ORDER BY seq"
+    )
     rows = await database.select(sql, (context.number, after))
     updates = _checked(context, after, rows)
     try:

@@ -24,6 +24,7 @@ from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.kernel.members import Members
 from antiphon_kernel.kernel.opening import open_document
 from antiphon_kernel.kernel.permissions import check_tool
+from antiphon_kernel.kernel.quarantine import Quarantine
 from antiphon_kernel.kernel.references import resolve, split_block
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.sessions import OpenSession, Sessions
@@ -94,7 +95,8 @@ class Kernel:
         self._writers: dict[str, SessionId] = {}
         self._snapshots: dict[ContextId, Snapshotting] = {}
         self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._quarantine: dict[ContextId, AntiphonError] = {}
+        self.quarantine = Quarantine(journal)
+        self._founding: set[str] = set()
         self._closed = False
         self._submitted: list[Callable[[Submission], None]] = []
 
@@ -151,6 +153,7 @@ class Kernel:
             self._rows[row.id] = row
         if not self._rows:
             await self.create_context(DEFAULT_CONTEXT)
+        self.quarantine.survey(self._rows.values())
 
     @property
     def closed(self) -> bool:
@@ -159,16 +162,17 @@ class Kernel:
     async def close(self) -> None:
         """Flush appends, mark what was running as interrupted, checkpoint and close the file."""
         self._closed = True
+        await self.quarantine.close()
         for context in tuple(self._contexts.values()):
-            self._appends[context.id].flush_all()
-            self._interrupt(context, lambda _: True)
             try:
+                self._appends[context.id].flush_all()
+                self._interrupt(context, lambda _: True)
                 await context.settled()
             except AntiphonError as error:
                 _log.error("context %s was closed unsaved: %s", context.label, error)
-            snapshots = self._snapshots.pop(context.id, None)
-            if snapshots is not None:
-                await snapshots.close()
+        # What must be on disk is; snapshots take longer and may be cut short.
+        for context in tuple(self._contexts.values()):
+            await self._snapshots.pop(context.id).close()
             context.close()
         self._contexts.clear()
         await self.members.close()
@@ -261,7 +265,7 @@ class Kernel:
         Raises:
             AntiphonError: invalid_params if the label is taken or cannot be one.
         """
-        taken = [row.label for row in self._rows.values()]
+        taken = [row.label for row in self._rows.values()] + list(self._founding)
         if not is_name(label) or label in taken:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
@@ -270,7 +274,8 @@ class Kernel:
                 found=label,
             )
         context, epoch = ContextId(self.ids.uuid7()), self.ids.uuid7()
-        row = await self._journal.add_context(context, label, epoch, self.clock.now_ms())
+        row = self._journal.add_context(context, label, epoch, self.clock.now_ms())
+        self._founding.add(label)
         founding = self._journal.commit(
             Commit(
                 context=row,
@@ -283,7 +288,10 @@ class Kernel:
                 update=genesis_update(context, epoch, label),
             )
         )
-        await founding
+        try:
+            await founding
+        finally:
+            self._founding.remove(label)
         self._rows[context] = row
         return await self.context(context)
 
@@ -303,20 +311,13 @@ class Kernel:
         async with self._opening[found]:
             return self._contexts.get(found) or await self._load(found)
 
-    def quarantined(self, context: ContextId) -> AntiphonError | None:
-        """Why a context cannot be opened, if it turned out to be damaged."""
-        return self._quarantine.get(context)
-
     async def _load(self, found: ContextId) -> Context:
-        known = self._quarantine.get(found)
-        if known is not None:
-            raise known
+        self.quarantine.refuse(found)
         row = self._rows[found]
         try:
             stored, document = await open_document(self._journal, row, self.ids.client_id())
         except DamagedContext as error:
-            _log.error("quarantined: %s", error)
-            self._quarantine[found] = error
+            self.quarantine.add(found, error)
             raise
         context = Context(stored, document, self._journal, self.clock, self.limits)
         context.on_failure(lambda error: self._drop(context, error))

@@ -40,7 +40,11 @@ async def open_document(
         AntiphonError: storage_failed.
     """
     with _uncollected():
+        last = await journal.check_sequence(row)
         snapshot = await journal.snapshots.read(row)
+        if snapshot is not None and snapshot.seq > last:
+            journal.snapshots.distrust(row, f"transaction {snapshot.seq} is not in the journal")
+            snapshot = None
         if snapshot is not None:
             loader = await _from_snapshot(journal, row, snapshot, client_id)
             if loader is not None:
@@ -81,9 +85,6 @@ async def _from_snapshot(
         return None
     if read != written:
         journal.snapshots.distrust(row, f"it holds another state than that of seq {snapshot.seq}")
-        return None
-    if snapshot.seq > await journal.last_seq(row):
-        journal.snapshots.distrust(row, f"transaction {snapshot.seq} is not in the journal")
         return None
     await asyncio.sleep(0)
     return loader

@@ -13,6 +13,7 @@ from antiphon_kernel.journal.copies import JOURNAL_FILE, copy_pages
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.journal.snapshots import Snapshots
+from antiphon_kernel.journal.stored_ops import BYTES_ONLY
 from antiphon_kernel.kernel.doctor.documents import check_document, difference
 from antiphon_kernel.kernel.doctor.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.kernel.doctor.transactions import Replay
@@ -99,7 +100,7 @@ async def _replay(
     database: Database, row: ContextRow, replay: Replay, snapshot: tuple[int, Document] | None
 ) -> bool:
     sql = (
-        "SELECT seq, format, principal, touched, unit, changes FROM ops"
+        f"SELECT seq, format, principal, touched, unit, {BYTES_ONLY} FROM ops"
         " WHERE context = ? AND seq > ? ORDER BY seq LIMIT ?"
     )
     while True:

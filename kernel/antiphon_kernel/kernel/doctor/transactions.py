@@ -45,9 +45,8 @@ class Replay:
             if unit is not None:
                 self.units.add(unit)
             if format_ not in READABLE_FORMATS or not isinstance(changes, bytes):
-                self.report.find(
-                    Check.TRANSACTION, f"transaction {seq} has the unknown format {format_!r}", seq
-                )
+                what = f"has the unknown format {format_!r}" if changes else "holds no bytes"
+                self.report.find(Check.TRANSACTION, f"transaction {seq} {what}", seq)
                 return False
             if not self._apply(seq, principal, touched, changes):
                 return False

@@ -6,6 +6,7 @@ from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.ids import ContextId
 
 
 class NoParams(Params):
@@ -18,6 +19,8 @@ class ContextInfo(Result):
     context_id: str
     label: str
     created: str
+    damaged: str | None = None
+    """Why it cannot be opened; absent if it can, as far as is known."""
 
 
 class ContextListResult(Result):
@@ -39,10 +42,20 @@ async def list_contexts(call: Call, params: NoParams) -> ContextListResult:
     rows = call.kernel.context_rows()
     return ContextListResult(
         contexts=[
-            ContextInfo(context_id=row.id, label=row.label, created=iso_time(row.created))
+            ContextInfo(
+                context_id=row.id,
+                label=row.label,
+                created=iso_time(row.created),
+                damaged=_damage(call, row.id),
+            )
             for row in rows
         ]
     )
+
+
+def _damage(call: Call, context: ContextId) -> str | None:
+    error = call.kernel.quarantine.why(context)
+    return error.message if error is not None else None
 
 
 @tool("context.create", needs=Right.WRITE)
