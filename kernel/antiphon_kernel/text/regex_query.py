@@ -1,0 +1,188 @@
+r"""Regular expressions whose cost has a limit.
+
+The library stops a match that takes too long, but not a compilation: a counted repeat is unrolled,
+so that ``a{20000000}`` takes gigabytes. Counts are limited before it sees the pattern, and verbose
+patterns, in which a count may be spread over lines and comments, are refused.
+
+A match lies within one line, whatever the pattern says. Lines are not tried one by one where that
+comes to the same (each call costs more than most lines): the pattern runs over many lines at once,
+and only the lines that its matches touch are tried.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+import regex
+
+from antiphon_kernel.text.query import check_one_line, line_end
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_REPEATS: Final = 100_000
+"""Product of the counts of a pattern; each costs some 300 bytes when it is compiled."""
+
+_CHUNK: Final = 16_384
+"""Code points that are tried at once."""
+
+_BRIEF: Final = 0.005
+"""Seconds that a match may take while nothing else in the process can run."""
+
+_COUNT: Final = re.compile(r"\{([0-9]+)(?:,[0-9]*)?\}")
+_VERBOSE: Final = re.compile(r"(?<!\\)(?:\\\\)*\(\?[a-zA-Z0-9]*x")
+_LOOKS_BEYOND: Final = re.compile(r"\(\?(?!:|i\)|P?<[A-Za-z_])|\\[AZzGKRX]|[*+?}]\+")
+"""What may match in a line by itself but not in that line between others."""
+
+
+class RegexQuery:
+    """A regular expression in the syntax of Python's `re`; can be used for one search."""
+
+    def __init__(self, pattern: str, *, seconds: float, line_seconds: float) -> None:
+        """Compile a pattern.
+
+        Args:
+            seconds: how long all matching with this query may take together.
+            line_seconds: how long a single line may take.
+
+        Raises:
+            AntiphonError: invalid_regex, with where and why; invalid_params if it is empty or has
+                a newline.
+        """
+        check_one_line(pattern)
+        self._pattern = _compile(pattern)
+        self._text = pattern
+        self._whole = _LOOKS_BEYOND.search(pattern) is None
+        self._seconds = self._left = seconds
+        self._line_seconds = line_seconds
+        self._literals = tuple(required_literals(pattern))
+
+    @property
+    def literals(self) -> Sequence[str]:
+        return self._literals
+
+    def lines(self, text: str) -> Iterator[tuple[int, int]]:
+        last = len(text) - text.endswith("\n")
+        start = 0 if text else 1
+        while start <= last:
+            end = last
+            if start + _CHUNK < last:
+                newline = text.rfind("\n", start, start + _CHUNK)
+                end = newline if newline >= 0 else line_end(text, start + _CHUNK)
+            if all(text.find(literal, start, end) >= 0 for literal in self._literals):
+                yield from self._lines_between(text, start, end)
+            start = end + 1
+
+    def _lines_between(self, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The lines that may match among whole lines from `start` to `end`."""
+        done = start
+        if self._whole:
+            begun = time.monotonic()
+            try:
+                for found in self._pattern.finditer(text, start, end, timeout=_BRIEF):
+                    if found.end() < done:
+                        continue
+                    at = max(done, text.rfind("\n", start, found.start()) + 1)
+                    last = line_end(text, found.end())
+                    while at <= last:
+                        stop = line_end(text, at)
+                        yield at, stop
+                        at = done = stop + 1
+                return
+            except TimeoutError:
+                pass  # it is quicker, or found out to be slow, line by line
+            finally:
+                self._left -= time.monotonic() - begun
+        while done <= end:
+            stop = line_end(text, done)
+            yield done, stop
+            done = stop + 1
+
+    def matches(self, line: str) -> Iterator[tuple[int, int]]:
+        """Start and end of each match in a line, in order, not overlapping.
+
+        Raises:
+            AntiphonError: regex_timeout.
+        """
+        given = 0
+        begun = time.monotonic()
+        try:
+            for found in self._pattern.finditer(line, timeout=_BRIEF):
+                given += 1
+                yield found.span()
+        except TimeoutError:
+            yield from self._patiently(line, given)
+        finally:
+            self._left -= time.monotonic() - begun
+        if self._left <= 0:
+            raise self._too_long()
+
+    def _patiently(self, line: str, given: int) -> Iterator[tuple[int, int]]:
+        """The matches after the first `given`, while the rest of the process goes on."""
+        allowed = max(0.001, min(self._line_seconds, self._left))
+        try:
+            again = self._pattern.finditer(line, timeout=allowed, concurrent=True)
+            for found in islice(again, given, None):
+                yield found.span()
+        except TimeoutError as error:
+            raise self._too_long() from error
+
+    def _too_long(self) -> AntiphonError:
+        return AntiphonError(
+            ErrorCode.REGEX_TIMEOUT,
+            f"The regular expression {self._text!r} ran for more than"
+            f" {self._line_seconds:g} s on one line or {self._seconds:g} s in all and was stopped:"
+            " avoid nested repeats such as (a+)+, or search fewer blocks.",
+            seconds=self._seconds,
+            line_seconds=self._line_seconds,
+        )
+
+
+def required_literals(pattern: str) -> list[str]:
+    """Strings that every match contains; none where that takes more than a look at the pattern."""
+    runs = [""]
+    characters = iter(pattern)
+    for character in characters:
+        if character in "()[]{}|":
+            return []
+        if character in "*+?":
+            runs[-1] = runs[-1][:-1]
+        elif character == "\\":
+            escaped = next(characters, "")
+            if escaped.isalnum() or escaped == "_":
+                if escaped not in "dDwWsSbB":
+                    return []
+            else:
+                runs[-1] += escaped
+                continue
+        elif character not in ".^$":
+            runs[-1] += character
+            continue
+        runs.append("")
+    return [run for run in runs if run]
+
+
+def _compile(pattern: str) -> regex.Pattern[str]:
+    product = math.prod(max(1, int(count)) for count in _COUNT.findall(pattern))
+    if product > _REPEATS:
+        raise _invalid(pattern, f"its counts multiply to more than {_REPEATS}")
+    if _VERBOSE.search(pattern):
+        raise _invalid(pattern, "verbose patterns, (?x), are not supported")
+    try:
+        return regex.compile(pattern, regex.V0 | regex.MULTILINE, cache_pattern=False)
+    except regex.error as error:
+        raise _invalid(pattern, str(error)) from error
+    except (RecursionError, OverflowError) as error:
+        raise _invalid(pattern, "it is nested too deeply") from error
+
+
+def _invalid(pattern: str, problem: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_REGEX,
+        f"{pattern!r} is no regular expression that can be used: {problem}. Correct it, or leave"
+        " out regex to look for exactly these characters.",
+        problem=problem,
+    )

@@ -1,0 +1,96 @@
+r"""Searching a text: one entry per match, with the lines around it.
+
+A match lies within one line, as with grep: `^` and `$` are the ends of a line, and nothing matches
+a newline. That way a line number and two columns say where it is, and a pattern such as `\s*def`
+does not begin on the blank line above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from antiphon_kernel.text.query import Query, line_end
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Where something was found. Lines count from 0, columns are code points of the line."""
+
+    line: int
+    start: int
+    end: int
+    content: str
+    """The line, without its newline."""
+    before: tuple[str, ...]
+    """The lines above it."""
+    after: tuple[str, ...]
+    """The lines below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The first matches in a text."""
+
+    matches: tuple[Match, ...]
+    truncated: bool
+    """Whether there are more than these."""
+    size: int
+    """Code points of all their lines together."""
+
+
+def search_text(
+    text: str, query: Query, *, max_matches: int, context_lines: int, max_size: int
+) -> Found:
+    """The first matches of `query` in `text`.
+
+    Args:
+        context_lines: how many lines to give above and below each match.
+        max_size: stop when the lines to give have more code points than this together; the first
+            match is always given.
+
+    Raises:
+        AntiphonError: regex_timeout.
+    """
+    matches: list[Match] = []
+    size = 0
+    for line, start, end, column, column_end in _hits(text, query):
+        if len(matches) == max_matches:
+            return Found(tuple(matches), True, size)
+        before, after = _above(text, start, context_lines), _below(text, end, context_lines)
+        match = Match(line, column, column_end, text[start:end], before, after)
+        size += end - start + sum(map(len, before)) + sum(map(len, after))
+        if size > max_size and matches:
+            return Found(tuple(matches), True, size)
+        matches.append(match)
+    return Found(tuple(matches), False, size)
+
+
+def _hits(text: str, query: Query) -> Iterator[tuple[int, int, int, int, int]]:
+    """Line, its start and end, and the columns of each match."""
+    line = counted = 0
+    for start, end in query.lines(text):
+        for column, column_end in query.matches(text[start:end]):
+            line += text.count("\n", counted, start)
+            counted = start
+            yield line, start, end, column, column_end
+
+
+def _above(text: str, start: int, count: int) -> tuple[str, ...]:
+    """Up to `count` lines that end before `start`, which begins a line."""
+    lines: list[str] = []
+    while start > 0 and len(lines) < count:
+        end = start - 1
+        start = text.rfind("\n", 0, end) + 1
+        lines.append(text[start:end])
+    return tuple(reversed(lines))
+
+
+def _below(text: str, end: int, count: int) -> tuple[str, ...]:
+    """Up to `count` lines that begin after `end`, which ends a line."""
+    lines: list[str] = []
+    while end + 1 < len(text) and len(lines) < count:
+        start = end + 1
+        end = line_end(text, start)
+        lines.append(text[start:end])
+    return tuple(lines)
