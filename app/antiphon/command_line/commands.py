@@ -15,6 +15,7 @@ import click
 
 from antiphon.command_line import keeping
 from antiphon.command_line.failures import Failure
+from antiphon.command_line.inviting import invite
 from antiphon.locations import data_folder, project_root
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 
@@ -71,7 +72,7 @@ def antiphon(
     )
 
 
-for _command in keeping.COMMANDS:
+for _command in (*keeping.COMMANDS, invite):
     antiphon.add_command(_command)
 
 
@@ -138,17 +139,20 @@ def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -
 def join(url: str | None, data: Path | None, context: str | None, as_name: str | None) -> None:
     """Open the app on a kernel that runs: the newest one of yours for this folder, or URL.
 
-    URL is `sync` of `antiphon serve --json`, with its token: ws://HOST:PORT/sync?token=...
+    URL is what `antiphon invite` prints, or `sync` of `antiphon serve --json` with its token:
+    ws://HOST:PORT/sync?token=... A token that is not in it is taken from ANTIPHON_TOKEN, else asked
+    for. With - the URL is read from standard input.
     """
     from antiphon.command_line.terminal import require_fit_terminal
     from antiphon.options import AppOptions
 
-    require_fit_terminal()
     if url is not None:
-        from antiphon.command_line.elsewhere import read_url
+        from antiphon.command_line.joining import read_invitation, without_token_in_sight
         from antiphon.locations import state_folder
 
-        address, named = read_url(url)
+        without_token_in_sight(sys.argv[1:], url)
+        address, named = read_invitation(url, state_folder())
+        require_fit_terminal()
         _open_app(
             AppOptions(
                 data=state_folder(),
@@ -158,6 +162,7 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
             )
         )
         return
+    require_fit_terminal()
     folder, is_demo = _find_running(data)
     if is_demo and as_name is None:
         from antiphon.command_line.guests import take_guest_name
@@ -202,10 +207,11 @@ def call(
         raise click.UsageError("name a tool (antiphon call kernel.tools lists them), or --jsonl")
     import asyncio
 
+    from antiphon.command_line.running import running_data
     from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
     try:
-        asyncio.run(_call(tool, params, as_json, _running_data(data), context, as_name))
+        asyncio.run(_call(tool, params, as_json, running_data(data), context, as_name))
     except AntiphonError as error:
         if as_json:
             from antiphon.command_line.calling import as_line
@@ -247,18 +253,6 @@ async def _call(
         sink.flush()
     finally:
         await calls.close()
-
-
-def _running_data(data: Path | None) -> Path:
-    """The data folder of a kernel that runs, started now if need be."""
-    from antiphon.command_line.starting import KernelStarter
-
-    project = project_root(Path.cwd())
-    starter = KernelStarter((data or data_folder(project)).absolute(), project)
-    if starter.begin():
-        starter.wait()
-        click.echo(f"antiphon: started a kernel for {project}", err=True)
-    return starter.data
 
 
 def _find_running(data: Path | None) -> tuple[Path, bool]:

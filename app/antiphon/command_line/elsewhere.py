@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import parse_qs, urlsplit
 
 from antiphon.command_line.failures import Failure
@@ -14,22 +15,22 @@ _SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
 def read_url(url: str) -> tuple[KernelAddress, str | None]:
     """The kernel that `url` leads to, and the context if it names one.
 
-    Takes what `antiphon serve --json` prints as `sync` or `http`, with `?token=...`, and with
-    `/` and a context after `sync` if it is not to be the default one.
+    Takes what `antiphon invite` prints, and `sync` or `http` of `antiphon serve --json`, with
+    `?token=...`, and with `/` and a context after `sync` if it is not to be the default one.
 
     Raises:
         Failure: if it cannot be the address of a kernel.
     """
-    parts = urlsplit(url)
-    scheme = _SCHEMES.get(parts.scheme)
     try:
+        parts = urlsplit(url)
+        scheme = _SCHEMES.get(parts.scheme)
         fit = scheme is not None and parts.hostname and (parts.port or 1) > 0
     except ValueError:
-        fit = False
+        parts, scheme, fit = urlsplit(""), None, False
     if not fit:
         raise Failure(
-            f"{url!r} is not the address of a kernel: expected ws://HOST:PORT/sync?token=..., as"
-            " `antiphon serve --json` prints it.",
+            f"{_without_token(url)!r} is not the address of a kernel: expected"
+            " ws://HOST:PORT/sync?token=..., as `antiphon invite` prints it.",
             ExitCode.USAGE,
         )
     base, mark, context = parts.path.partition("/sync")
@@ -45,3 +46,8 @@ def read_url(url: str) -> tuple[KernelAddress, str | None]:
         token=tokens[0] if tokens else None,
     )
     return address, context.strip("/") or None
+
+
+def _without_token(url: str) -> str:
+    """An address as an error may quote it."""
+    return re.sub(r"(?<=token=)[^&#]+", "...", url)

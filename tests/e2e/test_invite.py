@@ -1,0 +1,142 @@
+"""One line lets somebody in: from another terminal, as somebody of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.machine import Machine
+
+LINE = re.compile(r"antiphon join (ws://127\.0\.0\.1:[0-9]+/sync\?token=([A-Za-z0-9_-]{43}))\n")
+
+
+def invited(machine: Machine, *arguments: str) -> tuple[str, str]:
+    """Address and token of a new invitation."""
+    done = machine.run("invite", *arguments)
+    assert done.returncode == 0, done.stderr
+    found = LINE.fullmatch(done.stdout)
+    assert found, done.stdout
+    assert found[2] not in done.stderr
+    return found[1], found[2]
+
+
+def everything_in(folder: Path) -> Iterable[tuple[Path, bytes]]:
+    return ((path, path.read_bytes()) for path in folder.rglob("*") if path.is_file())
+
+
+def members(machine: Machine) -> dict[str, dict[str, Any]]:
+    listed = machine.call(machine.project / ".antiphon", "kernel.members")["members"]
+    return {one["username"]: one for one in listed}
+
+
+def test_an_invited_viewer_joins_as_somebody_and_cannot_write(machine: Machine) -> None:
+    url, _ = invited(machine, "--role", "viewer", "--name", "vera")
+    machine.call(
+        machine.project / ".antiphon", "block.create", role="user", kind="text", content="Hello all"
+    )
+    terminal = machine.terminal("join", url, cols=100)
+    terminal.wait_for("Hello all")
+    terminal.wait_for("viewer")
+    assert [one["via"] for one in members(machine)["vera"]["sessions"]][:1] == ["tcp"]
+    terminal.type("x")
+    terminal.wait_for("You are a viewer")
+    terminal.press("ctrl+q")
+    assert terminal.wait_for_end() == 0
+
+
+def test_the_token_is_in_no_process_list_and_in_no_file(machine: Machine) -> None:
+    url, token = invited(machine, "--role", "editor", "--name", "ed")
+    terminal = machine.terminal("join", url)
+    terminal.wait_for("WRITE")
+    shown = b"".join(
+        path.read_bytes()
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if os.access(path, os.R_OK)
+    )
+    assert b"antiphon" in shown
+    assert token.encode() not in shown
+    assert members(machine)["ed"]["sessions"]
+    terminal.press("ctrl+q")
+    assert terminal.wait_for_end() == 0
+    for folder in (machine.project, machine.home):
+        for path, content in everything_in(folder):
+            assert token.encode() not in content, path
+
+
+@pytest.mark.parametrize("way", ["environment", "standard input", "prompt"])
+def test_the_token_need_not_be_an_argument(machine: Machine, way: str) -> None:
+    url, token = invited(machine, "--role", "editor", "--name", "ed")
+    bare = url.partition("?")[0]
+    if way == "environment":
+        terminal = machine.terminal("join", bare, env={"ANTIPHON_TOKEN": token})
+    elif way == "prompt":
+        terminal = machine.terminal("join", bare)
+        terminal.wait_for("Token:")
+        terminal.type(f"{token}\r")
+    else:
+        terminal = machine.terminal("join", "-")
+        terminal.wait_for("Invitation:")
+        terminal.type(f"antiphon join {url}\r")
+    terminal.wait_for("WRITE")
+    terminal.wait_for("live")
+    assert token not in terminal.text
+    assert members(machine)["ed"]["sessions"]
+
+
+def test_a_used_up_invitation_knows_who_used_it(machine: Machine) -> None:
+    url, _ = invited(machine, "--role", "editor", "--uses", "1")
+    for _ in range(2):
+        terminal = machine.terminal("join", url)
+        terminal.wait_for("live")
+        terminal.press("ctrl+q")
+        assert terminal.wait_for_end() == 0
+    (one,) = machine.call(machine.project / ".antiphon", "kernel.invites")["invitations"]
+    assert (one["username"], one["uses"], one["state"]) == ("guest", 1, "used_up")
+
+
+def test_json_says_everything_about_an_invitation(machine: Machine) -> None:
+    done = machine.run("invite", "--role", "editor", "--name", "ed", "--expires", "never", "--json")
+    made = json.loads(done.stdout)
+    assert made["username"] == "ed" and "expires" not in made
+    assert shlex.split(made["join"])[:2] == ["antiphon", "join"]
+    assert made["token"] in made["join"]
+
+
+def test_the_store_of_credentials_is_private(machine: Machine) -> None:
+    invited(machine, "--role", "viewer")
+    for name in ("auth.db", "kernel.json", "kernel.log"):
+        mode = (machine.project / ".antiphon" / name).stat().st_mode
+        assert stat.S_IMODE(mode) == 0o600, name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ((), "--role"),
+        (("--role", "owner"), "viewer"),
+        (("--role", "viewer", "--expires", "soon"), "7d"),
+        (("--role", "viewer", "--uses", "0"), "1"),
+    ],
+)
+def test_wrong_arguments_are_explained(
+    machine: Machine, arguments: tuple[str, ...], hint: str
+) -> None:
+    done = machine.run("invite", *arguments)
+    assert done.returncode == 2
+    assert hint in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_name_that_somebody_of_another_role_has_is_refused(machine: Machine) -> None:
+    invited(machine, "--role", "editor", "--name", "ed")
+    done = machine.run("invite", "--role", "viewer", "--name", "ed")
+    assert done.returncode == 1
+    assert "kernel.role" in done.stderr
