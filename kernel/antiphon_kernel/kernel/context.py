@@ -175,23 +175,45 @@ class Context:
             AntiphonError: storage_failed.
         """
         self._refuse_if_stopped()
+        clock, transaction = self._carry_out(plans, row.stack)
+        sources = [source for plan in plans for source in plan.sources]
+        return self._commit(
+            actor,
+            row.stack,
+            transaction,
+            self._introducing(actor, transaction),
+            None,
+            stacks=self.undo.turn(row, self._seq + 1, self._clock.now_ms()),
+            revivals=revivals_of(self.document.client_id, clock, sources),
+        )
+
+    def restore(self, actor: Actor, plan: TurnPlan) -> Written:
+        """Give a text back what it was, as its history says: an edit like any other.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        self._refuse_if_stopped()
+        _, transaction = self._carry_out([plan], "restore")
+        update = self._introducing(actor, transaction)
+        return self._commit(actor, "restore", transaction, update, UndoKind.CALL)
+
+    def _carry_out(self, plans: Sequence[TurnPlan], origin: str) -> tuple[int, Transaction]:
+        """Change texts as planned; the clock with which what is written begins."""
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
         texts = [text for plan in plans for text in plan.texts]
         deletions = normalise(removed for plan in plans for removed in plan.deletions)
-        transaction = self.document.apply_update(
-            encode_text_update(client, clock, texts, deletions), row.stack
-        )
-        revivals = revivals_of(client, clock, [one for plan in plans for one in plan.sources])
-        stacks = self.undo.turn(row, self._seq + 1, self._clock.now_ms())
-        with self.document.transaction(row.stack) as introduced:
+        update = encode_text_update(client, clock, texts, deletions)
+        return clock, self.document.apply_update(update, origin)
+
+    def _introducing(self, actor: Actor, transaction: Transaction) -> bytes | None:
+        """The update of a transaction, and with it who made it."""
+        with self.document.transaction("join") as introduced:
             self._introduce(actor)
-        update = transaction.update
-        if update is not None and introduced.update is not None:
-            update = merge_updates(update, introduced.update)
-        return self._commit(
-            actor, row.stack, transaction, update, None, stacks=stacks, revivals=revivals
-        )
+        if transaction.update is None or introduced.update is None:
+            return transaction.update
+        return merge_updates(transaction.update, introduced.update)
 
     def apply_remote(self, actor: Actor, update: bytes, source: object) -> asyncio.Future[int]:
         """Check and apply a raw update of a connected client; the future gives `seq` when on disk.

@@ -8,10 +8,8 @@ again is not the same line. A position is where the characters around it are.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
 from itertools import pairwise
 
-from antiphon_kernel.document.history.sequence import Segment, Sequence
 from antiphon_kernel.document.history.text_history import TextHistory
 from antiphon_kernel.text.lines import line_count, out_of_range
 
@@ -33,22 +31,16 @@ class Carry:
     """One earlier version of a text beside the text as it is now."""
 
     def __init__(self, history: TextHistory, version: int) -> None:
-        sequence, at = history.sequence, history.position(version)
-        for segment in [one for one in sequence if history.held(one, at)]:
-            for _ in _as_they_are_now(sequence, segment):
-                pass  # cut where characters have gone different ways since
-        self._parts: list[Segment] = []
+        self._parts = history.as_of(version)
         """The characters of the earlier version, as what they are now."""
         self._starts: list[int] = []
         length = 0
-        for segment in [one for one in sequence if one.text and history.held(one, at)]:
-            for part in _as_they_are_now(sequence, segment):
-                self._parts.append(part)
-                self._starts.append(length)
-                length += part.code_points
+        for part in self._parts:
+            self._starts.append(length)
+            length += part.code_points
         self._offsets: dict[int, int] = {}
         offset = 0
-        for segment in sequence:
+        for segment in history.sequence:
             self._offsets[id(segment)] = offset
             if segment.alive:
                 offset += segment.code_points
@@ -162,15 +154,6 @@ class Carry:
         first = min(above[1] + 1, len(self.now)) if above else 0
         last = below[0] if below else len(self.now)
         return StaleError(first, max(first, last))
-
-
-def _as_they_are_now(sequence: Sequence, segment: Segment) -> Iterator[Segment]:
-    """Characters, as they came back last if they have been gone."""
-    if segment.alive:
-        yield segment
-        return
-    for original in sequence.originals(segment):
-        yield from sequence.newest(original)
 
 
 def _line_starts(text: str) -> list[int]:

@@ -229,6 +229,14 @@ class Sequence:
         else:
             yield from self.within(again.client, again.clock, again.clock + original.length)
 
+    def as_now(self, segment: Segment) -> Iterator[Segment]:
+        """Characters as they are now: themselves, or as they came back last if they have gone."""
+        if segment.alive:
+            yield segment
+            return
+        for original in self.originals(segment):
+            yield from self.newest(original)
+
     def place(self, new: Segment) -> None:
         """Put a new segment where Yjs puts it; what it builds on must be here."""
         left = self.end(new.origin) if new.origin is not None else None

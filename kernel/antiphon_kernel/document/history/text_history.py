@@ -248,6 +248,16 @@ class TextHistory:
         at = self.position(version)
         return "".join(one.text for one in self._sequence if self.held(one, at))
 
+    def as_of(self, version: int) -> list[Segment]:
+        """The characters of a version, in order, as what they are now: alive or not."""
+        at = self.position(version)
+        held = [one for one in self._sequence if one.text and self.held(one, at)]
+        for segment in held:
+            for _ in self._sequence.as_now(segment):
+                pass  # cut where characters have gone different ways since
+        held = [one for one in self._sequence if one.text and self.held(one, at)]
+        return [part for segment in held for part in self._sequence.as_now(segment)]
+
     def position(self, version: int) -> int:
         """The number of changes that had been made as of a version."""
         low, high = 0, len(self._stamps)
@@ -338,6 +348,17 @@ class TextHistory:
                     going.add(id(newest))
                 elif not newest.alive and there:
                     coming.add(id(newest))
+        return self._as_plan(going, coming)
+
+    def plan_restore(self, version: int) -> TurnPlan:
+        """What must change so that the text reads as at a version; what comes is written anew."""
+        staying: set[int] = set()
+        coming: set[int] = set()
+        for part in self.as_of(version):
+            (staying if part.alive else coming).add(id(part))
+        going = {
+            id(one) for one in self._sequence if one.alive and one.text and id(one) not in staying
+        }
         return self._as_plan(going, coming)
 
     def _as_plan(self, going: set[int], coming: set[int]) -> TurnPlan:

@@ -39,15 +39,18 @@ async def blame(call: Call, params: BlameParams) -> BlameResult:
     context, block = await call.block(params.block_id)
     history = await context.history(block)
     runs: list[BlameRun] = []
+    names: dict[str, str] = {}
     at = 0
     for run in history.blame():
         stamp = run.stamp
+        if stamp.principal not in names:
+            names[stamp.principal] = call.kernel.find_principal(stamp.principal).username
         runs.append(
             BlameRun(
                 start=at,
                 end=at + run.length,
                 principal=stamp.principal,
-                username=call.kernel.find_principal(stamp.principal).username,
+                username=names[stamp.principal],
                 version=stamp.version,
                 time=iso_time(stamp.time),
             )

@@ -7,7 +7,6 @@ from pydantic import Field
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.carrying import check_version
-from antiphon_kernel.text.difference import plan_difference
 from antiphon_kernel.types.access import Right
 
 
@@ -37,13 +36,7 @@ async def restore(call: Call, params: RestoreParams) -> RestoreResult:
     check_version(context, block, params.version)
     history = await context.history(block)
     call.kernel.appends(context).flush(block)
-    splices = plan_difference(context.document.text(block), history.text(params.version))
-
-    def write() -> None:
-        for one in splices:
-            context.document.splice(block, one.offset, one.deleted, one.inserted)
-
-    written = context.write(call.actor, "restore", write)
+    written = context.restore(call.actor, history.plan_restore(params.version))
     await written.saved()
     version = written.versions.get(block, context.version(block))
     return RestoreResult(version=version, context_version=written.seq)
