@@ -93,6 +93,11 @@ class Outbox:
         self._waiting.append((self._written, future))
         await future
 
+    def settle(self) -> None:
+        """All that was written has got there in another way."""
+        self._saved = self._written
+        self.acknowledged(0)
+
     def fail(self, error: AntiphonError) -> None:
         """Nothing more will be saved: whoever waits for it learns why."""
         self._failure = error

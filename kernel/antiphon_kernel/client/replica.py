@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -20,7 +20,10 @@ from websockets.exceptions import ConnectionClosed
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.attendance import Attendance
 from antiphon_kernel.client.connecting import open_socket
+from antiphon_kernel.client.local_edits import LocalEdits
 from antiphon_kernel.client.outbox import Outbox
+from antiphon_kernel.client.refused_edits import Keep, Refusal, RefusedEdit, account_of
+from antiphon_kernel.client.replay import Replay
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
@@ -79,26 +82,38 @@ class Replica:
         as_name: str | None = None,
         client_id: int | None = None,
         retry: Callable[[int], float] = default_retry,
+        keep: Keep | None = None,
     ) -> None:
-        self.document = Document(client_id if client_id is not None else RandomIds().client_id())
+        """`keep` writes down edits that the kernel refuses; the replica then goes on without them.
+
+        Without it a refused edit is the end of the replica.
+        """
+        self._retry = retry
+        self._keep = keep
+        self._replay: Replay | None = None
+        self._refused: Refusal | None = None
+        self._rebuilt_listeners: list[Callable[[], None]] = []
+        self._follow(Document(client_id if client_id is not None else RandomIds().client_id()))
         self._locate = locate
         self._context = context
         self._as_name = as_name
-        self._retry = retry
         self._state = ReplicaState.CONNECTING
         self._refusal: str | None = None
         self._refusal_code: int | None = None
         self._trouble: str | None = None
         self._denied: str | None = None
-        self._outbox = Outbox()
-        self._attendance = Attendance(self.document.client_id, time.monotonic)
         self._state_listeners: list[Callable[[], None]] = []
         self._presence_listeners: list[Callable[[], None]] = []
         self._closed = asyncio.Event()
         self._wake = asyncio.Event()
         self._socket: ClientConnection | None = None
         self._asked: bytes | None = None
-        self._unwatch = self.document.watch_updates(self._wrote)
+
+    def _follow(self, document: Document) -> None:
+        self.document = document
+        self._outbox = Outbox()
+        self._edits = LocalEdits(document, self._wrote)
+        self._attendance = Attendance(document.client_id, time.monotonic)
 
     @property
     def state(self) -> ReplicaState:
@@ -113,6 +128,11 @@ class Replica:
     def refusal_code(self) -> int | None:
         """The close code that it was refused with."""
         return self._refusal_code
+
+    @property
+    def refused(self) -> Refusal | None:
+        """The edits that the kernel refused last, while the replica went on."""
+        return self._refused
 
     @property
     def trouble(self) -> str | None:
@@ -158,6 +178,14 @@ class Replica:
         self._presence_listeners.append(listener)
         return lambda: self._presence_listeners.remove(listener)
 
+    def watch_rebuilt(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` when `document` is another object; returns the way to stop.
+
+        That is so after the kernel has refused an edit: see `refused`.
+        """
+        self._rebuilt_listeners.append(listener)
+        return lambda: self._rebuilt_listeners.remove(listener)
+
     async def run(self) -> None:
         """Keep the replica in step until it is closed or refused; reconnects by itself."""
         try:
@@ -182,13 +210,19 @@ class Replica:
             else:
                 if socket is None:
                     break
-                was_live, refused = await self._serve(socket)
+                if self._replay is not None:
+                    was_live, refused = False, await self._make_again(socket, self._replay)
+                else:
+                    was_live, refused = await self._serve(socket)
                 if refused is not None and not self._closed.is_set():
+                    if refused[0] == CloseCode.REFUSED and self._keep is not None:
+                        self._replay = Replay(self.document.client_id, RandomIds().client_id())
+                        continue
                     self._refusal_code, self._refusal = refused
                     if self._refusal_code != CloseCode.UNAUTHORISED:
                         break
                     refused_by = address
-                if was_live:
+                if was_live or self._replay is not None:
                     attempt = 0
             await self._unless_closed(asyncio.sleep(self._retry(attempt)))
             attempt += 1
@@ -203,7 +237,7 @@ class Replica:
                 for frame in self._frames_due():
                     await socket.send(frame)
         self._closed.set()
-        self._unwatch()
+        self._edits.close()
         if socket is not None:
             await socket.close()
         self._outbox.fail(AntiphonError(ErrorCode.NO_KERNEL, "The replica was closed."))
@@ -276,6 +310,7 @@ class Replica:
                 self._wake.set()
             case Ack(count):
                 self._outbox.acknowledged(count)
+                self._edits.keep(self._outbox.unsaved)
                 self._tell(self._state_listeners)
             case AwarenessUpdate(update):
                 if self._attendance.receive(decode_awareness(update)):
@@ -317,12 +352,62 @@ class Replica:
             frames.append(self._attendance.take())
         return frames
 
-    def _wrote(self, update: bytes, origin: object) -> None:
-        if origin is not REMOTE:
-            self._outbox.add(update)
-            self._wake.set()
-            if self._outbox.unsaved == 1:
-                self._tell(self._state_listeners)
+    def _wrote(self, update: bytes) -> None:
+        self._outbox.add(update)
+        self._wake.set()
+        if self._outbox.unsaved == 1:
+            self._tell(self._state_listeners)
+
+    # After a refused edit
+
+    def _write_down_the_rest(self, reason: str) -> None:
+        """The kernel will not have this replica: nothing that was written here gets there."""
+        done = self._replay.refused if self._replay is not None else []
+        left = self._replay.left() if self._replay is not None else []
+        rest = [RefusedEdit(edit, reason) for edit in (*left, *self._edits.take())]
+        self._write_down([*done, *rest])
+
+    async def _make_again(self, socket: ClientConnection, replay: Replay) -> tuple[int, str] | None:
+        """Bring the edits to the kernel that it does accept, then go on with its document."""
+        replay.add(self._edits.take())
+        self._become(ReplicaState.CATCHING_UP)
+        try:
+            state = await self._unless_closed(replay.run(socket, self.document.state_vector()))
+        finally:
+            await socket.close()
+        if state is None:
+            refused = self._verdict(socket)
+            return None if refused is None or refused[0] == CloseCode.REFUSED else refused
+        if not len(self._edits):
+            self._rebuild(replay, state)
+        return None
+
+    def _rebuild(self, replay: Replay, state: bytes) -> None:
+        document = Document(replay.new_client)
+        document.apply_update(state, REMOTE)
+        self._write_down(replay.refused)
+        self._edits.close()
+        if self._refused is not None and replay.refused:
+            error = AntiphonError(
+                ErrorCode.PERMISSION_DENIED, self._refused.reason, file=str(self._refused.file)
+            )
+            self._outbox.fail(error)
+        else:
+            self._outbox.settle()
+        self._follow(document)
+        self._replay = None
+        self._tell(self._rebuilt_listeners)
+        self._tell(self._state_listeners)
+
+    def _write_down(self, refused: Sequence[RefusedEdit]) -> None:
+        if not refused or self._keep is None:
+            return
+        try:
+            file = self._keep(account_of(self.document, refused))
+        except OSError as error:
+            self._trouble = f"What was refused ({refused[0].reason}) cannot be written: {error}"
+            raise AntiphonError(ErrorCode.STORAGE_FAILED, self._trouble) from error
+        self._refused = Refusal(refused[0].reason, len(refused), file)
 
     # State
 
@@ -335,6 +420,7 @@ class Replica:
 
     def _end(self) -> None:
         if self._refusal is not None and not self._closed.is_set():
+            self._write_down_the_rest(self._refusal)
             self._become(ReplicaState.REFUSED)
             self._outbox.fail(AntiphonError(ErrorCode.PERMISSION_DENIED, self._refusal))
         else:

@@ -1,0 +1,108 @@
+"""An edit that the kernel refuses does not take the others along, and can be read afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.client.refused_edits import keep_in
+from antiphon_kernel.client.replica import ReplicaState
+from antiphon_kernel.types.errors import AntiphonError
+from tests.kernel.served import ServedKernel, until
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "refused"
+
+
+async def test_what_was_typed_around_a_refused_edit_arrives(
+    served: ServedKernel, folder: Path
+) -> None:
+    first, second = await served.block("one"), await served.block("two", status="done")
+    replica = await served.replica("ben", keep=keep_in(folder))
+    rebuilt: list[bool] = []
+    replica.watch_rebuilt(lambda: rebuilt.append(True))
+    old = replica.document
+    await served.stop()
+    await until(lambda: replica.state is ReplicaState.OFFLINE)
+    old.splice(first, 0, 0, "😀>")
+    old.splice(second, 3, 0, "!")
+    old.set_fields(second, status="error")
+    old.splice(second, 0, 1, "T")
+    old.splice(first, len(old.text(first)), 0, "<")
+    await served.start()
+    await until(lambda: rebuilt)
+    assert replica.document is not old
+    await until(lambda: replica.state is ReplicaState.LIVE)
+    context = await served.context()
+    for document in (context.document, replica.document):
+        assert document.text(first) == "😀>one<"
+        assert document.text(second) == "Two!"
+        assert document.header(second).status == "done"
+    assert replica.refused is not None
+    assert replica.refused.edits == 1
+    account = replica.refused.file.read_text()
+    assert "tools" in account and "status" in account and second in account
+    assert replica.refused.file.parent == folder
+    assert replica.unsaved == 0
+    replica.document.append(first, " on")
+    await replica.saved()
+    assert context.document.text(first) == "😀>one< on"
+
+
+async def test_what_builds_on_refused_text_is_kept_in_words(
+    served: ServedKernel, folder: Path
+) -> None:
+    block = await served.block("hello")
+    replica = await served.replica("ben", keep=keep_in(folder))
+    document = replica.document
+    await served.stop()
+    await until(lambda: replica.state is ReplicaState.OFFLINE)
+    amy = served.me.principal.id
+    stolen = f"{document.context}.{amy}.{2**32 + 5}"
+    header = document.header(block)
+    document.create_block(replace(header, id=stolen, status="pending"), "draft ")
+    for character in "in another's name":
+        document.append(stolen, character)
+    document.append(block, " there")
+    await served.start()
+    await until(lambda: replica.refused is not None)
+    context = await served.context()
+    await until(lambda: context.document.text(block) == "hello there")
+    assert stolen not in context.document
+    assert stolen not in replica.document
+    assert replica.refused is not None
+    account = replica.refused.file.read_text()
+    assert "draft in another's name" in account
+
+
+async def test_waiting_for_a_refused_edit_ends_with_the_reason(
+    served: ServedKernel, folder: Path
+) -> None:
+    block = await served.block("hello")
+    replica = await served.replica("ben", keep=keep_in(folder))
+    replica.document.set_fields(block, status="error")
+    with pytest.raises(AntiphonError) as caught:
+        await asyncio.wait_for(replica.saved(), 10)
+    assert Path(caught.value.details["file"]).exists()
+
+
+async def test_a_replica_of_another_epoch_writes_down_what_never_arrived(
+    served: ServedKernel, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    block = await served.block("hello")
+    replica = await served.replica(retry=lambda _: 0.01, keep=keep_in(folder))
+    await served.stop()
+    await until(lambda: replica.state is ReplicaState.OFFLINE)
+    replica.document.append(block, " offline")
+    served.move(tmp_path_factory.mktemp("another"))
+    await served.start()
+    await until(lambda: replica.state is ReplicaState.REFUSED)
+    assert replica.refusal is not None and "epoch" in replica.refusal
+    assert replica.refused is not None
+    assert "     offline" in replica.refused.file.read_text()
+    assert len((await served.context()).document) == 0
