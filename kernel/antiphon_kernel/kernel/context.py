@@ -209,9 +209,11 @@ class Context:
 
     def _introducing(self, actor: Actor, transaction: Transaction) -> bytes | None:
         """The update of a transaction, and with it who made it."""
+        if transaction.update is None:
+            return None  # whoever changes nothing is not introduced: it would not be in the journal
         with self.document.transaction("join") as introduced:
             self._introduce(actor)
-        if transaction.update is None or introduced.update is None:
+        if introduced.update is None:
             return transaction.update
         return merge_updates(transaction.update, introduced.update)
 
