@@ -16,6 +16,7 @@ class AppendParams(Params):
 
     block_id: str
     text: str
+    """What to write."""
     stream: bool = False
     """Answer at once and batch: only what has been flushed is acknowledged."""
 

@@ -15,6 +15,7 @@ class ApplyPatchParams(Params):
 
     block_id: str
     patch: str
+    """The diff."""
     dry_run: bool = False
     """Say whether it would apply, and change nothing."""
 
@@ -23,6 +24,7 @@ class ApplyPatchResult(Result):
     """Whether it applies."""
 
     success: bool
+    """Whether every hunk applies."""
     errors: list[str] | None = None
     """Only with `dry_run`: one sentence for each hunk that fails."""
     version: int | None = None

@@ -18,7 +18,9 @@ class BlameRun(Result):
     """Code points from `start` to `end` (exclusive) that one principal wrote in one change."""
 
     start: int
+    """First code point."""
     end: int
+    """Code point after the last."""
     principal: str
     username: str
     version: int
@@ -30,6 +32,7 @@ class BlameResult(Result):
     """Runs in order; together they are the text."""
 
     runs: list[BlameRun]
+    """In the order of the text."""
     version: int
 
 

@@ -29,6 +29,7 @@ class CreateParams(Params):
     role: Role
     kind: BlockKind
     content: str | None = None
+    """The text it starts with."""
     after: str | None = None
     """The block it stands after; at the end if absent."""
     status: Literal["pending", "done"] | None = None

@@ -19,16 +19,22 @@ class InsertOperation(Params):
     """Whole lines above line `line`; the number of lines puts them at the end."""
 
     op: Literal["insert"]
+    """What to do."""
     line: int
+    """The line that comes after them."""
     content: str
+    """Whole lines: `"a"` and `"a\\n"` are one line, `"\\n"` is an empty one, `""` is none."""
 
 
 class DeleteOperation(Params):
     """The lines from `start_line` to `end_line` (exclusive) go away."""
 
     op: Literal["delete"]
+    """What to do."""
     start_line: int
+    """First line that goes."""
     end_line: int
+    """Line after the last one."""
     expected_text: str | None = None
 
 
@@ -36,9 +42,13 @@ class ReplaceOperation(Params):
     """Whole lines in the place of the lines from `start_line` to `end_line` (exclusive)."""
 
     op: Literal["replace"]
+    """What to do."""
     start_line: int
+    """First line that goes."""
     end_line: int
+    """Line after the last one; `start_line` itself inserts."""
     content: str
+    """Whole lines, as in an insert."""
     expected_text: str | None = None
 
 
@@ -52,6 +62,7 @@ class EditParams(Params):
 
     block_id: str
     operations: list[Operation]
+    """All of them happen, or none."""
     base_version: int | None = None
     """The version of the block that line numbers and `expected_text` refer to; now if absent."""
 

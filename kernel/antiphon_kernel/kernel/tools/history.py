@@ -36,6 +36,7 @@ class HistoryResult(Result):
     """The versions of a block, oldest first."""
 
     versions: list[BlockVersion]
+    """Oldest first."""
     truncated: bool
     next: int | None = None
     """Give it as `after_version` for the versions that follow."""

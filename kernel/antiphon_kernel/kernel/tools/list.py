@@ -27,11 +27,13 @@ class ListParams(Params):
     role: Role | None = None
     status: Status | None = None
     path_prefix: str | None = None
+    """How the `path` of the block begins."""
     depth: int | None = Field(default=None, ge=1)
     """How many generations below `parent_id`; 1 if absent. Needs `parent_id`."""
     after_block: str | None = None
     """Go on after this block: the `next` of the previous answer."""
     limit: int = Field(default=100, ge=1, le=1_000)
+    """Blocks in one answer."""
 
 
 class BlockSummary(BlockInfo):
@@ -47,6 +49,7 @@ class ListResult(Result):
     """Blocks in document order."""
 
     blocks: list[BlockSummary]
+    """In document order."""
     truncated: bool
     """Whether there are more than these."""
     next: str | None = None
