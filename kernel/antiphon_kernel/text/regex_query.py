@@ -1,8 +1,8 @@
 r"""Regular expressions whose cost has a limit.
 
-The library stops a match that takes too long, but not a compilation: a counted repeat is unrolled,
-so that ``a{20000000}`` takes gigabytes. Counts are limited before it sees the pattern, and verbose
-patterns, in which a count may be spread over lines and comments, are refused.
+The library stops a match that takes too long or too much memory, but not a compilation: a counted
+repeat is unrolled, so that ``a{20000000}`` takes gigabytes. Counts are limited before it sees the
+pattern, and verbose patterns, in which a count may be spread over comments, are refused.
 
 A match lies within one line, whatever the pattern says. Lines are not tried one by one where that
 comes to the same (each call costs more than most lines): the pattern runs over many lines at once,
@@ -34,7 +34,9 @@ _BRIEF: Final = 0.005
 
 _COUNT: Final = re.compile(r"\{([0-9]+)(?:,[0-9]*)?\}")
 _VERBOSE: Final = re.compile(r"(?<!\\)(?:\\\\)*\(\?[a-zA-Z0-9]*x")
-_LOOKS_BEYOND: Final = re.compile(r"\(\?(?!:|i\)|P?<[A-Za-z_])|\\[AZzGKRX]|[*+?}]\+")
+_LOOKS_BEYOND: Final = re.compile(
+    r"\(\?(?!:|i\)|<?=|P?<[A-Za-z_])|\(\*|\\[AZzGKRX0-9gk]|[*+?}]\+|\{[^}]*<"
+)
 """What may match in a line by itself but not in that line between others."""
 
 
@@ -92,7 +94,7 @@ class RegexQuery:
                         yield at, stop
                         at = done = stop + 1
                 return
-            except TimeoutError:
+            except (TimeoutError, MemoryError):
                 pass  # it is quicker, or found out to be slow, line by line
             finally:
                 self._left -= time.monotonic() - begun
@@ -113,7 +115,7 @@ class RegexQuery:
             for found in self._pattern.finditer(line, timeout=_BRIEF):
                 given += 1
                 yield found.span()
-        except TimeoutError:
+        except (TimeoutError, MemoryError):
             yield from self._patiently(line, given)
         finally:
             self._left -= time.monotonic() - begun
@@ -127,7 +129,7 @@ class RegexQuery:
             again = self._pattern.finditer(line, timeout=allowed, concurrent=True)
             for found in islice(again, given, None):
                 yield found.span()
-        except TimeoutError as error:
+        except (TimeoutError, MemoryError) as error:
             raise self._too_long() from error
 
     def _too_long(self) -> AntiphonError:
@@ -173,7 +175,7 @@ def _compile(pattern: str) -> regex.Pattern[str]:
         raise _invalid(pattern, "verbose patterns, (?x), are not supported")
     try:
         return regex.compile(pattern, regex.V0 | regex.MULTILINE, cache_pattern=False)
-    except regex.error as error:
+    except (regex.error, ValueError) as error:
         raise _invalid(pattern, str(error)) from error
     except (RecursionError, OverflowError) as error:
         raise _invalid(pattern, "it is nested too deeply") from error

@@ -140,7 +140,7 @@ def test_only_so_much_text_is_given_but_always_one_match() -> None:
     assert found.truncated and len(found.matches) == 1
 
 
-@pytest.mark.parametrize("pattern", ["(", "[a", "*a", "a**", "(?P<a>b)(?P<a", "\\"])
+@pytest.mark.parametrize("pattern", ["(", "[a", "*a", "a**", "(?P<a>b)(?P<a", "\\", "(?L)(?u)"])
 def test_a_bad_pattern_is_refused_and_never_taken_for_a_literal(pattern: str) -> None:
     error = refusal(pattern)
     assert error.code is ErrorCode.INVALID_REGEX
