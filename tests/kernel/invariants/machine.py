@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from tests.kernel.invariants.carrying import Carrying, Stale
 from tests.kernel.invariants.oracle import Violation
 from tests.kernel.invariants.world import MODEL, NAMES, PEOPLE, SCRIPT, World
 
@@ -20,6 +23,11 @@ _WEIGHTS: dict[str, int] = {
     "draft": 1,
     "splice": 4,
     "edit": 4,
+    "edit_earlier": 4,
+    "splice_earlier": 3,
+    "race": 2,
+    "look_back": 1,
+    "restore": 1,
     "append": 3,
     "stream": 6,
     "type": 10,
@@ -128,7 +136,13 @@ class Machine:
 
     async def edit(self) -> None:
         name, block = self.rng.choice(NAMES), self.block()
-        lines = line_count(self.text(block))
+        if self.world.buffered():
+            return
+        operations = self.operations(name, line_count(self.text(block)))
+        await self.tried((), name, "block.edit", block_id=block, operations=operations)
+
+    def operations(self, name: str, lines: int) -> list[dict[str, Any]]:
+        """A batch for a text of so many lines."""
         operations: list[dict[str, Any]] = []
         at = 0
         for _ in range(self.rng.randint(1, 3)):
@@ -146,9 +160,123 @@ class Machine:
                     replaced = {"op": "replace", "start_line": start, "end_line": end}
                     operations.append({**replaced, "content": content})
                     at = end
+        return operations
+
+    def version(self, block: str) -> int:
+        """One of the versions that a block has had."""
+        now = self.world.context.version(block)
+        return self.rng.choice((max(now - 1, 1), self.rng.randint(1, now)))
+
+    def carrying(self, block: str, version: int) -> Carrying:
+        oracle = self.world.oracle
+        return Carrying(oracle.versions[block][version], oracle.visible(block))
+
+    async def edit_earlier(self) -> None:
+        """An edit of an earlier version hits the right lines, or says that they have changed."""
         if self.world.buffered():
+            await self.flush()
+        name, block = self.rng.choice(NAMES), self.block()
+        version = self.version(block)
+        carrying = self.carrying(block, version)
+        operations = self.operations(name, carrying.line_count)
+        params = {"block_id": block, "operations": operations, "base_version": version}
+        with contextlib.suppress(Stale):
+            due = carrying.edited(operations)
+            await self.tried((), name, "block.edit", **params)
+            self.world.compare(due, block, "an edit of an earlier version should be what")
             return
-        await self.tried((), name, "block.edit", block_id=block, operations=operations)
+        await self.stale(name, "block.edit", params)
+
+    async def splice_earlier(self) -> None:
+        if self.world.buffered():
+            await self.flush()
+        name, block = self.rng.choice(NAMES), self.block()
+        version = self.version(block)
+        carrying = self.carrying(block, version)
+        length = len(carrying.base)
+        offset = self.rng.randint(0, length)
+        count = self.rng.choice((0, 0, self.rng.randint(0, min(4, length - offset))))
+        inserted = self.word(name)
+        params = {
+            "block_id": block,
+            "offset": offset,
+            "delete_count": count,
+            "insert": inserted,
+            "base_version": version,
+        }
+        with contextlib.suppress(Stale):
+            due = carrying.spliced(offset, count, inserted)
+            await self.tried((), name, "block.splice", **params)
+            self.world.compare(due, block, "a splice of an earlier version should be what")
+            return
+        await self.stale(name, "block.splice", params)
+
+    async def stale(self, name: str, tool: str, params: dict[str, Any]) -> None:
+        """The call must fail, and say what is there now."""
+        self.done[-1] += f" {name} {tool} {params}"
+        try:
+            await self.world.call(name, tool, **params)
+        except AntiphonError as error:
+            if error.code is not ErrorCode.STALE_VERSION:
+                raise Violation(f"{tool} {params} failed: {error.code} {error}") from error
+            block = params["block_id"]
+            told = error.details
+            lines = split_lines(self.text(block))[told["start_line"] : told["end_line"]]
+            if told["lines"] != lines or told["version"] != self.world.context.version(block):
+                raise Violation(f"{told} is not what {block} is now: {lines}") from error
+            return
+        raise Violation(f"{tool} {params} has changed text that is not what it meant")
+
+    async def race(self) -> None:
+        """Several calls at once, and clients in between: all of them are in the journal whole."""
+        world = self.world
+        block = self.block()
+        before = len(self.text(block))
+        calls: list[Awaitable[object]] = []
+        for name in NAMES:
+            insert = {"block_id": block, "insert": self.word(name)}
+            calls.append(
+                world.kernel.call(
+                    world.actors[name],
+                    "block.splice",
+                    {**insert, "offset": self.rng.randint(0, before)},
+                )
+            )
+        if world.buffered():
+            await self.flush()
+        for name in CLIENTS:
+            if world.clients[name].online:
+                calls.append(world.clients[name].send(world.context, self.rng))
+        for outcome in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(outcome, BaseException) and not (
+                isinstance(outcome, AntiphonError) and outcome.code is ErrorCode.INVALID_PARAMS
+            ):
+                raise outcome
+
+    async def look_back(self) -> None:
+        """Every version of a block is what it was."""
+        block = self.block()
+        if self.world.buffered():
+            await self.flush()
+        oracle, version = self.world.oracle, self.version(block)
+        read = await self.tried((), "bo", "block.read", block_id=block, version=version)
+        due = "".join(char.value for char in oracle.versions[block][version])
+        if read is not None and read["content"] != due:
+            raise Violation(f"version {version} was {due!r} and is {read['content']!r}")
+        told = await self.tried((), "bo", "block.history", block_id=block)
+        found = [(one["version"], one["operation"]) for one in (told or {})["versions"]]
+        if found != [(op.versions[block], op.operation) for op in oracle.changes[block]]:
+            raise Violation(f"the history of {block} is {found}")
+
+    async def restore(self) -> None:
+        block = self.block()
+        if self.world.buffered():
+            await self.flush()
+        version = self.version(block)
+        name = self.rng.choice(NAMES)
+        due = "".join(char.value for char in self.world.oracle.versions[block][version])
+        await self.tried((), name, "block.restore", block_id=block, version=version)
+        self.world.compare(due, block, f"version {version} restored should be what")
 
     async def append(self) -> None:
         await self._append(stream=False)

@@ -81,6 +81,10 @@ class Oracle:
         self.model = Model()
         self.chars: dict[str, list[Char]] = {}
         """Every character of each block, in the order of their first appearance."""
+        self.versions: dict[str, dict[int, list[Char]]] = {}
+        """The text of each block at each of its versions."""
+        self.changes: dict[str, list[Op]] = {}
+        """The transactions that touched each block."""
         self.seq = 0
         self.units: dict[int, Unit] = {}
         self._of: dict[Item, Char] = {}
@@ -132,6 +136,9 @@ class Oracle:
             self._follow_edit(op, effect)
         for block in {item.text.block for item in _both(effect) if item.text is not None}:
             self.check(block, f"after {op.operation}, seq {op.seq}")
+        for block, version in op.versions.items():
+            self.versions.setdefault(block, {})[version] = self.visible(block)
+            self.changes.setdefault(block, []).append(op)
 
     def _follow_edit(self, op: Op, effect: Effect) -> None:
         unit = self._unit(op, effect)
