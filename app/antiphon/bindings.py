@@ -57,6 +57,8 @@ class Action:
     """Its line in the palette; None: not there."""
     priority: bool = False
     """The key is taken before a text area sees it."""
+    writes: bool = False
+    """It changes what others see: a viewer is told so instead."""
 
     def label(self, situation: Situation) -> str:
         """The words for the footer now."""
@@ -95,6 +97,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Send the message: the models it names with @ at its start answer, else the default one.",
         _WRITE,
         works=lambda now: now.composing,
+        writes=True,
     ),
     Action(
         "newline",
@@ -103,6 +106,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "A new line in the message; a backslash before Enter does the same.",
         _WRITE,
         works=lambda now: now.composing,
+        writes=True,
     ),
     Action(
         "shell",
@@ -148,6 +152,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _NAVIGATE,
         works=lambda now: now.focused,
         title="Edit the cell",
+        writes=True,
     ),
     Action(
         "write",
@@ -174,6 +179,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _NAVIGATE,
         works=lambda now: now.focused and now.live,
         title="Undo my edit",
+        writes=True,
     ),
     Action(
         "undo_theirs",
@@ -184,6 +190,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         works=lambda now: now.focused and now.live and now.theirs,
         footer=None,
         title="Undo the author's edit",
+        writes=True,
     ),
     Action(
         "blame",
@@ -202,6 +209,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _EDIT | _WRITE,
         works=lambda now: now.live,
         footer=lambda now: now.mode is Mode.EDIT,
+        writes=True,
     ),
     Action(
         "redo",
@@ -212,6 +220,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         works=lambda now: now.live,
         footer=None,
         title="Redo my edit",
+        writes=True,
     ),
     Action(
         "interrupt",
@@ -373,6 +382,9 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
 )
 
+WRITING: Final = frozenset(action.name for action in ACTIONS if action.writes)
+"""Names of the actions that change what others see."""
+
 
 def action_for(mode: Mode, key: str) -> Action | None:
     """What a key does in a mode; None if it is not bound, or is text."""
@@ -390,6 +402,7 @@ def footer_actions(situation: Situation) -> Iterator[Action]:
             and action.footer is not None
             and action.works(situation)
             and action.footer(situation)
+            and not (action.writes and situation.reading)
         ):
             yield action
 
@@ -398,7 +411,9 @@ def palette_actions(situation: Situation) -> Iterator[Action]:
     """What can be done now, each once."""
     seen: set[str] = set()
     for action in ACTIONS:
-        if action.title is not None and action.name not in seen and action.works(situation):
+        if action.title is None or (action.writes and situation.reading):
+            continue
+        if action.name not in seen and action.works(situation):
             seen.add(action.name)
             yield action
 

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from antiphon.arrivals import Arrivals
+from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.client.refused_edits import Refusal, keep_in
 from antiphon_kernel.client.replica import Replica, ReplicaState
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.wire.close_codes import CloseCode
 
 RESTART_AFTER: Final = 0.3
 """Seconds without a connection before the kernel is started again; shorter ones are blinks."""
@@ -29,6 +33,7 @@ class Connection(StrEnum):
     OFFLINE = "offline"
     RESTARTING = "starting the kernel"
     REFUSED = "refused"
+    KICKED = "kicked"
 
 
 _CONNECTIONS: Final = {
@@ -49,6 +54,10 @@ class Standing:
     """Why the kernel refused this app, or could not be started again."""
     unsaved: int = 0
     """Changes made here that are not on the kernel's disk."""
+    role: str | None = None
+    """What the person here may do, as the kernel said it last."""
+    refused: Refusal | None = None
+    """Edits made here that the kernel would not have, and where they were written down."""
 
 
 class Session:
@@ -56,7 +65,12 @@ class Session:
 
     def __init__(self, options: AppOptions) -> None:
         self._options = options
-        self.replica = Replica(options.locate, options.context, as_name=options.as_name)
+        self.replica = Replica(
+            options.locate,
+            options.context,
+            as_name=options.as_name,
+            keep=keep_in(state_folder() / "refused"),
+        )
         self._calls = KernelCalls(options.locate, as_name=options.as_name)
         self._running: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
@@ -86,17 +100,27 @@ class Session:
         if reason is None and not self._was_live:
             reason = self.replica.trouble
         connection = _CONNECTIONS[state]
+        if state is ReplicaState.REFUSED and self.replica.refusal_code == CloseCode.KICKED:
+            connection = Connection.KICKED
         if self._restarting is not None and connection is not Connection.LIVE:
             connection = Connection.RESTARTING
-        return Standing(connection, reason, self.replica.unsaved)
+        role = self.me.role if self.me is not None else None
+        return Standing(
+            connection,
+            reason,
+            self.replica.unsaved,
+            str(role) if role else None,
+            self.replica.refused,
+        )
 
     def presence(self) -> Mapping[int, PresenceState]:
         """Everyone else in the context, by awareness client id."""
         return self.replica.presence()
 
-    def watch(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever `standing` may have changed."""
+    def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` whenever `standing` may have changed; returns the way to stop."""
         self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
 
     def start(self) -> None:
         """Connect, and stay connected until `close`."""
@@ -126,6 +150,10 @@ class Session:
             )
         await self.replica.saved()
         return await self._calls.call(tool, params)
+
+    def arrivals(self, tell: Callable[[str], None]) -> Arrivals:
+        """Who joins by invitation, told in sentences."""
+        return Arrivals(self._options, tell)
 
     def set_presence(
         self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity

@@ -30,3 +30,5 @@ class Situation:
     """The focused cell was begun by somebody else."""
     foldable: bool = False
     """The focused cell can be folded."""
+    reading: bool = False
+    """The person may read, not write."""

@@ -61,6 +61,8 @@ class CellSource:
     ) -> None:
         """`me` is the principal id of the person here; `presence` is everybody else's."""
         self.document = document
+        self.refusal: str | None = None
+        """Why the person here may not write, if they may not."""
         self._me = me
         self._presence = presence
         self._tracks = CursorTracks()
@@ -199,6 +201,8 @@ class CellSource:
         """A sentence for the person, or None if the cell can be edited in place."""
         if block not in self.document:
             return "This cell is not there any more."
+        if self.refusal is not None:
+            return self.refusal
         header = self.document.header(block)
         if header.kind == BlockKind.TOOL_CALL:
             return (

@@ -59,6 +59,11 @@ class OwnDraft:
     def text(self) -> str:
         return self.local.text(LOCAL_BLOCK)
 
+    @property
+    def is_identified(self) -> bool:
+        """Whether it is known who writes here, so that others see it."""
+        return self._principal is not None
+
     def close(self) -> None:
         """Stop mirroring; the draft stays in the document."""
         for unwatch in self._unwatch:

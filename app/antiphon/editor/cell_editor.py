@@ -100,6 +100,13 @@ class CellEditor(TextArea):
             super().__init__(editor)
             self.direction = direction
 
+    class Refused(EditorMessage):
+        """The person tried to write and may not; `reason` is a sentence."""
+
+        def __init__(self, editor: CellEditor, reason: str) -> None:
+            super().__init__(editor)
+            self.reason = reason
+
     class CursorMoved(EditorMessage):
         """Own cursor and other end of the selection, in code points; also moved by others' text.
 
@@ -144,6 +151,8 @@ class CellEditor(TextArea):
             KeyError: if there is no such block.
         """
         self.block = block
+        self.refusal: str | None = None
+        """Why the person may not write, if they may not."""
         self._shared = document
         self._host = host
         self._cell_theme = theme
@@ -250,6 +259,9 @@ class CellEditor(TextArea):
 
     def edit(self, edit: Edit) -> EditResult:
         """An edit of the person at this keyboard: into the document first, then on screen."""
+        if self.refusal is not None:
+            self.post_message(self.Refused(self, self.refusal))
+            return EditResult(edit.top, "")
         document = self.document
         start, end = document.offset_of(edit.top), document.offset_of(edit.bottom)
         inserted = edit.text.encode("utf-8", "replace").decode()

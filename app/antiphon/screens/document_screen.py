@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import ClassVar
 
 from textual import on
@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
-from antiphon.bindings import action_for, bound_keys
+from antiphon.bindings import WRITING, action_for, bound_keys
 from antiphon.blame_view import BlameView
 from antiphon.blocklist.cell_area import CellArea
 from antiphon.blocklist.cells import CellChange, CellSource
@@ -30,6 +30,7 @@ from antiphon.screens.frame import Frame
 from antiphon.screens.help_screen import HelpScreen
 from antiphon.screens.outlook import Outlook
 from antiphon.screens.own_presence import OwnPresence
+from antiphon.screens.own_role import OwnRole
 from antiphon.screens.question import QuestionScreen
 from antiphon.session import Connection, Session
 from antiphon.sidebar.sidebar import whereabouts
@@ -37,6 +38,7 @@ from antiphon.situation import Situation
 from antiphon.status.people import Person, people_here
 from antiphon.status.unread_mark import UnreadMark
 from antiphon.tour import Tour
+from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 
 
@@ -66,6 +68,7 @@ class DocumentScreen(Screen[None]):
         self._shows_tour = tour is not None
         self._tour = tour or Tour()
         self._stood = session.standing
+        self._stops: tuple[Callable[[], None], ...] = ()
         self.source = CellSource(session.document, presence=session.presence)
         self.work = RunningWork(session.document)
         self.composer = Composer(draft, theme)
@@ -74,6 +77,8 @@ class DocumentScreen(Screen[None]):
         self._presence = OwnPresence(session, self.set_timer)
         self._requests = Requests(session, self.hint)
         self._sending = Sending(session, draft, self.hint)
+        self._role = OwnRole()
+        self._arrivals = session.arrivals(self.hint)
         self._outlook = Outlook(session, self.area, self.composer, self.work, self._selected)
         self._acts = Acts(self._desk())
 
@@ -105,12 +110,18 @@ class DocumentScreen(Screen[None]):
             self.watch(cells, name, self._view_changed, init=False)
         self.source.watch(self._cells_changed)
         self.work.watch(self._work_changed)
-        self._session.watch(self._connection_changed)
-        self._session.replica.watch_presence(self._presence_changed)
+        self._stops = (
+            self._session.watch(self._connection_changed),
+            self._session.replica.watch_presence(self._presence_changed),
+        )
         self._tell_people()
+        if self._stood.connection is Connection.LIVE:
+            self._came_live()
         self._update()
 
     def on_unmount(self) -> None:
+        for stop in self._stops:
+            stop()
         self.composer.draft.close()
         self.work.close()
         self.source.close()
@@ -136,6 +147,9 @@ class DocumentScreen(Screen[None]):
 
     def perform(self, name: str) -> None:
         """Do what the action of this name does."""
+        if self._role.refusal is not None and name in WRITING:
+            self.hint(self._role.refusal)
+            return
         doing = self._acts.perform(name)
         if isinstance(doing, Coroutine):
             self.run_worker(doing, name=name, exit_on_error=False)
@@ -184,7 +198,8 @@ class DocumentScreen(Screen[None]):
             self.hint("You are in the composer: ↑ in an empty message goes to the cells.")
 
     @on(CellArea.Refused)
-    def _edit_refused(self, message: CellArea.Refused) -> None:
+    @on(CellEditor.Refused)
+    def _edit_refused(self, message: CellArea.Refused | CellEditor.Refused) -> None:
         self.hint(message.reason)
 
     @on(UnreadMark.Clicked)
@@ -272,6 +287,7 @@ class DocumentScreen(Screen[None]):
 
     def _came_live(self) -> None:
         self._identify()
+        self._follow_arrivals()
         self._send_what_waits()
         if self._frame.has_sidebar:
             self.run_worker(self._list_contexts(), exit_on_error=False)
@@ -295,18 +311,42 @@ class DocumentScreen(Screen[None]):
     def _identify(self) -> None:
         """The kernel has said who the person here is."""
         me = self._session.me
-        if me is None or self.source.me is not None:
+        if me is None:
             return
-        self.source.me = me.principal
-        self.composer.set_colour(me.colour)
-        elsewhere = {
-            state.block
-            for state in self._session.presence().values()
-            if state.principal == me.principal and state.block is not None
-        }
-        self.composer.draft.identify(me.principal, elsewhere)
-        self._frame.drafts.show(self.source.drafts())
-        self._send_what_waits()
+        if self.source.me is None:
+            self.source.me = me.principal
+            self.composer.set_colour(me.colour)
+        self._hear_role(str(me.role) if me.role is not None else None)
+        if self._role.refusal is None and not self.composer.draft.is_identified:
+            elsewhere = {
+                state.block
+                for state in self._session.presence().values()
+                if state.principal == me.principal and state.block is not None
+            }
+            self.composer.draft.identify(me.principal, elsewhere)
+            self._frame.drafts.show(self.source.drafts())
+            self._send_what_waits()
+
+    def _hear_role(self, role: str | None) -> None:
+        """Whatever may not be done from now on is refused here, before it is written."""
+        if role == self._role.role:
+            return
+        told = self._role.hear(role)
+        refusal = self._outlook.refusal = self.source.refusal = self._role.refusal
+        self.composer.editor.refusal = refusal
+        if self.area.editor is not None:
+            self.area.editor.refusal = refusal
+        if told is not None:
+            self.hint(told)
+            self._update()
+        self._follow_arrivals()
+
+    def _follow_arrivals(self) -> None:
+        """The owner is told who joins."""
+        if self._role.role == AccessRole.OWNER and self._session.is_live:
+            self.run_worker(
+                self._arrivals.follow(), group="arrivals", exclusive=True, exit_on_error=False
+            )
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:

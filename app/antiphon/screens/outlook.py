@@ -28,6 +28,8 @@ class Outlook:
     selected_on_screen: Callable[[], str]
     """Text that was selected with the mouse outside of editors."""
     mode: Mode = Mode.WRITE
+    refusal: str | None = None
+    """Why the person may not write, if they may not."""
 
     def situation(self) -> Situation:
         """What decides which keys work."""
@@ -48,6 +50,7 @@ class Outlook:
             focused=header is not None,
             theirs=header is not None and me is not None and header.author != me.principal,
             foldable=header is not None and header.kind in _FOLDABLE,
+            reading=self.refusal is not None,
         )
 
     def target(self) -> Target | None:

@@ -12,6 +12,7 @@ from antiphon.render.display import displayable
 from antiphon.session import Connection, Standing
 from antiphon.status.line import Piece, StatusLine, cut_to
 from antiphon.status.people import Person
+from antiphon_kernel.types.access import AccessRole
 
 WITH_PLACE: Final = 60
 """Columns from which on the kernel is named: who is here matters more."""
@@ -68,7 +69,9 @@ class HeaderLine(StatusLine):
     def _connection_piece(self, width: int) -> Piece:
         standing, theme = self._standing, self.theme
         if standing.connection is Connection.LIVE:
-            return Piece("live", theme.status_done)
+            role = standing.role
+            shown = role is not None and role != AccessRole.OWNER
+            return Piece(f"{role} · live" if shown else "live", theme.status_done)
         words = str(standing.connection)
         if standing.reason is not None:
             reason = displayable(" ".join(standing.reason.split()))

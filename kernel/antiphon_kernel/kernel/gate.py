@@ -74,7 +74,12 @@ class Gate:
         return self._joins[-1].number if self._joins else 0
 
     async def joined_since(self, number: int, seconds: float) -> list[Joined]:
-        """Arrivals with a higher number; if there are none, the next one within `seconds`."""
+        """Arrivals with a higher number; if there are none, the next one within `seconds`.
+
+        A number that has not been reached is from before the kernel was started again.
+        """
+        if number > self.last_join:
+            number = 0
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self.last_join <= number:

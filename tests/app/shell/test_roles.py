@@ -1,0 +1,136 @@
+"""What people see of roles: their own, a changed one, a kick, a refusal, and who joins."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+from antiphon.app import AntiphonApp
+from antiphon.modes import Mode
+from antiphon.options import AppOptions
+from antiphon_kernel.client.address import KernelAddress
+from tests.app.shell.opened import Opened, World, opened, until, world
+
+
+def as_vera(here: World, **options: Any) -> AbstractAsyncContextManager[Opened]:
+    return opened(here, as_name="vera", **options)
+
+
+async def a_viewer(here: World, name: str = "vera") -> None:
+    await here.kernel.principal(name)
+    await here.call("kernel.role", principal=name, role="viewer")
+
+
+def hint(there: Opened) -> str:
+    return there.screen.hint_shown or ""
+
+
+async def test_the_owner_sees_no_role_and_others_see_theirs(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        async with opened(here) as there:
+            await there.live()
+            await there.sees("live")
+            assert not there.shows("owner")
+        async with as_vera(here) as there:
+            await there.sees("editor · live")
+
+
+async def test_every_writing_key_tells_a_viewer_why_nothing_happens(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        block = await here.cell("some text")
+        await a_viewer(here)
+        async with as_vera(here) as there:
+            await there.live()
+            await there.sees("viewer · live")
+            await there.sees("some text")
+            await until(lambda: "You are a viewer" in hint(there), "told at once")
+            for keys in (("x",), ("enter",), ("ctrl+z",), ("ctrl+j",)):
+                there.screen.hint("-")
+                await there.press(*keys)
+                await until(lambda: "You are a viewer" in hint(there), f"told after {keys}")
+            assert there.message == ""
+            await there.press("up")
+            await there.mode(Mode.NAVIGATE)
+            for keys in (("enter",), ("e",), ("u",), ("U",)):
+                there.screen.hint("-")
+                await there.press(*keys)
+                await until(lambda: "You are a viewer" in hint(there), f"told after {keys}")
+                assert there.screen.mode is Mode.NAVIGATE
+        assert (await here.context()).document.text(block) == "some text"
+
+
+async def test_a_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
+        block = await here.cell("text")
+        document = (await here.context()).document
+        async with as_vera(here) as there:
+            await there.live()
+            await there.sees("text")
+            await there.press("up", "enter")
+            await there.mode(Mode.EDIT)
+            await there.type("my ")
+            await until(lambda: document.text(block) == "my text", "it arrives")
+            await here.call("kernel.role", principal="vera", role="viewer")
+            await there.sees("viewer · live")
+            await there.type("x")
+            assert document.text(block) == "my text"
+            assert there.app.session.document.text(block) == "my text"
+            await here.call("kernel.role", principal="vera", role="editor")
+            await there.sees("editor · live")
+            await until(lambda: "you can write" in hint(there), "told")
+            await there.type("own ")
+            await until(lambda: document.text(block) == "my own text", "it arrives again")
+
+
+async def test_what_was_typed_before_the_role_was_known_stays_on_this_side(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
+        await a_viewer(here)
+        await here.close_doors()
+        async with as_vera(here) as there:
+            await there.type("hello")
+            await here.open_doors()
+            await there.sees("viewer · live")
+            assert there.message == "hello"
+            assert there.app.session.standing.unsaved == 0
+            await there.live()
+            document = (await here.context()).document
+            assert not [one for one in document.block_ids() if document.text(one) == "hello"]
+
+
+async def test_a_kick_is_named_with_its_reason(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, as_vera(here, size=(120, 40)) as there:
+        await there.live()
+        await here.call("kernel.kick", principal="vera", reason="lunch")
+        await there.sees("kicked: amy kicked vera: lunch")
+
+
+def invited(address: KernelAddress, token: str, folder: Path) -> AntiphonApp:
+    """The app of somebody who has only a token."""
+    theirs = address.model_copy(update={"socket": None, "token": token, "client": "c" * 32})
+    return AntiphonApp(AppOptions(data=folder, address=theirs))
+
+
+def address_of(here: World) -> KernelAddress:
+    assert here.doors is not None
+    return KernelAddress(pid=1, kernel="", sync=here.doors.sync, http=here.doors.http)
+
+
+async def test_the_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here, opened(here) as owners:
+        await owners.live()
+        made = await here.call("kernel.invite", role="viewer", name="vera")
+        guests = invited(address_of(here), made["token"], tmp_path)
+        async with guests.run_test(size=(120, 40)) as pilot:
+            there = Opened(guests, pilot)
+            await there.sees("viewer · live")
+            await until(lambda: "vera has joined as a viewer" in hint(owners), "the owner is told")
+            await here.call("kernel.revoke", invitation=made["invitation"])
+            await there.sees("refused: amy revoked the invitation")
+            await guests.session.close()
