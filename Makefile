@@ -9,7 +9,7 @@ SPEED ?= 1
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo join test test-kernel test-app test-e2e invariants lint format bench screenshots clean
+.PHONY: help venv demo join test test-kernel test-app test-e2e invariants lint format bench docs screenshots clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ format: $(READY) ## put the code in shape
 
 bench: $(READY) ## measure the app: first frame, keystrokes, streaming
 	@$(BIN)/python -m tests.bench.app
+
+docs: $(READY) ## write docs/tools/*.md and docs/errors.md from the registry
+	@$(BIN)/python -m tests.kernel.reference
 
 screenshots: $(READY) ## write screenshots/*.svg from the real app
 	@$(BIN)/python -m tests.screenshots

@@ -33,6 +33,11 @@ COMMON: Final[Mapping[str, str]] = {
     "kind": "What the block is.",
     "status": "Where the block is in its life.",
     "truncated": "Whether there is more than this.",
+    "exit_code": "How the command ended: 0 well, else not.",
+    "is_error": "Whether what it says is an error.",
+    "stop_reason": "Why it ended, `interrupted` for one.",
+    "stopped_by": "Username of whoever stopped it.",
+    "expected_text": "What the lines must say for this to happen; whatever they say if absent.",
     "undone": "Ids of the blocks whose text changed.",
 }
 """What a field of this name means wherever no docstring says it more exactly."""

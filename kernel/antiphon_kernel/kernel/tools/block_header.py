@@ -26,6 +26,7 @@ class BlockInfo(Result):
 
     block_id: str
     parent_id: str | None = None
+    """The block it answers."""
     role: str
     kind: str
     status: str
@@ -34,22 +35,34 @@ class BlockInfo(Result):
     created: str
     version: int
     tool_kind: str | None = None
+    """Which engine runs the tool call: `shell`, `mcp`, `builtin`."""
     drift_kind: str | None = None
+    """How it came over from another context."""
     tool_name: str | None = None
+    """The tool that is called."""
     tool_call_id: str | None = None
+    """What ties a result to its call."""
     input: str | None = None
+    """Input of the tool call, a JSON document."""
     exit_code: int | None = None
     is_error: bool = False
     truncated: bool = False
     path: str | None = None
+    """The file it is about."""
     language: str | None = None
+    """The language its text is written in."""
     collapsed: bool = False
+    """Whether it is shown folded."""
     excluded: bool = False
+    """Whether models are not given it."""
     ephemeral: bool = False
+    """Whether it is not part of the conversation's record."""
     edited_after_done: bool = False
+    """Whether its text has changed since it was done."""
     stop_reason: str | None = None
     stopped_by: str | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
+    """Whatever else its creator has said of it."""
 
 
 def header_values(context: Context, block: str) -> dict[str, Any]:

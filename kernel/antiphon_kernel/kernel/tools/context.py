@@ -27,6 +27,7 @@ class ContextListResult(Result):
     """Every context of the kernel, oldest first."""
 
     contexts: list[ContextInfo]
+    """One entry a context."""
 
 
 class ContextCreateParams(Params):

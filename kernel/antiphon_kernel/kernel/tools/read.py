@@ -17,7 +17,9 @@ class LineRange(Params):
     """Lines from `start` to `end` (exclusive), counted from 0."""
 
     start: int = Field(ge=0)
+    """First line."""
     end: int = Field(ge=0)
+    """Line after the last one."""
 
 
 class ReadParams(Params):
@@ -27,6 +29,7 @@ class ReadParams(Params):
     line_numbers: bool = False
     """Put number and tab before each line; without, `content` is exactly the text."""
     range: LineRange | None = None
+    """All of it if absent."""
     version: int | None = None
     """Read the text as it was at this version of the block; as it is now if absent."""
 
@@ -35,6 +38,7 @@ class ReadResult(BlockInfo):
     """The text of a block and its header."""
 
     content: str
+    """The text, or the lines that were asked for."""
     line_count: int
     """Lines of the whole text."""
 

@@ -17,8 +17,11 @@ class SpliceParams(Params):
 
     block_id: str
     offset: int = Field(ge=0)
+    """Code points before the place."""
     delete_count: int = Field(default=0, ge=0)
+    """Code points that go."""
     insert: str = ""
+    """Text that comes in their place."""
     base_version: int | None = None
     """The version of the block that `offset` refers to; now if absent."""
 

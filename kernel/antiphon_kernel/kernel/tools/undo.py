@@ -29,6 +29,7 @@ class UndoResult(Result):
     undone: list[str]
     """The blocks whose text changed."""
     versions: dict[str, int]
+    """The new version of each of them."""
     context_version: int
 
 

@@ -1,0 +1,16 @@
+"""`make docs`: writes the generated pages under docs/.
+
+python -m tests.kernel.reference
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.kernel.reference.pages import DOCS, all_pages, stale_pages
+
+(DOCS / "tools").mkdir(exist_ok=True)
+for path, text in asyncio.run(all_pages()).items():
+    (DOCS / path).write_text(text, "utf-8")
+for path in stale_pages():
+    (DOCS / path).unlink()

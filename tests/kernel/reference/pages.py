@@ -1,0 +1,114 @@
+"""All generated pages: one a tool, their index, and the catalogue of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from antiphon_kernel.doors.calls import HTTP_STATUS
+from antiphon_kernel.kernel.registry import EVERY_CALL, Registry, Tool
+from antiphon_kernel.types.error_catalogue import CATALOGUE
+from antiphon_kernel.types.errors import ErrorCode
+from tests.kernel.reference.examples import ALL_TOOLS, play, read_example
+from tests.kernel.reference.tool_page import DO_NOT_EDIT, render_tool
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def tools_of(registry: Registry) -> list[Tool]:
+    return [registry[name] for name in registry.names]
+
+
+async def all_pages() -> dict[Path, str]:
+    """Every page under docs/ that is generated, by its path there.
+
+    Raises:
+        AssertionError: if a tool has no example, or one that does not play.
+    """
+    pages = {Path("tools/README.md"): index_page(), Path("errors.md"): errors_page()}
+    for tool in tools_of(ALL_TOOLS):
+        example = read_example(tool.name)
+        assert example is not None, (
+            f"{tool.name} has no example: write kernel/antiphon_kernel/kernel/examples/"
+            f"{tool.name}.json"
+        )
+        pages[Path(f"tools/{tool.name}.md")] = render_tool(tool, await play(tool.name, example))
+    return pages
+
+
+def stale_pages() -> set[Path]:
+    """Pages that are there and that nothing generates any more."""
+    there = {path.relative_to(DOCS) for path in (DOCS / "tools").glob("*.md")}
+    return there - {Path(f"tools/{name}.md") for name in (*ALL_TOOLS.names, "README")}
+
+
+def index_page() -> str:
+    return "\n".join(_index()) + "\n"
+
+
+def errors_page() -> str:
+    return "\n".join(_errors()) + "\n"
+
+
+def _index() -> Iterator[str]:
+    yield DO_NOT_EDIT
+    yield "# Tools\n"
+    yield (
+        "Everything a kernel can be asked for, the same through every door: `antiphon call`, POST"
+        " `/call/TOOL`, frames on `/call`, and in process. Requests are strict: an unknown field or"
+        " a value of the wrong type is an error that names it. Fields of results that do not apply"
+        " are absent, never null.\n"
+    )
+    yield (
+        "Positions in text are code points or lines; both count from 0, and ends are exclusive. A"
+        " line ends at `\\n`. Ids may be given as they are returned, by names"
+        " (`default.amy.12`), or by the first digits of each part, if they fit only one thing.\n"
+    )
+    yield (
+        "The examples play on a kernel of amy's. bo and cleo are people with the role of an editor,"
+        " aria is a model. `as` beside a call says who makes it: amy, if absent.\n"
+    )
+    yield "| tool | needs | does |"
+    yield "|---|---|---|"
+    for tool in tools_of(ALL_TOOLS):
+        first = tool.doc.split("\n\n")[0].replace("\n", " ")
+        yield f"| [{tool.name}]({tool.name}.md) | {tool.needs} | {first} |"
+    yield ""
+    yield "How they fail: [errors.md](../errors.md)."
+
+
+def _errors() -> Iterator[str]:
+    yield DO_NOT_EDIT
+    yield "# Errors\n"
+    yield (
+        "A failed call is answered with `{code, message, …}`: `code` is one of these, `message` one"
+        " sentence that says what was expected, what was found and what to do, and the rest are"
+        " machine fields. The codes are the same at every door, and there are no others. A failed"
+        " call has changed nothing.\n"
+    )
+    yield "| code | HTTP | when |"
+    yield "|---|---|---|"
+    for code in ErrorCode:
+        status = HTTP_STATUS.get(code, 400)
+        yield f"| [`{code}`](#{code}) | {status} | {CATALOGUE[code].when} |"
+    yield ""
+    for code in ErrorCode:
+        yield from _error(code)
+
+
+def _error(code: ErrorCode) -> Iterator[str]:
+    meaning = CATALOGUE[code]
+    yield f"## {code}\n"
+    yield f"{meaning.when}\n"
+    if meaning.fields:
+        yield "| field | holds |"
+        yield "|---|---|"
+        for name, holds in meaning.fields.items():
+            yield f"| `{name}` | {holds} |"
+        yield ""
+    if code in EVERY_CALL:
+        yield "Any call can fail with it.\n"
+        return
+    tools = [tool.name for tool in tools_of(ALL_TOOLS) if code in tool.errors]
+    if tools:
+        yield "From " + ", ".join(f"[{name}](tools/{name}.md)" for name in tools) + ".\n"

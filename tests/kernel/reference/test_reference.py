@@ -1,0 +1,59 @@
+"""The generated pages are what the registry and a real kernel say now."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import BaseModel
+
+from antiphon_kernel.kernel.descriptions import described_schema
+from antiphon_kernel.types.error_catalogue import CATALOGUE
+from antiphon_kernel.types.errors import ErrorCode
+from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_example
+from tests.kernel.reference.pages import DOCS, errors_page, index_page, stale_pages
+from tests.kernel.reference.tool_page import render_tool
+
+RUN_MAKE_DOCS = "it is not what the registry says now: run make docs"
+
+
+def test_every_tool_has_an_example_and_every_example_a_tool() -> None:
+    assert sorted(path.stem for path in FOLDER.iterdir()) == ALL_TOOLS.names
+
+
+@pytest.mark.parametrize("name", ALL_TOOLS.names)
+async def test_the_page_of_a_tool_shows_what_its_example_is_answered_with(name: str) -> None:
+    example = read_example(name)
+    assert example is not None, f"write {FOLDER.name}/{name}.json"
+    page = DOCS / "tools" / f"{name}.md"
+    generated = render_tool(ALL_TOOLS[name], await play(name, example))
+    assert page.exists() and page.read_text("utf-8") == generated, RUN_MAKE_DOCS
+
+
+def test_the_index_and_the_errors_are_up_to_date() -> None:
+    assert (DOCS / "tools" / "README.md").read_text("utf-8") == index_page(), RUN_MAKE_DOCS
+    assert (DOCS / "errors.md").read_text("utf-8") == errors_page(), RUN_MAKE_DOCS
+    assert stale_pages() == set(), RUN_MAKE_DOCS
+
+
+def test_every_error_has_a_meaning() -> None:
+    assert list(CATALOGUE) == list(ErrorCode)
+
+
+@pytest.mark.parametrize("name", ALL_TOOLS.names)
+def test_every_field_of_requests_and_results_says_what_it_means(name: str) -> None:
+    silent = []
+    for model in (ALL_TOOLS[name].params, ALL_TOOLS[name].result):
+        schema = described_schema(model)
+        for title, one in {model.__name__: schema, **schema.get("$defs", {})}.items():
+            if not one.get("description"):
+                silent.append(title)
+            fields = one.get("properties", {}).items()
+            silent += [f"{title}.{field}" for field, said in fields if "description" not in said]
+    assert silent == [], "put a docstring under each"
+
+
+def test_a_docstring_under_a_field_is_its_description() -> None:
+    """Where the docstrings come from is the source, so that they cannot be lost unnoticed."""
+    tool = ALL_TOOLS["block.read"]
+    assert issubclass(tool.params, BaseModel)
+    stated = described_schema(tool.params)["properties"]["line_numbers"]["description"]
+    assert stated == "Put number and tab before each line; without, `content` is exactly the text."
