@@ -21,6 +21,7 @@ from antiphon_kernel.journal.rows import (
     StoredOp,
 )
 from antiphon_kernel.journal.schema import RECORD_FORMAT
+from antiphon_kernel.journal.search_table import SearchTable
 from antiphon_kernel.journal.snapshots import Snapshots
 from antiphon_kernel.journal.stored_ops import (
     check_sequence,
@@ -44,6 +45,7 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.snapshots = Snapshots(database)
+        self.search = SearchTable(database)
         self._waiting: list[tuple[Commit, asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}
         self._failures: dict[int, AntiphonError] = {}

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from antiphon_kernel.journal.migrations import m01_founding, m02_snapshots, m03_undo_units
+from antiphon_kernel.journal.migrations import (
+    m01_founding,
+    m02_snapshots,
+    m03_undo_units,
+    m04_search,
+)
 
 RECORD_FORMAT: Final = 1
 """Format of the binary columns written by this version."""
@@ -17,5 +22,10 @@ RECORD_FORMAT: Final = 1
 READABLE_FORMATS: Final = frozenset({1})
 """Formats of transactions that this version reads."""
 
-MIGRATIONS: Final[tuple[str, ...]] = (m01_founding.SQL, m02_snapshots.SQL, m03_undo_units.SQL)
+MIGRATIONS: Final[tuple[str, ...]] = (
+    m01_founding.SQL,
+    m02_snapshots.SQL,
+    m03_undo_units.SQL,
+    m04_search.SQL,
+)
 """In order; a new one goes to the end. What has been released is never edited."""
