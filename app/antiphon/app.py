@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
+from functools import partial
 
 from textual import events
 from textual.app import App
@@ -72,7 +73,9 @@ class AntiphonApp(App[None]):
         self._theme_failures = self._register_themes()
         self.theme = theme or ("monochrome" if "NO_COLOR" in os.environ else DEFAULT_THEME)
         self.session = Session(options)
-        self._draft = OwnDraft(self.session.document, clock=clock, new_seq=new_seq)
+        self.session.replica.watch_rebuilt(self._document_replaced)
+        self._new_draft = partial(OwnDraft, clock=clock, new_seq=new_seq)
+        self._draft = self._new_draft(self.session.document)
         self._leaving = False
         self._keys = KeyOrder(self, super().on_event)
         self._place = place or place_name(options)
@@ -110,6 +113,23 @@ class AntiphonApp(App[None]):
             self.document_screen.hint(failure)
         gc.collect()
         gc.freeze()
+
+    def _document_replaced(self) -> None:
+        self.run_worker(self._show_document(), name="the document anew")
+
+    async def _show_document(self) -> None:
+        """The kernel refused an edit, and the session went on with the kernel's document."""
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+        self._draft = self._new_draft(self.session.document)
+        before, mode = self.document_screen, f"document-{self.session.document.client_id}"
+        self.add_mode(mode, self.get_default_screen)
+        await self.switch_mode(mode)
+        before.retire()
+        refused = self.session.standing.refused
+        if refused is not None:
+            edits = f"{refused.edits} edits were" if refused.edits > 1 else "One edit was"
+            self.document_screen.hint(f"{edits} refused, and can be read in {refused.file}")
 
     async def action_quit(self) -> None:
         """Leave, with everything that was typed on the kernel's disk."""

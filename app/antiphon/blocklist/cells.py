@@ -80,7 +80,6 @@ class CellSource:
     def close(self) -> None:
         """Stop following the document."""
         self._stop_watching()
-        self._listeners.clear()
 
     def watch(self, listener: Callable[[CellChange], None]) -> Callable[[], None]:
         """Call `listener` after each change; returns the way to stop."""

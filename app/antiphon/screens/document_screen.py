@@ -69,6 +69,7 @@ class DocumentScreen(Screen[None]):
         self._tour = tour or Tour()
         self._stood = session.standing
         self._stops: tuple[Callable[[], None], ...] = ()
+        self._retired = False
         self.source = CellSource(session.document, presence=session.presence)
         self.work = RunningWork(session.document)
         self.composer = Composer(draft, theme)
@@ -120,6 +121,13 @@ class DocumentScreen(Screen[None]):
         self._update()
 
     def on_unmount(self) -> None:
+        self.retire()
+
+    def retire(self) -> None:
+        """Follow nothing any more: another screen shows the context from now on."""
+        if self._retired:
+            return
+        self._retired = True
         for stop in self._stops:
             stop()
         self.composer.draft.close()

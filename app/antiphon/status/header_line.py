@@ -68,6 +68,9 @@ class HeaderLine(StatusLine):
 
     def _connection_piece(self, width: int) -> Piece:
         standing, theme = self._standing, self.theme
+        if standing.connection is Connection.LIVE and standing.refused is not None:
+            reason = displayable(" ".join(standing.refused.reason.split()))
+            return Piece(cut_to(f"live · refused: {reason}", width // 2), theme.status_failed)
         if standing.connection is Connection.LIVE:
             role = standing.role
             shown = role is not None and role != AccessRole.OWNER

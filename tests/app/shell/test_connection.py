@@ -90,3 +90,26 @@ async def test_a_refusal_is_named_with_its_reason(tmp_path: Path) -> None:
     async with world(tmp_path) as here, opened(here, context="nowhere", size=(120, 40)) as there:
         await there.sees("refused: ")
         await there.sees("nowhere")
+
+
+async def test_a_refused_edit_is_named_and_what_was_typed_beside_it_stays(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        block = await here.cell("some text")
+        async with opened(here) as there:
+            await there.live()
+            await there.sees("some text")
+            document = there.app.session.document
+            document.set_fields(block, status="error")
+            document.splice(block, 0, 0, "more and ")
+            await there.sees("refused: permission_denied")
+            await there.sees("more and some text")
+            await until(lambda: "One edit was refused" in (there.screen.hint_shown or ""), "a hint")
+            refused = there.app.session.standing.refused
+            assert refused is not None
+            assert "status" in refused.file.read_text()
+            await there.live()
+            await there.press("up", "enter")
+            await there.mode(Mode.EDIT)
+            await there.type("even ")
+            kernels = (await here.context()).document
+            await until(lambda: kernels.text(block) == "even more and some text", "typing goes on")
