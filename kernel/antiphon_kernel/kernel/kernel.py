@@ -27,6 +27,7 @@ from antiphon_kernel.kernel.permissions import check_tool
 from antiphon_kernel.kernel.quarantine import Quarantine
 from antiphon_kernel.kernel.references import resolve, split_block
 from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.search_index import SearchIndex
 from antiphon_kernel.kernel.sessions import OpenSession, Sessions
 from antiphon_kernel.kernel.snapshotting import Snapshotting
 from antiphon_kernel.types.access import AccessRole
@@ -88,6 +89,7 @@ class Kernel:
         self.gate = Gate(members, self.invitations, self.sessions, clock)
         self.reached_at: str | None = None
         """`ws://HOST:PORT/sync`, once its doors are open."""
+        self.search = SearchIndex(journal.search, self.context_rows, self.context)
         self._journal = journal
         self._rows: dict[ContextId, ContextRow] = {}
         self._contexts: dict[ContextId, Context] = {}
@@ -343,6 +345,17 @@ class Kernel:
     def appends(self, context: Context) -> AppendBuffers:
         """The unflushed streamed appends of an open context."""
         return self._appends[context.id]
+
+    async def flush(self) -> None:
+        """Write every streamed append into its block and wait until all is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        for context in tuple(self._contexts.values()):
+            self._appends[context.id].flush_all()
+        for context in tuple(self._contexts.values()):
+            await context.settled()
 
     async def find_block(self, reference: str) -> tuple[Context, str]:
         """A block by any printable form of its id.

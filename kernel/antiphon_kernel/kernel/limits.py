@@ -18,8 +18,12 @@ class Limits(BaseModel):
     """Length of the patch in one `block.apply_patch`."""
     query_code_points: int = 1_000
     """Length of what a search looks for."""
-    regex_seconds: float = 1.0
+    regex_seconds: float = 2.0
     """How long the regular expression of one search may run, over all that it looks at."""
+    regex_line_seconds: float = 0.5
+    """How long it may run on one line; it can take hundreds of megabytes a second."""
+    search_code_points: int = 1_000_000
+    """Text that one search answers with; what goes beyond is left out, as `truncated` says."""
     update_bytes: int = 4_000_000
     """One raw update of a connected client; a first message after being offline may be larger."""
     update_structs: int = 200_000

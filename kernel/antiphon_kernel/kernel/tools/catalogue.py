@@ -16,6 +16,7 @@ from antiphon_kernel.kernel.tools.list import list_blocks
 from antiphon_kernel.kernel.tools.members import kick, members, role
 from antiphon_kernel.kernel.tools.read import read
 from antiphon_kernel.kernel.tools.restore import restore
+from antiphon_kernel.kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.kernel.tools.session import tools, whoami
 from antiphon_kernel.kernel.tools.splice import splice
 from antiphon_kernel.kernel.tools.status import status
@@ -28,6 +29,8 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     splice,
     apply_patch,
     read,
+    block_search,
+    kernel_search,
     list_blocks,
     status,
     undo,
