@@ -75,6 +75,8 @@ class PrincipalKind(StrEnum):
     HUMAN = "human"
     MODEL = "model"
     SHELL = "shell"
+    SOURCE = "source"
+    """Feeds the read-only parts of structured blocks."""
     SYSTEM = "system"
 
 
