@@ -9,7 +9,7 @@ SPEED ?= 1
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo join test test-kernel test-app test-e2e invariants lint format bench docs screenshots clean
+.PHONY: help venv demo join test test-kernel test-app test-e2e invariants lint format bench docs screenshots clean crash
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-kernel test-app test-e2e: test-%: $(READY)
 
 invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CASES=n for another number)
 	@ANTIPHON_CASES=$(CASES) $(PYTEST) -q -n auto tests/kernel/invariants
+
+crash: $(READY) ## kill the kernel 200 times while it is written to; nothing may be lost
+	@ANTIPHON_CRASHES=200 $(PYTEST) -q tests/kernel/crash
 
 lint: $(READY) ## style, format, strict types
 	@$(BIN)/ruff check --quiet

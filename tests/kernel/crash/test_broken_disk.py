@@ -1,0 +1,194 @@
+"""Every step of a write fails once, and the disk runs full: what was acknowledged stays."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import pytest
+
+from antiphon_kernel.kernel.doctor.examination import examine
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.crash.faults import STEPS, Fault, inject
+from tests.kernel.crash.words import numbers, pair, word
+
+
+class Work:
+    """Several people write at once; what was acknowledged is remembered."""
+
+    def __init__(self, kernel: Kernel, actors: list[Actor]) -> None:
+        self.kernel = kernel
+        self.actors = actors
+        self.block = ""
+        self.pair_block = ""
+        self.words: list[int] = []
+        self.tried = 0
+        self.pairs = [0]
+        self.contexts: list[str] = []
+        self.refused: list[AntiphonError] = []
+
+    async def begin(self) -> None:
+        made = {"role": "user", "kind": "text"}
+        call = self.kernel.call
+        self.block = (await call(self.actors[0], "block.create", made))["block_id"]
+        made["content"] = pair(0)
+        self.pair_block = (await call(self.actors[1], "block.create", made))["block_id"]
+
+    async def some(self) -> None:
+        """One round of calls, all at the same time."""
+        doing = [self._append(self.tried), self._edit(), self._found(), self._joins()]
+        self.tried += 1
+        for failure in await asyncio.gather(*doing, return_exceptions=True):
+            if isinstance(failure, AntiphonError):
+                self.refused.append(failure)
+            elif failure is not None:
+                raise failure
+
+    async def _append(self, number: int) -> None:
+        insert = {"block_id": self.block, "offset": 0, "insert": word(number)}
+        await self.kernel.call(self.actors[0], "block.splice", insert)
+        self.words.append(number)
+
+    async def _edit(self) -> None:
+        number = self.pairs[-1] + 1
+        lines = pair(number).splitlines()
+        operations = [
+            {"op": "replace", "start_line": at, "end_line": at + 1, "content": lines[at]}
+            for at in (0, 1)
+        ]
+        edit = {"block_id": self.pair_block, "operations": operations}
+        await self.kernel.call(self.actors[1], "block.edit", edit)
+        self.pairs.append(number)
+
+    async def _found(self) -> None:
+        label = f"c{self.tried}"
+        await self.kernel.call(self.actors[2], "context.create", {"label": label})
+        self.contexts.append(label)
+
+    async def _joins(self) -> None:
+        actor = self.kernel.open_session(self.kernel.owner, f"join {self.tried}")
+        await self.kernel.call(actor, "block.read", {"block_id": self.block})
+
+    async def check(self, kernel: Kernel) -> None:
+        """All that was acknowledged is in an open kernel, and nothing half."""
+        document = (await kernel.context()).document
+        found = numbers(document.text(self.block))
+        assert found == sorted(set(found), reverse=True)
+        assert set(self.words) <= set(found) <= set(range(self.tried))
+        text = document.text(self.pair_block)
+        assert text in map(pair, range(self.pairs[-1], self.pairs[-1] + 2))
+        labels = {row.label for row in kernel.context_rows()}
+        assert set(self.contexts) <= labels
+        for label in labels:
+            await kernel.context(label)
+
+
+async def open_kernel(data: Path) -> Kernel:
+    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
+
+
+@pytest.fixture
+async def work(tmp_path: Path) -> AsyncIterator[Work]:
+    kernel = await open_kernel(tmp_path)
+    actors = [kernel.open_session(await kernel.principal(name), "test") for name in ("a", "b", "c")]
+    work = Work(kernel, actors)
+    await work.begin()
+    yield work
+    if not kernel.closed:
+        await kernel.close()
+
+
+async def goes_on_and_reopens(work: Work, data: Path) -> None:
+    await work.check(work.kernel)
+    before = len(work.words)
+    await work.some()
+    assert len(work.words) == before + 1
+    await work.check(work.kernel)
+    await work.kernel.close()
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+    kernel = await open_kernel(data)
+    await work.check(kernel)
+    await kernel.close()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", [step for step in STEPS if "clients" not in step])
+async def test_a_step_that_fails_is_told_and_nothing_acknowledged_is_lost(
+    work: Work, tmp_path: Path, step: str, after: bool
+) -> None:
+    await work.some()
+    assert work.refused == []
+    mend = inject(Fault(step, after))
+    try:
+        for _ in range(3):
+            await work.some()
+    finally:
+        mend()
+    assert work.refused
+    assert {error.code for error in work.refused} == {ErrorCode.STORAGE_FAILED}
+    await goes_on_and_reopens(work, tmp_path)
+
+
+async def test_a_commit_that_the_database_refuses_leaves_nothing(
+    work: Work, tmp_path: Path
+) -> None:
+    """COMMIT itself fails, by a reference that is only checked then."""
+    await work.some()
+    async with aiosqlite.connect(tmp_path / "journal.db") as rival:
+        await rival.executescript(
+            "CREATE TABLE poison (x REFERENCES kernel (key) DEFERRABLE INITIALLY DEFERRED);"
+            "CREATE TRIGGER poisoned AFTER INSERT ON ops"
+            " BEGIN INSERT INTO poison VALUES ('nobody'); END"
+        )
+        await rival.commit()
+        await work.some()
+        await rival.executescript("DROP TRIGGER poisoned; DROP TABLE poison")
+        await rival.commit()
+    assert len(work.refused) >= 2
+    await goes_on_and_reopens(work, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    connections: list[aiosqlite.Connection] = []
+    connect = aiosqlite.connect
+
+    def remembering(*args: Any, **options: Any) -> aiosqlite.Connection:
+        connections.append(connect(*args, **options))
+        return connections[-1]
+
+    monkeypatch.setattr(aiosqlite, "connect", remembering)
+    kernel = await open_kernel(tmp_path)
+    actors = [kernel.open_session(await kernel.principal(name), "test") for name in ("a", "b", "c")]
+    work = Work(kernel, actors)
+    await work.begin()
+    await work.some()
+    dice = random.Random(seed)
+
+    async def limit(pages: int) -> None:
+        for one in connections:
+            await one.execute_fetchall(f"PRAGMA max_page_count = {pages}")
+
+    with sqlite3.connect(tmp_path / "journal.db") as reader:
+        (pages,) = reader.execute("PRAGMA page_count").fetchone()
+    await limit(pages + dice.randint(0, 6))
+    for _ in range(400):
+        await work.some()
+        if len(work.refused) > 20:
+            break
+    assert {error.code for error in work.refused} == {ErrorCode.STORAGE_FAILED}
+    read = await kernel.call(work.actors[0], "block.read", {"block_id": work.block})
+    assert set(work.words) <= set(numbers(read["content"]))
+    await limit(2**30)
+    await goes_on_and_reopens(work, tmp_path)

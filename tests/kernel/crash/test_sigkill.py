@@ -1,0 +1,211 @@
+"""Killed at a random moment, again and again on one data folder: nothing acknowledged is lost.
+
+ANTIPHON_CRASHES says how often (`make crash`: 200).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.journal.copies import copy_pages
+from antiphon_kernel.journal.journal import Journal
+from antiphon_kernel.kernel.doctor.examination import examine
+from antiphon_kernel.kernel.opening import open_document
+from tests.kernel.crash.faults import STEPS, Fault
+from tests.kernel.crash.words import numbers, pair
+
+CRASHES = int(os.environ.get("ANTIPHON_CRASHES", "20"))
+ROOT = Path(__file__).parents[3]
+DEADLINE = 20.0
+
+Facts = list[list[Any]]
+
+
+class Nursery:
+    """Where kernels come from."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self._kernels: list[int] = []
+
+    async def kernel(self, data: Path, faults: Sequence[Fault] = ()) -> int:
+        """The process id of a kernel that answers."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        asked = {"data": str(data), "faults": [asdict(fault) for fault in faults]}
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        pid = int(await asyncio.wait_for(self._process.stdout.readline(), DEADLINE))
+        self._kernels.append(pid)
+        deadline = time.monotonic() + DEADLINE
+        while (address := kernel_at(data)) is None or address.pid != pid:
+            assert time.monotonic() < deadline, (data / "kernel.log").read_text()[-2000:]
+            await asyncio.sleep(0.002)
+        return pid
+
+    async def close(self) -> None:
+        """End it, and every kernel that still lives."""
+        assert self._process.stdin is not None
+        for pid in self._kernels:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            await gone(pid)
+        self._process.stdin.close()
+        await self._process.wait()
+
+
+@pytest.fixture
+async def nursery() -> AsyncIterator[Nursery]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.kernel.crash.nursery",
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    nursery = Nursery(process)
+    yield nursery
+    await nursery.close()
+
+
+async def gone(pid: int) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        assert time.monotonic() < deadline, "the kernel does not die"
+        await asyncio.sleep(0.001)
+
+
+async def written_until_killed(
+    data: Path, kernel: int, prefix: str, seconds: float | None
+) -> Facts:
+    """Let a writer write, kill the kernel after so long (None: it dies by itself)."""
+    writer = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.kernel.crash.writer",
+        str(data),
+        prefix,
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert writer.stdout is not None
+    said = [await asyncio.wait_for(writer.stdout.readline(), DEADLINE)]
+    if seconds is not None:
+        await asyncio.sleep(seconds)
+        os.kill(kernel, signal.SIGKILL)
+    said += (await asyncio.wait_for(writer.stdout.read(), DEADLINE)).splitlines()
+    await writer.wait()
+    await gone(kernel)
+    return [json.loads(line) for line in said]
+
+
+@dataclass
+class Acknowledged:
+    """Everything that kernels have promised so far."""
+
+    words: dict[str, int] = field(default_factory=dict)
+    """Block to the highest number."""
+    pairs: dict[str, int] = field(default_factory=dict)
+    contexts: set[str] = field(default_factory=set)
+
+    def learn(self, facts: Facts) -> None:
+        blocks: dict[str, str] = {}
+        for kind, *rest in facts:
+            if kind == "block":
+                blocks[rest[0]] = rest[1]
+                (self.pairs if rest[0] == "pair" else self.words).setdefault(
+                    rest[1], 0 if rest[0] == "pair" else -1
+                )
+            elif kind == "word":
+                self.words[blocks[rest[0]]] = rest[1]
+            elif kind == "pair":
+                self.pairs[blocks["pair"]] = rest[0]
+            elif kind == "context":
+                self.contexts.add(rest[0])
+
+    def check(self, document: Document, labels: set[str]) -> None:
+        for block, highest in self.words.items():
+            found = numbers(document.text(block))
+            assert found == list(range(len(found)))
+            assert len(found) > highest
+        for block, highest in self.pairs.items():
+            text = document.text(block)
+            number = int(text.split()[0])
+            assert text == pair(number)
+            assert number >= highest
+        assert self.contexts <= labels
+
+
+async def at_rest(data: Path, folder: Path) -> tuple[Document, set[str]]:
+    """The default context and all labels as they are on disk, looked at without changing them."""
+    copy = folder / "copy.db"
+    copy.unlink(missing_ok=True)
+    copy_pages(data / "journal.db", copy)
+    journal = await Journal.open(copy)
+    try:
+        rows = {row.label: row for row in await journal.contexts()}
+        _, document = await open_document(journal, rows["default"], 1)
+        return document, set(rows)
+    finally:
+        await journal.close()
+
+
+async def check(acknowledged: Acknowledged, data: Path, folder: Path) -> None:
+    report = await examine(data)
+    assert [str(finding) for finding in report.all()] == []
+    document, labels = await at_rest(data, folder)
+    acknowledged.check(document, labels)
+
+
+async def test_what_was_acknowledged_survives_sigkill_at_any_moment(
+    nursery: Nursery, tmp_path: Path
+) -> None:
+    seed = int(os.environ.get("ANTIPHON_SEED", "1"))
+    dice = random.Random(seed)
+    data = tmp_path / "data"
+    acknowledged = Acknowledged()
+    for crash in range(CRASHES):
+        kernel = await nursery.kernel(data)
+        delay = dice.uniform(0, 0.4)
+        facts = await written_until_killed(data, kernel, f"c{crash}", delay)
+        acknowledged.learn(facts)
+        await check(acknowledged, data, tmp_path)
+    assert sum(acknowledged.words.values()) > CRASHES
+    # Whatever is open after a crash is ended by the next kernel.
+    await nursery.kernel(data)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_kernel_that_dies_at_a_step_of_a_write_has_lost_nothing(
+    nursery: Nursery, tmp_path: Path, step: str, after: bool
+) -> None:
+    data = tmp_path / "data"
+    dice = random.Random(f"{step} {after}")
+    acknowledged = Acknowledged()
+    for crash in range(max(1, CRASHES // 100)):
+        # Few sessions begin and few client ids are new while the writer writes.
+        seldom = step in ("INSERT INTO sessions", "INSERT OR IGNORE INTO clients")
+        fault = Fault(step, after, kills=True, count=1 if seldom else dice.randint(1, 12))
+        kernel = await nursery.kernel(data, [fault])
+        acknowledged.learn(await written_until_killed(data, kernel, f"c{crash}", None))
+        await check(acknowledged, data, tmp_path)

@@ -1,0 +1,113 @@
+"""A process that writes through a kernel and says what has been acknowledged.
+
+Every line on standard output is a JSON fact: `["block", name, id]`, `["word", name, number]`,
+`["pair", number]`, `["context", label]`. It ends when the kernel does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from antiphon_kernel.client.address import read_address
+from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.client.replica import Replica, ReplicaState
+from antiphon_kernel.types.errors import AntiphonError
+from tests.kernel.crash.words import pair, word
+
+
+def say(*fact: object) -> None:
+    # One write call a fact: whatever has been said is in the pipe, and whole.
+    os.write(1, (json.dumps(fact) + "\n").encode())
+
+
+async def create(calls: KernelCalls, name: str, role: str, content: str = "") -> str:
+    request = {"role": role, "kind": "text", "content": content}
+    block = str((await calls.call("block.create", request))["block_id"])
+    say("block", name, block)
+    return block
+
+
+async def append(calls: KernelCalls) -> None:
+    block = await create(calls, "append", "model")
+    for number in range(10**9):
+        await calls.call("block.append", {"block_id": block, "text": word(number)})
+        say("word", "append", number)
+
+
+async def stream(calls: KernelCalls) -> None:
+    """Streamed text counts as acknowledged when a later call has flushed it."""
+    block = await create(calls, "stream", "model")
+    for number in range(10**9):
+        await calls.call("block.append", {"block_id": block, "text": word(number), "stream": True})
+        if number % 10 == 9:
+            await calls.call("block.read", {"block_id": block})
+            await calls.call("block.append", {"block_id": block, "text": ""})
+            say("word", "stream", number)
+
+
+async def edit(calls: KernelCalls) -> None:
+    """Two lines in one call: both or none."""
+    block = await create(calls, "pair", "user", pair(0))
+    for number in range(1, 10**9):
+        first, second = pair(number).splitlines()
+        operations = [
+            {"op": "replace", "start_line": 0, "end_line": 1, "content": first},
+            {"op": "replace", "start_line": 1, "end_line": 2, "content": second},
+        ]
+        await calls.call("block.edit", {"block_id": block, "operations": operations})
+        say("pair", number)
+
+
+async def found(calls: KernelCalls, prefix: str) -> None:
+    for number in range(10**9):
+        label = f"{prefix}-{number}"
+        await calls.call("context.create", {"label": label})
+        say("context", label)
+        await asyncio.sleep(0.01)
+
+
+async def type_words(replica: Replica) -> None:
+    """A person at a replica; what counts is what the kernel has acknowledged."""
+    running = asyncio.create_task(replica.run())
+    while replica.state is not ReplicaState.LIVE:
+        await asyncio.sleep(0.001)
+    calls = KernelCalls(replica_address, as_name="typist")
+    block = await create(calls, "typed", "user")
+    while block not in replica.document:
+        await asyncio.sleep(0.001)
+    for number in range(10**9):
+        replica.document.append(block, word(number))
+        if number % 3 == 0:
+            await replica.saved()
+            say("word", "typed", number)
+    await running
+
+
+data = Path(sys.argv[1])
+
+
+def replica_address() -> Any:
+    return read_address(data)
+
+
+async def main() -> None:
+    prefix = sys.argv[2]
+    replica = Replica(replica_address, as_name="typist")
+    each = [KernelCalls(replica_address, as_name=name) for name in ("aria", "bert", "amy", "cy")]
+    doing = [append(each[0]), stream(each[1]), edit(each[2]), found(each[3], prefix)]
+    try:
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            for one in (*doing, type_words(replica)):
+                group.create_task(one)
+    except* (AntiphonError, TimeoutError) as failure:
+        say("end", str(failure.exceptions[0])[:200])
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
