@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-DEFAULT_CASES = 200
+DEFAULT_CASES = 150
 
 
 def seeds(share: float) -> list[int]:

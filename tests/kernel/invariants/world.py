@@ -32,6 +32,8 @@ from tests.kernel.invariants.oracle import Oracle, Violation
 PEOPLE = ("amy", "bo")
 MODEL, SCRIPT = "aria", "robo"
 NAMES = (*PEOPLE, MODEL, SCRIPT)
+CLIENTS = ("amy", "bo", "amy.second")
+"""Replicas, by username; one of the people has two."""
 _KINDS = {MODEL: PrincipalKind.MODEL, SCRIPT: PrincipalKind.SHELL}
 
 LIMITS = Limits(

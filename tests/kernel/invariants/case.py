@@ -1,0 +1,53 @@
+"""One random case: the world it happens in, and how its steps choose."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.invariants.oracle import Violation
+from tests.kernel.invariants.world import World
+
+
+class Case:
+    """What all steps share."""
+
+    def __init__(self, folder: Path, seed: int, *, longest_deletion: int) -> None:
+        self.world = World(folder, seed)
+        self.rng = self.world.rng
+        self.longest_deletion = longest_deletion
+        self.done: list[str] = []
+        """What has happened, for whoever reads a failure."""
+
+    async def step(self, name: str) -> None:
+        step: Callable[[], Awaitable[None]] = getattr(self, name)
+        self.done.append(name)
+        await step()
+        await self.world.settle()
+
+    def block(self) -> str:
+        return self.rng.choice(self.world.context.document.block_ids())
+
+    def text(self, block: str) -> str:
+        return self.world.context.document.text(block)
+
+    def word(self, name: str) -> str:
+        return self.world.alphabets[name].word(self.rng)
+
+    async def tried(
+        self, codes: tuple[ErrorCode, ...], name: str, tool: str, **params: Any
+    ) -> dict[str, Any] | None:
+        """A call that may fail with these codes, and with no others."""
+        self.done[-1] += f" {name} {tool} {params}"
+        try:
+            return await self.world.call(name, tool, **params)
+        except AntiphonError as error:
+            if error.code not in codes:
+                raise Violation(f"{tool} {params} failed: {error.code} {error}") from error
+            return None
+
+    async def flush(self) -> None:
+        """A list flushes every buffered append."""
+        await self.world.call("bo", "block.list")

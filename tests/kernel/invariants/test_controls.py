@@ -1,0 +1,163 @@
+"""The machine against kernels that are broken on purpose: it must notice every time.
+
+A fault that the checks let pass is a check that proves nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.journal.journal import Journal
+from antiphon_kernel.journal.rows import Commit, StoredContext
+from antiphon_kernel.kernel.append_buffer import AppendBuffers
+from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.wire.update import EMPTY_UPDATE
+from tests.kernel.invariants.machine import Machine
+from tests.kernel.invariants.oracle import Violation
+
+SEEDS = 40
+"""A fault that so many cases do not notice is not noticed."""
+
+Fault = Callable[[pytest.MonkeyPatch], None]
+
+
+def a_chunk_is_lost(patch: pytest.MonkeyPatch) -> None:
+    add = AppendBuffers.add
+    patch.setattr(
+        AppendBuffers, "add", lambda self, actor, block, t: add(self, actor, block, t[1:])
+    )
+
+
+def chunks_change_places(patch: pytest.MonkeyPatch) -> None:
+    def add(self: AppendBuffers, actor: Any, block: str, text: str) -> int:
+        return found(self, actor, block, text[::-1])
+
+    found = AppendBuffers.add
+    patch.setattr(AppendBuffers, "add", add)
+
+
+def undo_is_forgotten_when_the_kernel_ends(patch: pytest.MonkeyPatch) -> None:
+    async def load(self: Journal, *args: Any, **kwargs: Any) -> StoredContext:
+        return replace(await found(self, *args, **kwargs), undo=())
+
+    found = Journal.load
+    patch.setattr(Journal, "load", load)
+
+
+def the_last_transaction_is_not_read_again(patch: pytest.MonkeyPatch) -> None:
+    async def load(self: Journal, *args: Any, **kwargs: Any) -> StoredContext:
+        stored = await found(self, *args, **kwargs)
+        return replace(stored, updates=(*stored.updates[:-1], EMPTY_UPDATE))
+
+    found = Journal.load
+    patch.setattr(Journal, "load", load)
+
+
+def acknowledged_before_it_is_on_disk(patch: pytest.MonkeyPatch) -> None:
+    def early(self: Journal, one: Commit) -> asyncio.Future[None]:
+        found = commit(self, one)
+        if one.operation not in ("splice", "edit", "sync"):
+            return found
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    commit = Journal.commit
+    patch.setattr(Journal, "commit", early)
+
+
+def a_failed_call_leaves_something(patch: pytest.MonkeyPatch) -> None:
+    async def call(self: Kernel, actor: Any, tool: str, params: Any = None) -> dict[str, Any]:
+        try:
+            return await found(self, actor, tool, params)
+        except AntiphonError:
+            context = await self.context()
+            block = context.document.block_ids()[0]
+            context.write(actor, "edit", lambda: context.document.splice(block, 0, 0, "a"))
+            raise
+
+    found = Kernel.call
+    patch.setattr(Kernel, "call", call)
+
+
+def what_was_running_goes_on_without_its_writer(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Kernel, "_interrupt", lambda self, context, left: False)
+
+
+def drafts_are_interrupted_too(patch: pytest.MonkeyPatch) -> None:
+    def interrupt(self: Kernel, context: Context, left: Any) -> bool:
+        drafts = [b for b in context.document.block_ids() if context.document.header(b).is_draft]
+
+        def end() -> None:
+            for block in drafts:
+                context.document.set_fields(block, status="error")
+
+        if drafts:
+            context.write(self.system, "interrupt", end, undo=None)
+        return found(self, context, left)
+
+    found = Kernel._interrupt  # noqa: SLF001
+    patch.setattr(Kernel, "_interrupt", interrupt)
+
+
+def a_broadcast_is_lost(patch: pytest.MonkeyPatch) -> None:
+    def subscribe(self: Context, listener: Any) -> Callable[[], None]:
+        return found(self, lambda one: listener(one) if one.seq % 7 else None)
+
+    found = Context.subscribe
+    patch.setattr(Context, "subscribe", subscribe)
+
+
+FAULTS: tuple[Fault, ...] = (
+    a_chunk_is_lost,
+    chunks_change_places,
+    undo_is_forgotten_when_the_kernel_ends,
+    the_last_transaction_is_not_read_again,
+    acknowledged_before_it_is_on_disk,
+    a_failed_call_leaves_something,
+    what_was_running_goes_on_without_its_writer,
+    drafts_are_interrupted_too,
+    a_broadcast_is_lost,
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+async def test_a_kernel_is_caught_in_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    fault(monkeypatch)
+    for seed in range(SEEDS):
+        if await noticed(tmp_path / str(seed), seed):
+            return
+    pytest.fail(f"{SEEDS} cases have not noticed that {fault.__name__}")
+
+
+async def noticed(folder: Path, seed: int) -> bool:
+    """Whether one case fails by one of its own checks, or the kernel notices by itself."""
+    folder.mkdir()
+    machine = Machine(folder, seed)
+    try:
+        await machine.run(steps=40)
+    except (Violation, RuntimeError):
+        return True
+    finally:
+        await _closed(machine.world.close)
+        shutil.rmtree(folder, ignore_errors=True)
+    return False
+
+
+async def _closed(close: Callable[[], Awaitable[None]]) -> None:
+    """A broken kernel may be broken at its end as well."""
+    try:
+        await close()
+    except (AntiphonError, RuntimeError, ValueError):
+        return
