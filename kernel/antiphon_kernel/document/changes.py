@@ -14,7 +14,7 @@ REMOTE: Final = "remote"
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """The text of one block changed.
+    """A text of one block changed: its own, or that of a section.
 
     The splices are sequential: each offset counts in the text as the earlier ones left it. They
     are empty if nobody has read this block's text from this document yet: then there is no offset
@@ -23,6 +23,17 @@ class TextChange:
 
     block: str
     splices: tuple[TextSplice, ...]
+    section: str | None = None
+    """The path of the section, or of a text field of a map."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContentChange:
+    """A part of one block's content that is no text changed."""
+
+    block: str
+    path: str | None
+    """The path of the list, log, counter or field; None if it is the whole content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,8 @@ class DocumentChange:
     texts: tuple[TextChange, ...] = ()
     reordered: bool = False
     """Whether a block that was there before now stands elsewhere."""
+    contents: tuple[ContentChange, ...] = ()
+    """What changed in contents besides texts."""
 
     @property
     def touched(self) -> tuple[str, ...]:
@@ -50,6 +63,7 @@ class DocumentChange:
         blocks = dict.fromkeys(self.added)
         blocks.update(dict.fromkeys(change.block for change in self.headers))
         blocks.update(dict.fromkeys(change.block for change in self.texts))
+        blocks.update(dict.fromkeys(change.block for change in self.contents))
         return tuple(blocks)
 
 

@@ -1,8 +1,8 @@
 """One context's document: blocks in a CRDT, read and written in code points.
 
 The layout is a public contract: root map ``meta`` (format, context, epoch, label), root map
-``blocks`` (block id to a map with the header fields and ``content``, a text), and root map
-``members`` (principal id to a JSON string: who has written or been here).
+``blocks`` (block id to a map with the header fields, ``content`` and, unless that is a text,
+``schema``), and root map ``members`` (principal id to a JSON string: who has written or been here).
 """
 
 from __future__ import annotations
@@ -11,18 +11,35 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pycrdt import Doc, Map, MapEvent, Text
+from pycrdt import Doc, Map, MapEvent, Text, TextEvent
 
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import TextMirror, append_text, splice_text
 from antiphon_kernel.document.changes import (
     REMOTE,
+    ContentChange,
     DocumentChange,
     HeaderChange,
     TextChange,
     Transaction,
 )
-from antiphon_kernel.document.header import CONTENT, read_header, stored_header, stored_value
+from antiphon_kernel.document.containers import Container, find_container, new_container
+from antiphon_kernel.document.header import (
+    CONTENT,
+    SCHEMA,
+    read_header,
+    stored_header,
+    stored_value,
+)
+from antiphon_kernel.document.schema import (
+    TEXT,
+    Schema,
+    decode_schema,
+    encode_schema,
+    known_names,
+    names_of,
+    path_of,
+)
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.wire.id_set import IdRange, decode_id_set, normalise
@@ -54,7 +71,11 @@ def genesis_update(context: ContextId, epoch: str, label: str) -> bytes:
 
 
 class Document:
-    """Blocks, in order, each with a header and a text; watched by transaction."""
+    """Blocks, in order, each with a header and a content; watched by transaction.
+
+    `section` is the path of a text inside a block's content: of a section, or of a text field of a
+    map (see `schema`). None is a content that is one text.
+    """
 
     def __init__(self, client_id: int, stored: Doc[Any] | None = None) -> None:
         """A document for this CRDT client id; `loaded` makes one of a `stored` one."""
@@ -64,6 +85,7 @@ class Document:
         self._members: Map[Any] = self._doc.get("members", type=Map)
         self._order = BlockOrder()
         self._headers: dict[str, BlockHeader] = {}
+        self._schemas: dict[str, Schema] = {}
         self._mirrors: dict[str, TextMirror] = {}
         self._watchers: list[Callable[[DocumentChange], None]] = []
         self._update_watchers: list[Callable[[bytes, object], None]] = []
@@ -140,6 +162,11 @@ class Document:
         """Every block in document order: by order key, then by id."""
         return self._order.ids()
 
+    @property
+    def order(self) -> BlockOrder:
+        """The same with places; only to be read."""
+        return self._order
+
     def __len__(self) -> int:
         return len(self._order)
 
@@ -153,13 +180,37 @@ class Document:
             stored = self._block_map(block)
             with self._doc.transaction():
                 keys = stored.keys()
-                fields = {key: stored[key] for key in keys if key != CONTENT}
+                fields = {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
             header = self._headers[block] = read_header(block, fields)
         return header
 
-    def text(self, block: str) -> str:
-        """Raises KeyError if there is no such block."""
-        return self._mirror(block).text
+    def schema(self, block: str) -> Schema:
+        """What the content of a block looks like; a text if what is stored is no schema.
+
+        Raises KeyError if there is no such block.
+        """
+        schema = self._schemas.get(block)
+        if schema is None:
+            schema = decode_schema(self._block_map(block).get(SCHEMA)) or TEXT
+            self._schemas[block] = schema
+        return schema
+
+    def container(self, block: str, path: str | None = None) -> Container | None:
+        """What holds a block's content, or a part of it; None if there is nothing there.
+
+        Only for the modules of this package: whatever is written there is to be written inside a
+        `transaction`, and texts through `splice` and `append`.
+
+        Raises KeyError if there is no such block.
+        """
+        return find_container(self._block_map(block), names_of(path))
+
+    def text(self, block: str, section: str | None = None) -> str:
+        """A text; empty if there is none in that place.
+
+        Raises KeyError if there is no such block.
+        """
+        return self._mirror(block, section).text
 
     def member(self, principal: str) -> Member | None:
         """What the document knows of a principal; None if it has never been here."""
@@ -172,12 +223,12 @@ class Document:
         known = map(self.member, principals)
         return sorted((one for one in known if one is not None), key=lambda one: one.colour)
 
-    def length(self, block: str) -> int:
+    def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
-        mirror = self._mirrors.get(block)
+        mirror = self._mirrors.get(_place(block, section))
         if mirror is not None:
             return mirror.length
-        content = self._content(block)
+        content = self._content(block, section)
         return len(content) if content is not None else 0
 
     def _block_map(self, block: str) -> Map[Any]:
@@ -186,16 +237,18 @@ class Document:
         stored: Map[Any] = self._blocks[block]
         return stored
 
-    def _content(self, block: str) -> Text | None:
-        content = self._block_map(block).get(CONTENT)
+    def _content(self, block: str, section: str | None) -> Text | None:
+        content = self.container(block, section)
         return content if isinstance(content, Text) else None
 
-    def _mirror(self, block: str) -> TextMirror:
-        mirror = self._mirrors.get(block)
+    def _mirror(self, block: str, section: str | None) -> TextMirror:
+        place = _place(block, section)
+        mirror = self._mirrors.get(place)
         if mirror is None:
-            content = self._content(block)
-            mirror = TextMirror(str(content) if content is not None else "")
-            self._mirrors[block] = mirror
+            content = self._content(block, section)
+            if content is None:
+                return TextMirror("")
+            mirror = self._mirrors[place] = TextMirror(str(content))
         return mirror
 
     # Writing
@@ -220,57 +273,72 @@ class Document:
             self._current = None
             self._publish(current)
 
-    def create_block(self, header: BlockHeader, content: str = "") -> None:
+    def create_block(
+        self, header: BlockHeader, content: str = "", *, schema: Schema = TEXT
+    ) -> None:
         """Add a block under `header.id`.
+
+        Args:
+            content: its text; only of a block that is one text.
+            schema: what its content looks like; it starts with the defaults.
 
         Raises:
             ValueError: if the id is taken or a field cannot be stored.
         """
         if header.id in self._order:
             raise ValueError(f"there is already a block {header.id}")
+        if content and schema != TEXT:
+            raise ValueError(f"the content of block {header.id} is not a text")
         stored = stored_header(header)
+        if schema != TEXT:
+            stored[SCHEMA] = encode_schema(schema)
         content.encode()
         with self.transaction(None):
-            text = Text()
-            self._blocks[header.id] = Map({**stored, CONTENT: text})
-            if content:
-                append_text(text, content)
+            container = new_container(schema, self.client_id)
+            self._blocks[header.id] = Map({**stored, CONTENT: container})
+            if content and isinstance(container, Text):
+                append_text(container, content)
             self._order.add([(header.id, header.order)])
 
-    def splice(self, block: str, offset: int, deleted: int, inserted: str) -> None:
+    def splice(
+        self, block: str, offset: int, deleted: int, inserted: str, section: str | None = None
+    ) -> None:
         """Replace `deleted` code points at code point `offset` by `inserted`.
 
         Raises:
             KeyError: if there is no such block.
-            ValueError: if the range is outside the text or `inserted` has half a surrogate pair.
+            ValueError: if there is no text in that place, the range is outside of it or `inserted`
+                has half a surrogate pair.
         """
-        content = self._writable(block)
-        mirror = self._mirror(block)
+        content = self._writable(block, section)
+        mirror = self._mirror(block, section)
         with self.transaction(None):
             splice_text(content, mirror, offset, deleted, inserted)
-            self._spliced.setdefault(block, []).append(TextSplice(offset, deleted, inserted))
+            own = self._spliced.setdefault(_place(block, section), [])
+            own.append(TextSplice(offset, deleted, inserted))
 
-    def append(self, block: str, text: str) -> None:
+    def append(self, block: str, text: str, section: str | None = None) -> None:
         """Write at the end; cheap at any length.
 
         Raises:
             KeyError: if there is no such block.
-            ValueError: if `text` has half a surrogate pair.
+            ValueError: if there is no text in that place, or `text` has half a surrogate pair.
         """
-        content = self._writable(block)
-        mirror = self._mirrors.get(block)
+        content = self._writable(block, section)
+        place = _place(block, section)
+        mirror = self._mirrors.get(place)
         text.encode()
         with self.transaction(None):
             append_text(content, text)
-            own = self._spliced.setdefault(block, [])
+            own = self._spliced.setdefault(place, [])
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
 
-    def _writable(self, block: str) -> Text:
-        content = self._content(block)
+    def _writable(self, block: str, section: str | None) -> Text:
+        content = self._content(block, section)
         if content is None:
-            raise ValueError(f"the content of block {block} is not a text")
+            raise ValueError(f"the content of block {_place(block, section)} is not a text")
         return content
 
     def set_fields(self, block: str, **fields: object) -> None:
@@ -359,6 +427,7 @@ class Document:
         added: list[str] = []
         headers: dict[str, frozenset[str]] = {}
         texts: list[TextChange] = []
+        contents: dict[ContentChange, None] = {}
         reordered = False
         for event in events:
             path, in_map = event.path, isinstance(event, MapEvent)
@@ -368,16 +437,22 @@ class Document:
                 block, fields = str(path[0]), frozenset(event.keys)
                 headers[block] = fields
                 self._headers.pop(block, None)
+                self._schemas.pop(block, None)
                 if "order" in fields and self._order.move(block, self._order_key(block)):
                     reordered = True
-            elif len(path) == 2 and path[1] == CONTENT and not in_map:
-                texts.append(self._text_changed(str(path[0]), event))
+            elif len(path) >= 2 and path[1] == CONTENT:
+                block, names = str(path[0]), tuple(map(str, path[2:]))
+                if isinstance(event, TextEvent):
+                    texts.append(self._text_changed(block, path_of(names), event))
+                else:
+                    contents.update(dict.fromkeys(self._content_changes(block, names, event)))
         current.change = DocumentChange(
             current.origin,
             tuple(added),
             tuple(HeaderChange(block, fields) for block, fields in headers.items()),
             tuple(texts),
             reordered,
+            tuple(contents),
         )
 
     def _blocks_changed(self, event: Any) -> list[str]:
@@ -385,7 +460,7 @@ class Document:
         added = [block for block in event.keys if self._is_block(block)]
         for block in added:
             self._headers.pop(block, None)
-            self._mirrors.pop(block, None)
+            self._schemas.pop(block, None)
         self._order.add([(block, self._order_key(block)) for block in added])
         return added
 
@@ -396,9 +471,25 @@ class Document:
         order = self._blocks[block].get("order")
         return order if isinstance(order, str) else ""
 
-    def _text_changed(self, block: str, event: Any) -> TextChange:
-        own = self._spliced.get(block)
+    def _text_changed(self, block: str, section: str | None, event: Any) -> TextChange:
+        place = _place(block, section)
+        own = self._spliced.get(place)
         if own is not None:
-            return TextChange(block, tuple(own))
-        mirror = self._mirrors.get(block)
-        return TextChange(block, mirror.apply(event.delta) if mirror is not None else ())
+            return TextChange(block, tuple(own), section)
+        mirror = self._mirrors.get(place)
+        splices = mirror.apply(event.delta) if mirror is not None else ()
+        return TextChange(block, splices, section)
+
+    def _content_changes(
+        self, block: str, names: tuple[str, ...], event: Any
+    ) -> Iterator[ContentChange]:
+        """Which parts a change of a map or a list is about, as far as the schema tells them."""
+        in_map = isinstance(event, MapEvent)
+        inner = [(*names, key) for key in event.keys] if in_map else [names]
+        for one in inner:
+            yield ContentChange(block, path_of(known_names(self.schema(block), one)))
+
+
+def _place(block: str, section: str | None) -> str:
+    """One key for each text; no block id has a slash."""
+    return block if section is None else f"{block}/{section}"

@@ -17,7 +17,10 @@ from antiphon_kernel.types.records import BlockHeader
 _Enum = TypeVar("_Enum", bound=StrEnum)
 
 CONTENT = "content"
-"""The key of the block's text."""
+"""The key of the block's content."""
+
+SCHEMA = "schema"
+"""The key of what the content looks like; absent if it is a text."""
 
 _STRINGS = (
     "kind",

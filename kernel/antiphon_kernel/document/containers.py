@@ -1,0 +1,65 @@
+"""Where a block's content is in the CRDT: the one place that knows which container is whose.
+
+A text is a Y.Text; a map is a Y.Map, in which text fields are Y.Texts, list fields Y.Arrays,
+counters Y.Maps and other fields JSON values; a list and a log are Y.Arrays of JSON values; a
+composite is a Y.Map from its sections to their containers. They are made with the block, never
+later and never anew: two people who made one at the same time would lose what one of them wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from pycrdt import Array, Map, Text
+
+from antiphon_kernel.document.counters import new_counter
+from antiphon_kernel.document.header import CONTENT
+from antiphon_kernel.document.schema import (
+    CompositeSchema,
+    FieldSchema,
+    FieldType,
+    MapSchema,
+    Schema,
+    TextSchema,
+)
+
+Container: TypeAlias = Text | Map[Any] | Array[Any]
+
+
+def new_container(schema: Schema, client_id: int) -> Container:
+    """The container of a new block or section, with the defaults in it.
+
+    Args:
+        client_id: under which the counters that do not start at zero begin.
+    """
+    match schema:
+        case TextSchema():
+            return Text()
+        case MapSchema():
+            fields = ((one.name, _new_field(one, client_id)) for one in schema.fields)
+            return Map({name: value for name, value in fields if value is not None})
+        case CompositeSchema():
+            return Map({one.name: new_container(one.content, client_id) for one in schema.sections})
+        case _:
+            return Array()
+
+
+def _new_field(field: FieldSchema, client_id: int) -> Any:
+    match field.field_type:
+        case FieldType.TEXT:
+            return Text(field.default)
+        case FieldType.LIST:
+            return Array(list(field.default or ()))
+        case FieldType.COUNTER:
+            return new_counter(client_id, field.default or 0)
+        case _:
+            return field.default
+
+
+def find_container(block: Map[Any], names: Sequence[str]) -> Container | None:
+    """The container of a path in a block's content; None if there is none."""
+    found: Any = block.get(CONTENT)
+    for name in names:
+        found = found.get(name) if isinstance(found, Map) else None
+    return found if isinstance(found, Text | Map | Array) else None

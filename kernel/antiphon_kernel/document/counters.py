@@ -1,0 +1,75 @@
+"""Counters that merge: each CRDT client keeps its own partial sum, and the value is their sum.
+
+Partial sums are decimal strings, so that integers of any length and decimals as they are written
+add up exactly; a sum that is no integer is told as the nearest float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any, Final
+
+from pycrdt import Map
+
+_EXACT: Final = Context(prec=1_000)
+"""Digits enough for every sum of floats and of integers up to `MAX_DIGITS`."""
+
+MAX_DIGITS: Final = 300
+"""Of an increment, and of a counter: what a float can hold, too."""
+
+
+def as_decimal(amount: int | float) -> Decimal:
+    """A number as it is written."""
+    return Decimal(str(amount))
+
+
+def new_counter(client_id: int, start: float) -> Map[Any]:
+    """A counter that begins at `start`."""
+    return Map({str(client_id): written(as_decimal(start))} if start else {})
+
+
+def add(counter: Map[Any], client_id: int, amount: Decimal) -> None:
+    """Count on, as this client."""
+    key = str(client_id)
+    own = partial_sum(counter.get(key)) or Decimal(0)
+    counter[key] = written(_EXACT.add(own, amount))
+
+
+def total(counter: Map[Any]) -> Decimal:
+    """The value; partial sums that cannot be read count for nothing (see `unreadable`)."""
+    result = Decimal(0)
+    for partial in map(partial_sum, _values(counter)):
+        if partial is not None:
+            result = _EXACT.add(result, partial)
+    return result
+
+
+def unreadable(counter: Map[Any]) -> bool:
+    """Whether a partial sum is none."""
+    return any(partial_sum(value) is None for value in _values(counter))
+
+
+def as_number(value: Decimal) -> int | float:
+    """A value as JSON has it."""
+    return int(value) if value == value.to_integral_value() else float(value)
+
+
+def _values(counter: Map[Any]) -> Iterable[Any]:
+    return [value for _, value in sorted(counter.items())]
+
+
+def partial_sum(stored: object) -> Decimal | None:
+    """What one client has counted to; None if what is stored is no number."""
+    if not isinstance(stored, str) or len(stored) > 2 * MAX_DIGITS:
+        return None
+    try:
+        value = Decimal(stored)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and abs(value.adjusted()) <= 2 * MAX_DIGITS else None
+
+
+def written(value: Decimal) -> str:
+    """A partial sum as it is stored."""
+    return format(value.normalize(_EXACT), "f")

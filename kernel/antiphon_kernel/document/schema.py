@@ -1,0 +1,276 @@
+"""What the content of a block looks like: text, map, list, log, or a composite of named sections.
+
+A schema is a value: it knows nothing of what a block holds. A path names a part of a content: the
+names of sections, then perhaps of a field, joined by slashes; None is the content itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+SectionName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
+FieldName = Annotated[str, StringConstraints(pattern=r"^[^/\p{Cc}]+$", max_length=64)]
+
+
+class FieldType(StrEnum):
+    """What a field of a map holds."""
+
+    TEXT = "text"
+    """A text of its own, in which several can write at once."""
+    NUMBER = "number"
+    """A 64-bit float; whole numbers are exact below 2^53."""
+    BOOLEAN = "boolean"
+    LIST = "list"
+    """JSON values in order."""
+    TIMESTAMP = "timestamp"
+    """A string: an ISO 8601 date and time with its offset from UTC."""
+    COUNTER = "counter"
+    """A sum: increments that happen at the same time all count."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class TextSchema(_Model):
+    """A text: what a block has that was created without a schema."""
+
+    type: Literal["text"] = "text"
+
+
+class ValueSchema(_Model):
+    """A single value; only as the item of a list."""
+
+    type: Literal["number", "boolean", "timestamp"]
+
+
+class FieldSchema(_Model):
+    """One field of a map."""
+
+    name: FieldName
+    """Anything but slashes and control characters."""
+    description: str = ""
+    field_type: FieldType
+    required: bool = False
+    """Whether it must have a value: content that is set names it, and it is never removed."""
+    default: Any = None
+    """The value it has from the start."""
+    read_only: bool = False
+    """Whether only the system and sources write it."""
+    max_items: int | None = Field(default=None, ge=1)
+    """How many items a list has at most."""
+    item_schema: ItemSchema | None = None
+    """What each item of a list looks like; anything if absent."""
+
+    @model_validator(mode="after")
+    def _only_lists_have_items(self) -> FieldSchema:
+        if self.field_type is not FieldType.LIST and (self.max_items or self.item_schema):
+            raise ValueError(f"only a list has max_items and item_schema, not a {self.field_type}")
+        return self
+
+
+class MapSchema(_Model):
+    """Named fields."""
+
+    type: Literal["map"] = "map"
+    fields: tuple[FieldSchema, ...]
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> MapSchema:
+        _refuse_duplicates("field", (one.name for one in self.fields))
+        return self
+
+
+class ListSchema(_Model):
+    """JSON values in order."""
+
+    type: Literal["list"] = "list"
+    item_schema: ItemSchema | None = None
+    """What each item looks like; anything if absent."""
+    max_items: int | None = Field(default=None, ge=1)
+
+
+class LogSchema(_Model):
+    """Entries, JSON values, that are only added at the end."""
+
+    type: Literal["log"] = "log"
+    display_limit: int | None = Field(default=None, ge=1)
+    """How many of the last entries rendering shows, all if absent; kept are all."""
+
+
+class Section(_Model):
+    """One part of a composite."""
+
+    name: SectionName
+    """Lower-case letters, digits, `-` and `_`."""
+    content: Schema = Field(alias="schema")
+    description: str = ""
+    read_only: bool = False
+    """Whether only the system and sources write it, whatever is inside."""
+
+
+class CompositeSchema(_Model):
+    """Named sections, each with a schema of its own."""
+
+    type: Literal["composite"] = "composite"
+    sections: tuple[Section, ...]
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> CompositeSchema:
+        _refuse_duplicates("section", (one.name for one in self.sections))
+        return self
+
+
+Schema: TypeAlias = Annotated[
+    TextSchema | MapSchema | ListSchema | LogSchema | CompositeSchema, Field(discriminator="type")
+]
+ItemSchema: TypeAlias = Annotated[
+    TextSchema | ValueSchema | MapSchema | ListSchema | LogSchema | CompositeSchema,
+    Field(discriminator="type"),
+]
+Part: TypeAlias = TextSchema | MapSchema | ListSchema | LogSchema | CompositeSchema | FieldSchema
+"""What a path leads to."""
+
+for _model in (FieldSchema, MapSchema, ListSchema, Section, CompositeSchema):
+    _model.model_rebuild()
+
+TEXT: Final = TextSchema()
+_SCHEMA: Final[TypeAdapter[Schema]] = TypeAdapter(Schema)
+
+
+def _refuse_duplicates(what: str, names: Iterable[str]) -> None:
+    seen = set[str]()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"two {what}s are called {name!r}")
+        seen.add(name)
+
+
+# As bytes
+
+
+def encode_schema(schema: Schema) -> str:
+    """A JSON string, without what says nothing."""
+    return schema.model_dump_json(by_alias=True, exclude_defaults=False, exclude_none=True)
+
+
+def decode_schema(stored: object) -> Schema | None:
+    """What `encode_schema` wrote; None if it is something else."""
+    try:
+        return _SCHEMA.validate_json(stored) if isinstance(stored, str) else None
+    except ValidationError:
+        return None
+
+
+# Paths
+
+
+def names_of(path: str | None) -> tuple[str, ...]:
+    """The names that a path consists of."""
+    return tuple(path.split("/")) if path is not None else ()
+
+
+def path_of(names: Sequence[str]) -> str | None:
+    """The inverse of `names_of`."""
+    return "/".join(names) if names else None
+
+
+def inner_part(part: Part, name: str) -> Part | None:
+    """The section or field of that name; None if there is none."""
+    if isinstance(part, CompositeSchema):
+        return next((one.content for one in part.sections if one.name == name), None)
+    if isinstance(part, MapSchema):
+        return next((one for one in part.fields if one.name == name), None)
+    return None
+
+
+def part_at(schema: Schema, path: str | None) -> Part | None:
+    """What a path leads to; None if it leads nowhere."""
+    part: Part | None = schema
+    for name in names_of(path):
+        if part is None:
+            return None
+        part = inner_part(part, name)
+    return part
+
+
+def each_part(part: Part, names: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Part]]:
+    """A content and every section and field in it, each with the names that lead to it."""
+    yield names, part
+    if isinstance(part, CompositeSchema):
+        for section in part.sections:
+            yield from each_part(section.content, (*names, section.name))
+    elif isinstance(part, MapSchema):
+        for one in part.fields:
+            yield (*names, one.name), one
+
+
+def known_names(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
+    """As many of the first names as the schema knows."""
+    part: Part | None = schema
+    for at, name in enumerate(names):
+        part = inner_part(part, name) if part is not None else None
+        if part is None:
+            return tuple(names[:at])
+    return tuple(names)
+
+
+def is_text(part: Part | None) -> bool:
+    """Whether a part is one text."""
+    if isinstance(part, FieldSchema):
+        return part.field_type is FieldType.TEXT
+    return isinstance(part, TextSchema)
+
+
+def is_counter(part: Part) -> bool:
+    """Whether a part is a counter."""
+    return isinstance(part, FieldSchema) and part.field_type is FieldType.COUNTER
+
+
+# Permissions
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnly:
+    """The section or field that keeps a path from being written."""
+
+    path: str
+    is_field: bool
+
+
+def read_only_part(schema: Schema, names: Sequence[str]) -> ReadOnly | None:
+    """The outermost read-only section or field on the way to a place; None if there is none.
+
+    Names that the schema does not know, like those inside a counter, count as what is around them.
+    """
+    part: Part = schema
+    for at, name in enumerate(names):
+        read_only, inner = False, inner_part(part, name)
+        if isinstance(part, CompositeSchema):
+            read_only = any(one.read_only for one in part.sections if one.name == name)
+        elif isinstance(inner, FieldSchema):
+            read_only = inner.read_only
+        if read_only:
+            return ReadOnly("/".join(names[: at + 1]), isinstance(inner, FieldSchema))
+        if inner is None:
+            break
+        part = inner
+    return None
+
+
+def is_read_only(schema: Schema, names: Sequence[str]) -> bool:
+    """Whether only the system and sources write a place."""
+    return read_only_part(schema, names) is not None
