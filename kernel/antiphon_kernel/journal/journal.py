@@ -322,14 +322,15 @@ class Journal:
                     row.stack,
                     row.place,
                     row.time,
-                    " ".join(map(str, row.texts)),
+                    " ".join(row.blocks),
                 )
             undo.update(((context, unit), None) for unit in one.dropped_undo)
             if one.revivals:
                 revivals = encode_revivals(one.revivals)
                 revived.append((context, one.seq, RECORD_FORMAT, revivals))
         founded = [one.context for one in group if one.seq == 1]
-        yield "INSERT INTO sessions VALUES (?, ?, ?, ?, ?)", new_sessions
+        # A commit may have reached the disk and still have failed: then they are there already.
+        yield "INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?, ?)", new_sessions
         yield (
             "INSERT INTO contexts (number, id, label, epoch, created) VALUES (?, ?, ?, ?, ?)",
             [(row.number, row.id, row.label, row.epoch, row.created) for row in founded],

@@ -290,11 +290,20 @@ class Kernel:
                 update=genesis_update(context, epoch, label),
             )
         )
-        try:
-            await founding
-        finally:
+
+        def founded(done: asyncio.Future[None]) -> None:
             self._founding.remove(label)
-        self._rows[context] = row
+            if done.exception() is None:
+                self._rows[context] = row
+
+        founding.add_done_callback(founded)
+        try:
+            await asyncio.shield(founding)
+        except AntiphonError:
+            # A commit that failed may have reached the disk: the label is taken then.
+            for known in await self._journal.contexts():
+                self._rows.setdefault(known.id, known)
+            raise
         return await self.context(context)
 
     async def context(self, reference: str = DEFAULT_CONTEXT) -> Context:

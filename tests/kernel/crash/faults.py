@@ -13,7 +13,7 @@ import aiosqlite
 
 STEPS = (
     "BEGIN",
-    "INSERT INTO sessions",
+    "INSERT OR IGNORE INTO sessions",
     "INSERT INTO contexts",
     "INSERT INTO ops",
     "INSERT INTO blocks",
