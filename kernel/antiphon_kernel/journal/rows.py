@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.records import Principal, TextAddress
+from antiphon_kernel.types.records import Principal
 from antiphon_kernel.wire.revivals import Revival
 
 
@@ -55,7 +55,7 @@ class UndoRow:
     stack: str
     place: int
     time: int
-    texts: tuple[TextAddress, ...]
+    blocks: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

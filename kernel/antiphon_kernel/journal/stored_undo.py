@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.rows import ContextRow, UndoRow
-from antiphon_kernel.types.records import TextAddress
 
 
 async def read_undo(database: Database, context: ContextRow) -> tuple[UndoRow, ...]:
@@ -14,7 +13,7 @@ async def read_undo(database: Database, context: ContextRow) -> tuple[UndoRow, .
         AntiphonError: storage_failed.
     """
     sql = (
-        "SELECT u.unit, p.id, s.id, u.kind, u.stack, u.place, u.time, u.texts"
+        "SELECT u.unit, p.id, s.id, u.kind, u.stack, u.place, u.time, u.blocks"
         " FROM undo u JOIN principals p ON p.number = u.principal"
         " JOIN sessions s ON s.number = u.session WHERE u.context = ? ORDER BY u.place"
     )
@@ -27,7 +26,7 @@ async def read_undo(database: Database, context: ContextRow) -> tuple[UndoRow, .
             stack=row[4],
             place=row[5],
             time=row[6],
-            texts=tuple(map(TextAddress.parse, row[7].split())),
+            blocks=tuple(row[7].split()),
         )
         for row in await database.select(sql, (context.number,))
     )

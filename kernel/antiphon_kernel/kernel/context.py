@@ -14,7 +14,9 @@ from pycrdt import merge_updates
 
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.history.text_history import TextHistory, TurnPlan, revivals_of
+from antiphon_kernel.document.history.block_history import BlockHistory
+from antiphon_kernel.document.history.plan import Plan
+from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import (
     BlockChange,
@@ -25,6 +27,7 @@ from antiphon_kernel.journal.rows import (
     UndoRow,
 )
 from antiphon_kernel.kernel.admission import admit
+from antiphon_kernel.kernel.family import Family
 from antiphon_kernel.kernel.header_rules import follow_change, normalise_draft
 from antiphon_kernel.kernel.histories import Histories
 from antiphon_kernel.kernel.limits import Limits
@@ -34,11 +37,9 @@ from antiphon_kernel.kernel.undo_stack import StackChange, UndoKind, UndoStacks
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
-from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member, TextAddress
-from antiphon_kernel.wire.id_set import normalise
+from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.state_vector import decode_state_vector
-from antiphon_kernel.wire.text_update import encode_text_update
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Context:
         self._clock = clock
         self._seq = self._committed = stored.seq
         self._blocks = {row.id: row for row in stored.blocks}
+        self._persisted: dict[str, int] = {}
         self._owners = dict(stored.clients)
         self._numbers = _highest_numbers(document.block_ids())
         self._subscribers: list[Callable[[Broadcast], None]] = []
@@ -102,6 +104,7 @@ class Context:
             settled=self.settled,
         )
         self.structure = Structure(document)
+        self.family = Family(document)
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
 
@@ -127,13 +130,18 @@ class Context:
         row = self._blocks.get(block)
         return row.version if row is not None else 0
 
-    async def history(self, block: str, section: str | None = None) -> TextHistory:
-        """The history of a text, up to date with the document until the next await.
+    def is_dirty(self, block: str) -> bool:
+        """Whether there is a version of a block that is not on disk yet."""
+        version = self.version(block)
+        return version > self._persisted.get(block, version)
+
+    async def history(self, block: str) -> BlockHistory:
+        """The history of a block's content, up to date with the document until the next await.
 
         Raises:
             AntiphonError: storage_failed.
         """
-        return (await self.histories.open([TextAddress(block, section)]))[0]
+        return (await self.histories.open([block]))[0]
 
     async def changes(self, block: str) -> list[BlockChange]:
         """Every change of a block that is on disk, in order.
@@ -168,15 +176,14 @@ class Context:
             change()
         return self._commit(actor, operation, transaction, transaction.update, undo)
 
-    def turn(self, actor: Actor, row: UndoRow, plans: Sequence[TurnPlan]) -> Written:
-        """Undo a unit, or do it again, on behalf of `actor`, as its texts' histories say.
+    def turn(self, actor: Actor, row: UndoRow, plan: Plan) -> Written:
+        """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
 
         Raises:
             AntiphonError: storage_failed.
         """
         self._refuse_if_stopped()
-        clock, transaction = self._carry_out(plans, row.stack)
-        sources = [source for plan in plans for source in plan.sources]
+        clock, transaction = self._carry_out(plan, row.stack)
         return self._commit(
             actor,
             row.stack,
@@ -184,28 +191,25 @@ class Context:
             self._introducing(actor, transaction),
             None,
             stacks=self.undo.turn(row, self._seq + 1, self._clock.now_ms()),
-            revivals=revivals_of(self.document.client_id, clock, sources),
+            revivals=plan.revivals(self.document.client_id, clock),
         )
 
-    def restore(self, actor: Actor, plan: TurnPlan) -> Written:
+    def restore(self, actor: Actor, plan: Plan) -> Written:
         """Give a text back what it was, as its history says: an edit like any other.
 
         Raises:
             AntiphonError: storage_failed.
         """
         self._refuse_if_stopped()
-        _, transaction = self._carry_out([plan], "restore")
+        _, transaction = self._carry_out(plan, "restore")
         update = self._introducing(actor, transaction)
         return self._commit(actor, "restore", transaction, update, UndoKind.CALL)
 
-    def _carry_out(self, plans: Sequence[TurnPlan], origin: str) -> tuple[int, Transaction]:
-        """Change texts as planned; the clock with which what is written begins."""
+    def _carry_out(self, plan: Plan, origin: str) -> tuple[int, Transaction]:
+        """Change contents as planned; the clock with which what is written begins."""
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
-        texts = [text for plan in plans for text in plan.texts]
-        deletions = normalise(removed for plan in plans for removed in plan.deletions)
-        update = encode_text_update(client, clock, texts, deletions)
-        return clock, self.document.apply_update(update, origin)
+        return clock, self.document.apply_update(plan.update(client, clock), origin)
 
     def _introducing(self, actor: Actor, transaction: Transaction) -> bytes | None:
         """The update of a transaction, and with it who made it."""
@@ -349,11 +353,14 @@ class Context:
         self, actor: Actor, transaction: Transaction, kind: UndoKind | None, time: int
     ) -> StackChange:
         change = transaction.change
-        texts = dict.fromkeys(TextAddress(text.block) for text in change.texts)
-        texts.update(dict.fromkeys(map(TextAddress, change.added)))
-        if kind is None or not texts:
+        blocks = dict.fromkeys(text.block for text in change.texts)
+        blocks.update(dict.fromkeys(content.block for content in change.contents))
+        # What a structured block begins with is its form, not something that somebody wrote.
+        new = [block for block in change.added if is_text(self.document.schema(block))]
+        blocks.update(dict.fromkeys(new))
+        if kind is None or not blocks:
             return StackChange()
-        return self.undo.record(actor, kind, tuple(texts), self._seq + 1, time)
+        return self.undo.record(actor, kind, tuple(blocks), self._seq + 1, time)
 
     def _next_version(self, block: str) -> BlockRow:
         row = self._blocks.get(block)

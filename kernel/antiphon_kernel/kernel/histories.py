@@ -1,4 +1,4 @@
-"""The histories of one context's texts, read from the journal when first asked for.
+"""The histories of one context's blocks, read from the journal when first asked for.
 
 While a history is open it follows every commit, so that it is exact at once; those that nobody has
 asked for lately are let go.
@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.history.text_history import Change, Stamp, TextHistory, Turn
+from antiphon_kernel.document.history.block_history import BlockHistory, Change, Stamp
+from antiphon_kernel.document.history.units import Turn
+from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import ContextRow, StoredOp
-from antiphon_kernel.types.records import TextAddress
 from antiphon_kernel.wire.update import decode_update
 
 _KEPT: Final = 32
@@ -50,33 +51,31 @@ class Histories:
         self._seq = seq
         self._number_of = number_of
         self._settled = settled
-        self._open: OrderedDict[TextAddress, TextHistory] = OrderedDict()
+        self._open: OrderedDict[str, BlockHistory] = OrderedDict()
         self._collecting: list[list[StoredOp]] = []
 
-    def opened(self, addresses: Iterable[TextAddress]) -> list[TextHistory] | None:
+    def opened(self, blocks: Sequence[str]) -> list[BlockHistory] | None:
         """Histories that are up to date with the document; None if one is not open."""
-        found = [self._open.get(address) for address in addresses]
-        for address in addresses:
-            if address in self._open:
-                self._open.move_to_end(address)
-        histories = [one for one in found if one is not None]
-        return histories if len(histories) == len(found) else None
+        found: list[BlockHistory] = []
+        for block in blocks:
+            history = self._open.get(block)
+            if history is None:
+                return None
+            self._open.move_to_end(block)
+            found.append(history)
+        return found
 
-    async def open(self, addresses: Sequence[TextAddress]) -> list[TextHistory]:
+    async def open(self, blocks: Sequence[str]) -> list[BlockHistory]:
         """Histories that are up to date with the document until the next await.
 
         Raises:
             AntiphonError: storage_failed.
         """
-        while True:
-            missing = [address for address in addresses if address not in self._open]
-            if not missing:
-                break
-            for address in missing:
-                await self._read(address)
-        histories = self.opened(addresses)
-        assert histories is not None
-        while len(self._open) > max(_KEPT, len(set(addresses))):
+        while (histories := self.opened(blocks)) is None:
+            for block in blocks:
+                if block not in self._open:
+                    await self._read(block)
+        while len(self._open) > max(_KEPT, len(set(blocks))):
             self._open.popitem(last=False)
         return histories
 
@@ -91,29 +90,44 @@ class Histories:
         new = op()
         for collected in self._collecting:
             collected.append(new)
-        for address, history in list(self._open.items()):
+        for block, history in list(self._open.items()):
             self._follow(history, [new])
-            if history.length != self._document.length(address.block):
-                del self._open[address]  # an update brought more than it was said to touch
+            if not self._agrees(history, history.length, self._document.length):
+                del self._open[block]  # an update brought more than it was said to touch
 
-    async def _read(self, address: TextAddress) -> None:
-        history = await self._replay(address, self._number_of(address.block))
-        if history.text() != self._document.text(address.block):
+    async def _read(self, block: str) -> None:
+        history = await self._replay(block, self._number_of(block))
+        if not self._reads_alike(history):
             # What nobody ever saw (written and removed offline) is in no list of touched blocks,
             # but later text may stand beside it.
-            history = await self._replay(address, None)
-        if history.text() != self._document.text(address.block):
-            raise RuntimeError(f"the journal and the document differ in the text {address}")
-        self._open[address] = history
+            history = await self._replay(block, None)
+        if not self._reads_alike(history):
+            raise RuntimeError(f"the journal and the document differ in block {block}")
+        self._open[block] = history
 
-    async def _replay(self, address: TextAddress, block: int | None) -> TextHistory:
+    def _reads_alike(self, history: BlockHistory) -> bool:
+        return self._agrees(history, history.text, self._document.text)
+
+    def _agrees(
+        self,
+        history: BlockHistory,
+        ours: Callable[[str | None], object],
+        theirs: Callable[[str, str | None], object],
+    ) -> bool:
+        """Whether history and document say the same of each text."""
+        parts = each_part(self._document.schema(history.block))
+        texts = [path_of(names) for names, part in parts if is_text(part)]
+        return all(ours(path) == theirs(history.block, path) for path in texts)
+
+    async def _replay(self, block: str, number: int | None) -> BlockHistory:
         """Read what is on disk, then what has been committed meanwhile."""
-        history = TextHistory(address)
+        parts = each_part(self._document.schema(block))
+        history = BlockHistory(block, [names for names, part in parts if is_counter(part)])
         begun, collected = self._seq(), list[StoredOp]()
         self._collecting.append(collected)
         try:
             await self._settled()
-            ops = await self._journal.ops_upto(self._context, begun, block)
+            ops = await self._journal.ops_upto(self._context, begun, number)
             for at in range(0, len(ops), _FOLLOWED_A_TURN):
                 self._follow(history, ops[at : at + _FOLLOWED_A_TURN])
                 await asyncio.sleep(0)
@@ -122,8 +136,8 @@ class Histories:
             self._collecting.remove(collected)
         return history
 
-    def _follow(self, history: TextHistory, ops: Iterable[StoredOp]) -> None:
-        number = self._number_of(history.address.block)
+    def _follow(self, history: BlockHistory, ops: Iterable[StoredOp]) -> None:
+        number = self._number_of(history.block)
         for op in ops:
             version = op.versions.get(number)
             if version is None and op.operation != "sync":

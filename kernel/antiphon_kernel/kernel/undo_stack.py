@@ -1,6 +1,6 @@
 """What can be undone and redone in one context, per principal.
 
-A unit is one tool call, one typing run (same session and texts, gaps under a second) or one
+A unit is one tool call, one typing run (same session and blocks, gaps under a second) or one
 streaming run of a block. A new unit of a principal clears what that principal could redo. What a
 unit did is not kept here: it follows from the journal's transactions (`document.history`).
 """
@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from antiphon_kernel.document.history.text_history import Turn
+from antiphon_kernel.document.history.units import Turn
 from antiphon_kernel.journal.rows import UndoRow
-from antiphon_kernel.types.records import Actor, TextAddress
+from antiphon_kernel.types.records import Actor
 
 TYPING_GAP_MS: Final = 1_000
 """A pause as long as this ends a typing run."""
@@ -50,7 +50,7 @@ class UndoStacks:
             self._stacks.setdefault((row.principal, row.stack), []).append(row)
 
     def record(
-        self, actor: Actor, kind: UndoKind, texts: tuple[TextAddress, ...], seq: int, time: int
+        self, actor: Actor, kind: UndoKind, blocks: tuple[str, ...], seq: int, time: int
     ) -> StackChange:
         """A principal has written: a new unit, or more of the last one.
 
@@ -62,7 +62,7 @@ class UndoStacks:
         redo = self._stacks.pop((principal, Turn.REDO), [])
         dropped = [row.unit for row in redo]
         last = stack[-1] if stack else None
-        if last is not None and _continues(last, actor, kind, texts, time):
+        if last is not None and _continues(last, actor, kind, blocks, time):
             row = replace(last, time=time)
             stack[-1] = row
         else:
@@ -74,7 +74,7 @@ class UndoStacks:
                 stack=Turn.UNDO,
                 place=seq,
                 time=time,
-                texts=texts,
+                blocks=blocks,
             )
             stack.append(row)
             if len(stack) > self._limit:
@@ -86,7 +86,7 @@ class UndoStacks:
         return [
             row
             for row in reversed(self._stacks.get((principal, turn), []))
-            if block is None or any(text.block == block for text in row.texts)
+            if block is None or block in row.blocks
         ]
 
     def turn(self, row: UndoRow, seq: int, time: int) -> StackChange:
@@ -99,9 +99,9 @@ class UndoStacks:
 
 
 def _continues(
-    last: UndoRow, actor: Actor, kind: UndoKind, texts: tuple[TextAddress, ...], time: int
+    last: UndoRow, actor: Actor, kind: UndoKind, blocks: tuple[str, ...], time: int
 ) -> bool:
-    if last.kind != kind or last.session != actor.session or last.texts != texts:
+    if last.kind != kind or last.session != actor.session or last.blocks != blocks:
         return False
     if kind is UndoKind.TYPING:
         return time - last.time < TYPING_GAP_MS

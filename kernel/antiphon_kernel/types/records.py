@@ -58,26 +58,6 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class TextAddress:
-    """Which text of a block: its own, or that of a section of a composite.
-
-    `section` is a path, like ``notes`` or ``notes/inner``.
-    """
-
-    block: str
-    section: str | None = None
-
-    def __str__(self) -> str:
-        return self.block if self.section is None else f"{self.block}/{self.section}"
-
-    @classmethod
-    def parse(cls, printed: str) -> TextAddress:
-        """The inverse of `str`: no block id has a slash."""
-        block, _, section = printed.partition("/")
-        return cls(block, section or None)
-
-
-@dataclass(frozen=True, slots=True)
 class TextSplice:
     """At code point `offset`, `deleted` code points went away and `inserted` came."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from itertools import pairwise
 
-from antiphon_kernel.document.history.text_history import TextHistory
+from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.text.lines import line_count, out_of_range
 
 
@@ -30,23 +30,23 @@ class StaleError(Exception):
 class Carry:
     """One earlier version of a text beside the text as it is now."""
 
-    def __init__(self, history: TextHistory, version: int) -> None:
-        self._parts = history.as_of(version)
+    def __init__(self, history: BlockHistory, section: str | None, version: int) -> None:
+        self._parts = history.as_of(section, version)
         """The characters of the earlier version, as what they are now."""
         self._starts: list[int] = []
         length = 0
         for part in self._parts:
             self._starts.append(length)
-            length += part.code_points
+            length += part.size
         self._offsets: dict[int, int] = {}
         offset = 0
-        for segment in history.sequence:
+        for segment in history.sequence(section) or ():
             self._offsets[id(segment)] = offset
             if segment.alive:
-                offset += segment.code_points
-        self.before = "".join(part.text for part in self._parts)
+                offset += segment.size
+        self.before = "".join(str(part.content) for part in self._parts)
         """The text of the earlier version."""
-        self.now = history.text()
+        self.now = history.text(section)
         """The text now."""
         self._line_starts = _line_starts(self.before)
 
@@ -143,7 +143,7 @@ class Carry:
             skipped = max(start - begin, 0)
             if not part.alive or self._offsets[id(part)] + skipped != reached:
                 return None
-            reached += min(end - begin, part.code_points) - skipped
+            reached += min(end - begin, part.size) - skipped
             at += 1
         return first, reached
 

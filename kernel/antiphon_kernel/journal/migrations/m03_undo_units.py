@@ -13,7 +13,7 @@ CREATE TABLE units (
     stack TEXT NOT NULL,
     place INTEGER NOT NULL,
     time INTEGER NOT NULL,
-    texts TEXT NOT NULL,
+    blocks TEXT NOT NULL,
     PRIMARY KEY (context, unit)
 ) WITHOUT ROWID;
 

@@ -17,8 +17,10 @@ _FRESH_LINES: Final = 200
 """Lines that a refusal shows at most."""
 
 
-async def carry(call: Call, context: Context, block: str, version: int | None) -> Carry | None:
-    """The earlier version of a block beside its text now; None if it is the version now.
+async def carry(
+    call: Call, context: Context, block: str, section: str | None, version: int | None
+) -> Carry | None:
+    """The earlier version of a text beside the text now; None if it is the version now.
 
     Until the next await, the text now is the document's, streamed appends included.
 
@@ -30,7 +32,7 @@ async def carry(call: Call, context: Context, block: str, version: int | None) -
     check_version(context, block, version)
     history = await context.history(block)
     call.kernel.appends(context).flush(block)
-    return Carry(history, version)
+    return Carry(history, section, version)
 
 
 def check_version(context: Context, block: str, version: int) -> None:

@@ -102,7 +102,7 @@ async def edit(call: Call, params: EditParams) -> EditResult:
             limit=limit,
         )
     operations = [_operation(one) for one in params.operations]
-    carried = await carry(call, context, block, params.base_version)
+    carried = await carry(call, context, block, None, params.base_version)
     if carried is not None:
         operations = carry_operations(carried, operations, context.version(block))
     text = context.document.text(block)

@@ -56,7 +56,7 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     context, block = await call.block(params.block_id)
     if params.version is not None and params.version != context.version(block):
         check_version(context, block, params.version)
-        text = (await context.history(block)).text(params.version)
+        text = (await context.history(block)).text(None, params.version)
     else:
         text = context.document.text(block)
     content = text

@@ -36,7 +36,7 @@ async def restore(call: Call, params: RestoreParams) -> RestoreResult:
     check_version(context, block, params.version)
     history = await context.history(block)
     call.kernel.appends(context).flush(block)
-    written = context.restore(call.actor, history.plan_restore(params.version))
+    written = context.restore(call.actor, history.plan_restore(None, params.version))
     await written.saved()
     version = written.versions.get(block, context.version(block))
     return RestoreResult(version=version, context_version=written.seq)

@@ -48,7 +48,7 @@ async def splice(call: Call, params: SpliceParams) -> SpliceResult:
     inserted there since stays before the insertion, and what is deleted must be untouched.
     """
     context, block = await call.block(params.block_id)
-    carried = await carry(call, context, block, params.base_version)
+    carried = await carry(call, context, block, None, params.base_version)
     length = len(carried.before) if carried is not None else len(context.document.text(block))
     if params.offset + params.delete_count > length:
         raise AntiphonError(

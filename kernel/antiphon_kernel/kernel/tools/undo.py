@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from antiphon_kernel.document.history.text_history import Turn, TurnPlan
+from antiphon_kernel.document.history.plan import Plan
+from antiphon_kernel.document.history.units import Turn
 from antiphon_kernel.journal.rows import UndoRow
 from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.kernel import Call
@@ -10,7 +11,7 @@ from antiphon_kernel.kernel.permissions import check_undo_of
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.records import Principal, TextAddress
+from antiphon_kernel.types.records import Principal
 
 
 class UndoParams(Params):
@@ -82,7 +83,7 @@ async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
 
 async def _turnable(
     context: Context, principal: str, turn: Turn, block: str | None
-) -> tuple[UndoRow, list[TurnPlan]] | None:
+) -> tuple[UndoRow, Plan] | None:
     """The last unit whose turning changes something, and what it changes.
 
     What it returns holds until the next await. A unit that would change nothing, because others
@@ -90,17 +91,19 @@ async def _turnable(
     """
     passed: set[int] = set()
     while True:
-        unread: tuple[TextAddress, ...] = ()
+        unread: tuple[str, ...] = ()
         for row in context.undo.rows(principal, turn, block):
             if row.unit in passed:
                 continue
-            histories = context.histories.opened(row.texts)
+            histories = context.histories.opened(row.blocks)
             if histories is None:
-                unread = row.texts
+                unread = row.blocks
                 break
-            plans = [one.plan_turn(row.unit, turn) for one in histories]
-            if any(plans):
-                return row, plans
+            plan = Plan()
+            for history in histories:
+                plan += history.plan_turn(row.unit, turn, context.document.client_id)
+            if plan:
+                return row, plan
             passed.add(row.unit)
         if not unread:
             return None

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.document.history.text_history import Change, Run, Stamp, TextHistory
-from antiphon_kernel.types.records import TextAddress
+from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
 from antiphon_kernel.wire.update import decode_update
 
 BLOCK = "block"
@@ -58,7 +57,7 @@ def test_it_reads_as_the_document_whoever_writes_and_however_updates_travel(seed
     rng = random.Random(seed)
     kernel = Writer(1, None)
     founding = kernel.doc.get_update()
-    history = TextHistory(TextAddress(BLOCK))
+    history = BlockHistory(BLOCK)
     history.follow(change(founding, 1))
     clients = [Writer(client, founding) for client in rng.sample(range(2, 2**31), 3)]
     texts = {1: ""}
@@ -77,20 +76,20 @@ def test_it_reads_as_the_document_whoever_writes_and_however_updates_travel(seed
             history.follow(change(sent, number))
             writer.doc.apply_update(kernel.doc.get_update(writer.doc.get_state()))
         assert history.text() == str(kernel.text)
-        assert history.length == len(str(kernel.text))
+        assert history.length() == len(str(kernel.text))
         texts[number] = history.text()
     for number, text in texts.items():
-        assert history.text(number) == text
-    assert sum(run.length for run in history.blame()) == history.length
+        assert history.text(None, number) == text
+    assert sum(run.length for run in history.blame()) == history.length()
 
 
 def test_copied_text_names_those_who_wrote_the_original() -> None:
     writer = Writer(1, None)
-    history = TextHistory(TextAddress(BLOCK))
+    history = BlockHistory(BLOCK)
     writer.text.insert(0, "a😀b漢cd")
     history.follow(change(writer.doc.get_update(), 1))
     by_bo, by_cy = Stamp("bo", 7, 70), Stamp("cy", 8, 80)
-    history.inherit([Run(3, by_bo), Run(2, by_cy)])
+    history.inherit(None, [Run(3, by_bo), Run(2, by_cy)])
     before = writer.doc.get_state()
     writer.text.insert(len("a😀".encode()), "X")
     history.follow(change(writer.doc.get_update(before), 2))

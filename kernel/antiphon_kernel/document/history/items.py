@@ -1,29 +1,63 @@
-"""The items of one CRDT text in document order, removed ones included.
+"""The CRDT items of one block, and the way from an id to its item.
 
-The CRDT engine does not say which item a character is. This is the same list, kept beside it: items
-are placed by the rule of Yjs (an item goes right of its origin; concurrent ones are ordered by
-their origins, then by client id), so that the list is the engine's own whatever order updates come
-in. Nothing is ever taken out of it.
+The CRDT engine does not say which item a character is. What it keeps is kept here a second time,
+nothing is ever taken out.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from typing import Final
+from enum import Enum
+from typing import Any, Final
 
 from antiphon_kernel.wire.update import ItemId
 
 ALIVE: Final = -1
-"""`Segment.died` of characters that are in the text."""
+"""`Segment.died` of what is in the document."""
+
+Content = str | tuple[Any, ...]
+"""Characters of a text, or values of a list or a map."""
+
+
+class Kind(Enum):
+    """What the items of a sequence are."""
+
+    TEXT = "text"
+    LIST = "list"
+    ENTRY = "entry"
+    """The values that one key of a map has had; the last one is its value."""
+    COUNTER = "counter"
+    """The sums that one client has counted to, in a counter."""
+
+
+class Sequence:
+    """The items of one text, list or key of a map in document order, removed ones included."""
+
+    __slots__ = ("container", "head", "key", "kind", "length")
+
+    def __init__(self, kind: Kind, container: ItemId, key: str | None = None) -> None:
+        self.kind = kind
+        self.container = container
+        """The item that made the shared type."""
+        self.key = key
+        self.head: Segment | None = None
+        self.length = 0
+        """Code points or values that are alive."""
+
+    def __iter__(self) -> Iterator[Segment]:
+        at = self.head
+        while at is not None:
+            yield at
+            at = at.right
 
 
 class Segment:
-    """Characters in a row that one client wrote at once and that share their fate.
+    """Characters or values in a row that one client wrote at once and that share their fate.
 
-    `length` counts ids, which are UTF-16 units; `text` is empty for format marks and for what its
-    author removed before anybody saw it. `born` and `died` are positions in a list of changes that
-    the sequence does not know.
+    `length` counts ids, which are UTF-16 units of a text; the content is empty for format marks,
+    shared types and what its author removed before anybody saw it. `born` and `died` are positions
+    in a list of changes that is kept elsewhere.
     """
 
     __slots__ = (
@@ -32,6 +66,7 @@ class Segment:
         "born",
         "client",
         "clock",
+        "content",
         "died",
         "left",
         "length",
@@ -39,23 +74,25 @@ class Segment:
         "removers",
         "right",
         "right_origin",
+        "sequence",
         "source",
-        "text",
         "unmade",
     )
 
     def __init__(
         self,
+        sequence: Sequence,
         item: ItemId,
         length: int,
-        text: str,
+        content: Content,
         origin: ItemId | None,
         right_origin: ItemId | None,
         born: int,
     ) -> None:
+        self.sequence = sequence
         self.client, self.clock = item
         self.length = length
-        self.text = text
+        self.content = content
         self.origin = origin
         self.right_origin = right_origin
         self.born = born
@@ -77,9 +114,10 @@ class Segment:
         """The part from a clock on, as a segment that has not been placed."""
         units = clock - self.clock
         rest = Segment(
+            self.sequence,
             ItemId(self.client, clock),
             self.length - units,
-            self.text[cut(self.text, units) :] if self.text else "",
+            self.content[cut(self.content, units) :],
             ItemId(self.client, clock - 1),
             self.right_origin,
             self.born,
@@ -93,7 +131,7 @@ class Segment:
         """End this segment before a clock; the rest, which has not been placed."""
         rest = self.beginning_at(clock)
         self.length -= rest.length
-        self.text = self.text[: len(self.text) - len(rest.text)]
+        self.content = self.content[: len(self.content) - len(rest.content)]
         return rest
 
     @property
@@ -114,8 +152,9 @@ class Segment:
         return self.died == ALIVE
 
     @property
-    def code_points(self) -> int:
-        return len(self.text)
+    def size(self) -> int:
+        """Code points, or values."""
+        return len(self.content)
 
 
 def _later(item: ItemId | None, units: int) -> ItemId | None:
@@ -127,38 +166,26 @@ def utf16_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
 
 
-def cut(text: str, units: int) -> int:
-    """The code points that the first `units` UTF-16 units of a text are.
+def cut(content: Content, units: int) -> int:
+    """The code points (or values) that the first `units` ids of a content are.
 
     Raises:
         ValueError: if that is inside a surrogate pair.
     """
-    if text.isascii():
-        return units
+    if not isinstance(content, str) or content.isascii():
+        return min(units, len(content))
     try:
-        return len(text.encode("utf-16-le")[: 2 * units].decode("utf-16-le"))
+        return len(content.encode("utf-16-le")[: 2 * units].decode("utf-16-le"))
     except UnicodeDecodeError as error:
-        raise ValueError(f"an item border falls inside a surrogate pair of {text!r}") from error
+        raise ValueError(f"an item border falls inside a surrogate pair of {content!r}") from error
 
 
-class Sequence:
-    """The list, and the way from an id to its segment."""
+class Items:
+    """Every item of a block, by id."""
 
     def __init__(self) -> None:
-        self._head: Segment | None = None
         self._clocks: dict[int, list[int]] = {}
         self._segments: dict[int, list[Segment]] = {}
-
-    def __iter__(self) -> Iterator[Segment]:
-        at = self._head
-        while at is not None:
-            yield at
-            at = at.right
-
-    @property
-    def head(self) -> Segment | None:
-        """The first segment."""
-        return self._head
 
     def find(self, item: ItemId) -> Segment | None:
         """The segment that holds an id; None if the id is not of this text."""
@@ -209,8 +236,7 @@ class Sequence:
     def split(self, segment: Segment, units: int) -> Segment:
         """Cut a segment after so many ids; returns the second half."""
         rest = segment.cut_off(segment.clock + units)
-        self._link(rest, segment)
-        self._register(rest)
+        self.add(rest, segment)
         return rest
 
     def originals(self, segment: Segment) -> Iterator[Segment]:
@@ -237,57 +263,21 @@ class Sequence:
         for original in self.originals(segment):
             yield from self.newest(original)
 
-    def place(self, new: Segment) -> None:
-        """Put a new segment where Yjs puts it; what it builds on must be here."""
-        left = self.end(new.origin) if new.origin is not None else None
-        right = self.begin(new.right_origin) if new.right_origin is not None else None
-        following = left.right if left is not None else self._head
-        if following is not right:
-            left = self._after_conflicts(new, left, following, right)
-        self._link(new, left)
-        self._register(new)
-
-    def _after_conflicts(
-        self, new: Segment, left: Segment | None, at: Segment | None, right: Segment | None
-    ) -> Segment | None:
-        """Among what others wrote at the same place, the segment that `new` stands right of."""
-        passed: set[int] = set()
-        since_left: set[int] = set()
-        while at is not None and at is not right:
-            passed.add(id(at))
-            since_left.add(id(at))
-            if at.origin == new.origin:
-                if at.client < new.client:
-                    left = at
-                    since_left.clear()
-                elif at.right_origin == new.right_origin:
-                    break
-            else:
-                origin = self.find(at.origin) if at.origin is not None else None
-                if origin is None or id(origin) not in passed:
-                    break
-                if id(origin) not in since_left:
-                    left = at
-                    since_left.clear()
-            at = at.right
-        return left
-
-    def _link(self, new: Segment, left: Segment | None) -> None:
+    def add(self, new: Segment, left: Segment | None) -> None:
+        """Put a new segment behind `left`, at the beginning of its sequence if that is None."""
         new.left = left
         if left is not None:
             new.right, left.right = left.right, new
         else:
-            new.right, self._head = self._head, new
+            new.right, new.sequence.head = new.sequence.head, new
         if new.right is not None:
             new.right.left = new
-
-    def _register(self, segment: Segment) -> None:
-        clocks = self._clocks.setdefault(segment.client, [])
-        segments = self._segments.setdefault(segment.client, [])
-        if not clocks or clocks[-1] < segment.clock:
-            clocks.append(segment.clock)
-            segments.append(segment)
+        clocks = self._clocks.setdefault(new.client, [])
+        segments = self._segments.setdefault(new.client, [])
+        if not clocks or clocks[-1] < new.clock:
+            clocks.append(new.clock)
+            segments.append(new)
             return
-        at = bisect_left(clocks, segment.clock)
-        clocks.insert(at, segment.clock)
-        segments.insert(at, segment)
+        at = bisect_left(clocks, new.clock)
+        clocks.insert(at, new.clock)
+        segments.insert(at, new)

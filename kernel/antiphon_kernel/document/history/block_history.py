@@ -1,0 +1,312 @@
+"""The content of one block with everything it has been: each change followed, each life kept.
+
+It is fed with the updates of the journal, one transaction at a time, and answers what a CRDT alone
+cannot: how a text read at an earlier version, who wrote each character first, what an undo has to
+remove and bring back, and where a line of an earlier version is now.
+
+An undo brings removed characters back as new items, because a CRDT cannot revive old ones. They
+stay the same characters here: author, undo unit and the lines of earlier versions go with them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from antiphon_kernel.document.history.belonging import Belonging, Names
+from antiphon_kernel.document.history.causal import causal_order
+from antiphon_kernel.document.history.items import (
+    ALIVE,
+    Content,
+    Items,
+    Kind,
+    Segment,
+    Sequence,
+    utf16_length,
+)
+from antiphon_kernel.document.history.placing import place
+from antiphon_kernel.document.history.plan import (
+    Plan,
+    counted_to,
+    plan_difference,
+    plan_sequence,
+)
+from antiphon_kernel.document.history.units import Turn, Units
+from antiphon_kernel.document.schema import names_of
+from antiphon_kernel.wire.revivals import Revival
+from antiphon_kernel.wire.update import ContentKind, DecodedUpdate, ItemId, Struct
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """One change: who made it, when, and which version of the block it made."""
+
+    principal: str
+    version: int
+    time: int
+    """Milliseconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """So many code points in a row that one change wrote."""
+
+    length: int
+    stamp: Stamp
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One committed transaction, as a history follows it."""
+
+    update: DecodedUpdate
+    stamp: Stamp
+    unit: int | None = None
+    """The undo unit it belongs to, or turns."""
+    turn: Turn | None = None
+    revivals: tuple[Revival, ...] = ()
+
+
+class BlockHistory:
+    """The history of one block's content, up to the last change that it was given."""
+
+    def __init__(self, block: str, counters: Collection[Names] = ()) -> None:
+        """`counters`: where in the content counters are."""
+        self.block = block
+        self._items = Items()
+        self._belonging = Belonging(block, self._items, counters)
+        self._units = Units(self._items)
+        self._stamps: list[Stamp] = []
+        self._inherited: list[Stamp] = []
+
+    # Following
+
+    def follow(self, change: Change) -> None:
+        """Take in the next change; one that does not touch this content does nothing."""
+        at = len(self._stamps)
+        self._stamps.append(change.stamp)
+        touched = False
+        for struct in causal_order(change.update.structs):
+            if struct.kind is ContentKind.TYPE:
+                self._belonging.note(struct)
+            elif struct.kind is not ContentKind.SKIP and self._integrate(struct, at, change):
+                touched = True
+        for removed in change.update.deletions:
+            for segment in self._items.within(*removed):
+                if segment.alive:
+                    self._remove(segment, at, change)
+                    touched = True
+        if change.turn is not None and change.unit is not None:
+            self._units.turned(change.unit, change.turn)
+        if not touched:
+            self._stamps.pop()
+
+    def _integrate(self, struct: Struct, at: int, change: Change) -> bool:
+        sequence = self._belonging.sequence_of(struct)
+        if sequence is None:
+            return False
+        touched = False
+        for new in self._unknown_parts(sequence, struct, at):
+            for segment in self._as_revived(new, change):
+                place(self._items, segment)
+                touched = True
+                if struct.kind is ContentKind.DELETED:
+                    segment.died = at
+                elif segment.size:
+                    sequence.length += segment.size
+                    self._note_made(segment, at, change)
+        return touched
+
+    def _unknown_parts(self, sequence: Sequence, struct: Struct, at: int) -> Iterator[Segment]:
+        """What of a struct is new: what comes in again may overlap what is known."""
+        start, end = struct.clock, struct.clock + struct.length
+        known = self._items.find(ItemId(struct.client, start))
+        while known is not None and known.end < end:
+            start = known.end
+            known = self._items.find(ItemId(struct.client, start))
+        if known is not None:
+            return
+        whole = Segment(
+            sequence,
+            ItemId(struct.client, struct.clock),
+            struct.length,
+            _content(sequence, struct),
+            struct.origin,
+            struct.right_origin,
+            at,
+        )
+        yield whole.beginning_at(start) if start > struct.clock else whole
+
+    def _as_revived(self, new: Segment, change: Change) -> Iterator[Segment]:
+        """Cut a new segment where what it is comes from different places."""
+        rest: Segment | None = new
+        for one in change.revivals:
+            if rest is None or one.again.client != rest.client:
+                continue
+            end = one.again.clock + one.length
+            if not one.again.clock <= rest.clock < end:
+                continue
+            part, rest = rest, rest.cut_off(end) if end < rest.end else None
+            source = ItemId(one.source.client, one.source.clock + part.clock - one.again.clock)
+            part.source = source
+            for original in self._items.within(
+                source.client, source.clock, source.clock + part.length
+            ):
+                skipped = original.clock - source.clock
+                original.again = ItemId(part.client, part.clock + skipped)
+            yield part
+        if rest is not None:
+            yield rest
+
+    def _note_made(self, segment: Segment, at: int, change: Change) -> None:
+        sequence = segment.sequence
+        if sequence.kind in (Kind.ENTRY, Kind.COUNTER):
+            self._overtake(segment, at, change)
+        elif change.turn is None:
+            self._units.made(change.unit, segment)
+
+    def _overtake(self, segment: Segment, at: int, change: Change) -> None:
+        """Of the values of a key only the last is there; that takes no deletion."""
+        sequence = segment.sequence
+        before = max(
+            (one for one in sequence if one.alive and one.size and one is not segment),
+            key=lambda one: one.born,
+            default=None,
+        )
+        if change.turn is None:
+            if sequence.kind is Kind.COUNTER:
+                amount = counted_to(segment) - counted_to(before)
+                self._units.counted(change.unit, sequence.container, amount)
+            else:
+                self._units.made(change.unit, segment)
+        *earlier, _ = [one for one in sequence if one.size]
+        for one in earlier:
+            if one.alive:
+                one.died = at
+                sequence.length -= one.size
+
+    def _remove(self, segment: Segment, at: int, change: Change) -> None:
+        sequence = segment.sequence
+        segment.died = at
+        sequence.length -= segment.size
+        if not segment.size or change.turn is not None or sequence.kind is Kind.COUNTER:
+            return
+        if sequence.kind is Kind.ENTRY:
+            # A key that is removed has none of the values that it had before.
+            for one in [one for one in sequence if one.source is None and one.size]:
+                self._units.took(change.unit, one)
+        else:
+            self._units.took(change.unit, segment)
+
+    # Reading
+
+    @property
+    def version(self) -> int:
+        """The version that the last change of this content made; 0 before the first."""
+        return self._stamps[-1].version if self._stamps else 0
+
+    def sequence(self, section: str | None = None) -> Sequence | None:
+        """The items of a text; None if there is none in that place."""
+        return self._belonging.text(names_of(section))
+
+    def length(self, section: str | None = None) -> int:
+        """Code points of a text now."""
+        sequence = self.sequence(section)
+        return sequence.length if sequence is not None else 0
+
+    def text(self, section: str | None = None, version: int | None = None) -> str:
+        """A text now, or as of a version of its block."""
+        sequence = self.sequence(section)
+        if version is None:
+            return "".join(str(one.content) for one in sequence or () if one.alive)
+        at = self._position(version)
+        return "".join(str(one.content) for one in sequence or () if _held(one, at))
+
+    def as_of(self, section: str | None, version: int) -> list[Segment]:
+        """The characters of a version, in order, as what they are now: alive or not."""
+        sequence, at = self.sequence(section) or (), self._position(version)
+        for segment in [one for one in sequence if one.size and _held(one, at)]:
+            for _ in self._items.as_now(segment):
+                pass  # cut where characters have gone different ways since
+        held = [one for one in sequence if one.size and _held(one, at)]
+        return [part for segment in held for part in self._items.as_now(segment)]
+
+    def _position(self, version: int) -> int:
+        """The number of changes that had been made as of a version."""
+        return bisect_right(self._stamps, version, key=lambda stamp: stamp.version)
+
+    # Authors
+
+    def blame(self, section: str | None = None) -> list[Run]:
+        """Who wrote a text: runs that together are as long as it."""
+        runs: list[Run] = []
+        for segment in list(self.sequence(section) or ()):
+            if not segment.alive or not segment.size:
+                continue
+            for original in self._items.originals(segment):
+                length, stamp = original.size, self._author(original)
+                if runs and runs[-1].stamp == stamp:
+                    length += runs.pop().length
+                runs.append(Run(length, stamp))
+        return runs
+
+    def _author(self, original: Segment) -> Stamp:
+        if original.author is not None:
+            return self._inherited[original.author]
+        return self._stamps[original.born]
+
+    def inherit(self, section: str | None, runs: Iterable[Run]) -> None:
+        """A text was written elsewhere before it was copied here, by these authors.
+
+        Raises:
+            ValueError: if the runs are longer than the text.
+        """
+        sequence = self.sequence(section)
+        at = sequence.head if sequence is not None else None
+        for run in runs:
+            left = run.length
+            self._inherited.append(run.stamp)
+            while left:
+                while at is not None and not (at.alive and at.size):
+                    at = at.right
+                if at is None:
+                    raise ValueError("the inherited authors wrote more than the text has")
+                if at.size > left:
+                    self._items.split(at, utf16_length(str(at.content)[:left]))
+                at.author = len(self._inherited) - 1
+                left -= at.size
+                at = at.right
+
+    # Planning
+
+    def plan_turn(self, unit: int, turn: Turn, client: int) -> Plan:
+        """What must be written, by this client, so that a unit is undone, or done again."""
+        return plan_difference(self._units.difference(unit, turn), self._belonging, client)
+
+    def plan_restore(self, section: str | None, version: int) -> Plan:
+        """What must be written so that a text reads as at a version; what comes, comes anew."""
+        sequence = self.sequence(section)
+        if sequence is None:
+            return Plan()
+        staying: set[int] = set()
+        coming: set[int] = set()
+        for part in self.as_of(section, version):
+            (staying if part.alive else coming).add(id(part))
+        going = {id(one) for one in sequence if one.alive and one.size and id(one) not in staying}
+        return plan_sequence(sequence, going, coming, anew=True)
+
+
+def _held(segment: Segment, position: int) -> bool:
+    """Whether something was there after so many changes."""
+    return segment.born < position and (segment.died == ALIVE or segment.died >= position)
+
+
+def _content(sequence: Sequence, struct: Struct) -> Content:
+    """What an item adds to its sequence; nothing if it is a mark or of another kind."""
+    if struct.kind is ContentKind.STRING and sequence.kind is Kind.TEXT:
+        return str(struct.content)
+    if struct.kind is ContentKind.ANY and sequence.kind is not Kind.TEXT:
+        assert isinstance(struct.content, tuple)
+        return struct.content
+    return ""
