@@ -26,6 +26,18 @@ class BlockOrder:
             self._ids = [block for _, block in self._sorted]
         return self._ids
 
+    def index(self, block: str) -> int:
+        """Where a block stands, counting from 0; raises KeyError if it is not known."""
+        return bisect_left(self._sorted, (self._keys[block], block))
+
+    def at(self, index: int) -> str:
+        """The block that stands there; raises IndexError."""
+        return self._sorted[index][1]
+
+    def key(self, block: str) -> tuple[str, str]:
+        """What blocks are sorted by; raises KeyError if it is not known."""
+        return self._keys[block], block
+
     def add(self, blocks: Iterable[tuple[str, str]]) -> None:
         """New blocks as (id, order key); those that are known already stay where they are."""
         new = [(order, block) for block, order in blocks if block not in self._keys]

@@ -1,0 +1,53 @@
+"""Who answers whom: the children of each block, kept up to date with the document."""
+
+from __future__ import annotations
+
+from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.document.document import Document
+
+
+class Family:
+    """The children of the blocks of one document; read off it when first asked for."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._parents: dict[str, str] = {}
+        self._children: dict[str, set[str]] = {}
+        self._known = False
+
+    def descendants(self, block: str, depth: int) -> list[str]:
+        """What answers a block at up to `depth` removes, in document order.
+
+        A block is no descendant of itself, even where stored parents run in a circle.
+        """
+        if not self._known:
+            self._known = True
+            for one in self._document.block_ids():
+                self._place(one)
+            self._document.watch(self._follow)
+        found = {block}
+        generation = {block}
+        for _ in range(depth):
+            generation = {
+                child for one in generation for child in self._children.get(one, ())
+            } - found
+            if not generation:
+                break
+            found |= generation
+        return sorted(found - {block}, key=self._document.order.key)
+
+    def _follow(self, change: DocumentChange) -> None:
+        for block in change.added:
+            self._place(block)
+        for header in change.headers:
+            if "parent" in header.fields:
+                self._place(header.block)
+
+    def _place(self, block: str) -> None:
+        parent = self._document.header(block).parent
+        before = self._parents.pop(block, None)
+        if before is not None:
+            self._children[before].discard(block)
+        if parent is not None:
+            self._parents[block] = parent
+            self._children.setdefault(parent, set()).add(block)
