@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from antiphon_kernel.document.counters import partial_sum
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.placement import Container, Place
+from antiphon_kernel.document.schema import (
+    TEXT,
+    FieldSchema,
+    FieldType,
+    LogSchema,
+    Part,
+    Schema,
+    inner_part,
+    is_counter,
+    part_at,
+    path_of,
+    read_only_part,
+)
+from antiphon_kernel.kernel.placement import Place
 from antiphon_kernel.kernel.refusals import denied
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.update import ContentKind, SharedType, Struct
 
-_ALLOWED = {
+_VALUES: Final = (ContentKind.ANY, ContentKind.JSON, ContentKind.DELETED)
+_ALLOWED: Final = {
     SharedType.TEXT: (ContentKind.STRING, ContentKind.FORMAT, ContentKind.DELETED),
-    SharedType.ARRAY: (ContentKind.ANY, ContentKind.JSON, ContentKind.DELETED),
-    SharedType.MAP: (ContentKind.ANY, ContentKind.JSON, ContentKind.DELETED),
+    SharedType.ARRAY: _VALUES,
+    SharedType.MAP: _VALUES,
+}
+_TYPES: Final[dict[FieldType, type | tuple[type, ...]]] = {
+    FieldType.NUMBER: (int, float),
+    FieldType.BOOLEAN: bool,
+    FieldType.TIMESTAMP: str,
 }
 
 
@@ -20,25 +44,97 @@ class ContentRules:
 
     def __init__(self, document: Document, actor: Actor) -> None:
         self._document = document
-        self._actor = actor
-        self._writable: set[Container] = set()
+        self._privileged = actor.principal.kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE)
+        self._parts: dict[Place, Part | None] = {}
+        self._written: set[Place] = set()
+        self._clients: set[int] = set()
 
     def check_item(self, item: Struct, place: Place) -> None:
-        """Raises if the item may not be written there."""
-        shared = place.container.shared
+        """Raises if a new item may not be written there."""
+        container = place.container
+        shared = container.shared
         if shared is None or item.kind not in _ALLOWED.get(shared, ()):
             raise denied(
-                f"An update puts {item.kind.name.lower()} into block {place.container.block},"
+                f"An update puts {item.kind.name.lower()} into block {container.block},"
                 " which takes characters in texts and JSON values elsewhere."
             )
-        self._check(place)
+        if shared is SharedType.TEXT and place in self._parts:
+            return
+        part = self._part(place)
+        if isinstance(part, LogSchema) and item.right_origin is not None:
+            raise _violation(place, "entries of a log are only added at the end")
+        if shared is SharedType.MAP:
+            self._check_field(item, place, part)
+
+    def _check_field(self, item: Struct, place: Place, part: Part | None) -> None:
+        self._written.add(place)
+        self._clients.add(item.client)
+        if part is not None and is_counter(part):
+            values = item.content if isinstance(item.content, tuple) else ()
+            if place.key != str(item.client) or not all(map(partial_sum, values)):
+                raise _violation(place, "a counter takes each client's own sum under its own id")
+            return
+        types = _TYPES.get(part.field_type) if isinstance(part, FieldSchema) else None
+        if types is None:
+            raise _violation(place, "there is no field of one value there")
+        if item.kind is ContentKind.ANY and isinstance(item.content, tuple):
+            for value in item.content:
+                if not isinstance(value, types) or isinstance(value, bool) != (types is bool):
+                    raise _violation(place, f"{value!r} is no value of the field")
 
     def check_deletion(self, place: Place) -> None:
-        """Raises if what is there may not be deleted."""
-        self._check(place)
-
-    def _check(self, place: Place) -> None:
-        container = place.container
-        if container in self._writable:
+        """Raises if what is there may not be deleted; called after every `check_item`."""
+        part = self._part(place)
+        if isinstance(part, LogSchema):
+            raise _violation(place, "entries of a log stay")
+        if part is None or place.key is None:
             return
-        self._writable.add(container)
+        if is_counter(part):
+            if place.key not in map(str, self._clients):
+                raise _violation(place, "a counter's sums are each client's own")
+        elif isinstance(part, FieldSchema) and part.required and place not in self._written:
+            raise _violation(place, "the field is required")
+
+    def _part(self, place: Place) -> Part | None:
+        """What the schema says of a place; raises if it is read-only."""
+        if place in self._parts:
+            return self._parts[place]
+        container = place.container
+        block, path = container.block, container.path or ()
+        schema: Schema = TEXT
+        if block is not None and block in self._document:
+            schema = self._document.schema(block)
+        names = path if place.key is None else (*path, place.key)
+        if schema != TEXT and not self._privileged:
+            _refuse_read_only(str(block), schema, names)
+        part = part_at(schema, path_of(path))
+        if place.key is not None and part is not None and not is_counter(part):
+            part = inner_part(part, place.key)
+        self._parts[place] = part
+        return part
+
+
+def _refuse_read_only(block: str, schema: Schema, names: tuple[str, ...]) -> None:
+    found = read_only_part(schema, names)
+    if found is None:
+        return
+    what = "field" if found.is_field else "section"
+    code = ErrorCode.READ_ONLY_FIELD if found.is_field else ErrorCode.READ_ONLY_SECTION
+    raise AntiphonError(
+        code,
+        f"The {what} {found.path!r} of block {block} is read-only: only its source writes it.",
+        block_id=block,
+        path=found.path,
+    )
+
+
+def _violation(place: Place, reason: str) -> AntiphonError:
+    container = place.container
+    names = container.path or ()
+    path = "/".join(names if place.key is None else (*names, place.key))
+    return AntiphonError(
+        ErrorCode.SCHEMA_VIOLATION,
+        f"An update breaks the schema of block {container.block} at {path!r}: {reason}.",
+        block_id=container.block,
+        path=path,
+    )
