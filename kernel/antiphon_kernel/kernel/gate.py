@@ -39,7 +39,11 @@ class Joined:
 
 
 class Gate:
-    """Changes of standing, in effect on every open connection before they are acknowledged."""
+    """Changes of standing. They are in effect at once, also while the disk is slow.
+
+    Nobody comes in between a dismissal and what keeps the dismissed out: both happen before the
+    event loop goes on.
+    """
 
     def __init__(
         self, members: Members, invitations: Invitations, sessions: Sessions, clock: Clock
@@ -108,15 +112,11 @@ class Gate:
             AntiphonError: permission_denied for the founder and for the kernel itself.
         """
         self._check_not_fixed(principal, "keeps the role owner")
-        if role is self._members.role_of(principal):
-            return 0
-        storing = self._members.give_role(principal, role)
-        reason = f"{by.username} made you {role.described()}: connect again."
-        dismissal = Dismissal(CloseCode.ROLE_CHANGED, reason)
-        try:
-            await storing
-        finally:
-            ended = self._dismiss(principal, dismissal)
+        ended = 0
+        if role is not self._members.role_of(principal):
+            reason = f"{by.username} made you {role.described()}: connect again."
+            ended = self._dismiss(principal, Dismissal(CloseCode.ROLE_CHANGED, reason))
+        await self._members.give_role(principal, role)
         return ended
 
     async def kick(self, principal: Principal, minutes: int, reason: str, by: Principal) -> int:
@@ -134,15 +134,13 @@ class Gate:
         )
         ended = self._dismiss(principal, dismissal)
         await self._members.bar(principal, until)
-        # Whoever slipped in before the bar was in place.
-        return ended + self._dismiss(principal, dismissal)
+        return ended
 
     async def revoke(self, numbers: list[int], by: Principal) -> tuple[list[int], int]:
         """Take invitations back; which of them were good, and how many open sessions end."""
         dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the invitation.")
-        revoked = await self._invitations.revoke(numbers)
         ended = self._sessions.dismiss(dismissal, lambda one: one.credential in numbers)
-        return revoked, ended
+        return await self._invitations.revoke(numbers), ended
 
     def _dismiss(self, principal: Principal, dismissal: Dismissal) -> int:
         return self._sessions.dismiss(dismissal, lambda one: one.actor.principal.id == principal.id)

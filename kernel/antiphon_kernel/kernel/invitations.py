@@ -133,14 +133,13 @@ class Invitations:
 
     async def revoke(self, numbers: Iterable[int]) -> list[int]:
         """Nobody comes in with these any more; which of them were good until now."""
-        revoked = []
+        numbers, now = list(numbers), self._clock.now_ms()
+        revoked = [number for number in numbers if self._credentials[number].revoked is None]
+        for number in revoked:
+            self._credentials[number] = replace(self._credentials[number], revoked=now)
+        # All of them: an earlier attempt may have failed at the disk.
         for number in numbers:
-            credential = self._credentials[number]
-            if credential.revoked is None:
-                now = self._clock.now_ms()
-                self._credentials[number] = replace(credential, revoked=now)
-                await self._members.auth.revoke(number, now)
-                revoked.append(number)
+            await self._members.auth.revoke(number, self._credentials[number].revoked or now)
         return revoked
 
     def of(self, principal: Principal) -> list[int]:

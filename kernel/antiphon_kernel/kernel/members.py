@@ -152,14 +152,12 @@ class Members:
         user = self._users.get(principal.id)
         if user is None:
             await self._store_role(principal, role)
-        elif user.role is not role:
+        else:
             await self._change(user, lambda now: replace(now, role=role))
 
     async def bar(self, principal: Principal, until: int | None) -> None:
         """Let the principal in no more before this time; None: again from now on."""
-        user = self.user(principal)
-        if user.barred_until != until:
-            await self._change(user, lambda now: replace(now, barred_until=until))
+        await self._change(self.user(principal), lambda now: replace(now, barred_until=until))
 
     def barred_until(self, principal: Principal) -> int | None:
         """Milliseconds since the epoch; None if the principal may come in."""
