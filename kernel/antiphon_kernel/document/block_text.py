@@ -58,22 +58,37 @@ class TextMirror:
 
     def splice(self, splice: TextSplice) -> None:
         """Follow a change that counts code points."""
-        start = self.byte_offset(splice.offset)
-        end = self.byte_offset(splice.offset + splice.deleted)
-        self.apply(({"retain": start}, {"delete": end - start}, {"insert": splice.inserted}))
+        offset, inserted = splice.offset, splice.inserted
+        if offset == self.length and not splice.deleted:
+            self.append(inserted)
+            return
+        text, end = self.text, splice.offset + splice.deleted
+        deleted = text[offset:end]
+        self._head = text[:offset] + inserted + text[end:]
+        self._size += _utf8_length(inserted) - _utf8_length(deleted)
+        if self._ascii:
+            self._ascii = inserted.isascii()
+        elif not deleted.isascii():
+            self._ascii = self._head.isascii()
 
-    def byte_offset(self, offset: int) -> int:
-        """UTF-8 bytes before code point `offset`.
+    def byte_range(self, offset: int, count: int) -> tuple[int, int]:
+        """Where `count` code points from `offset` on begin and end, in UTF-8 bytes.
 
         Raises:
-            ValueError: if the text is shorter than that.
+            ValueError: if the text does not reach that far.
         """
         length = self.length
-        if not 0 <= offset <= length:
-            raise ValueError(f"offset {offset} is outside a text of {length} code points")
-        if offset == length:
-            return self._size
-        return offset if self._ascii else len(self.text[:offset].encode())
+        if not 0 <= offset <= offset + count <= length:
+            raise ValueError(
+                f"the range {offset} to {offset + count} is outside a text of {length} code points"
+            )
+        if self._ascii:
+            return offset, offset + count
+        if offset + count == length and count <= 1:
+            last = _utf8_length(self.text[offset:]) if count else 0
+            return self._size - last, self._size
+        start = _utf8_length(self.text[:offset])
+        return start, start + _utf8_length(self.text[offset : offset + count])
 
     def apply(self, delta: Iterable[Mapping[str, Any]]) -> tuple[TextSplice, ...]:
         """Follow a delta that counts bytes; the same as splices that count code points."""
@@ -129,6 +144,10 @@ class TextMirror:
         return TextSplice(start, end - start, "")
 
 
+def _utf8_length(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
 def _joined(splices: list[TextSplice]) -> list[TextSplice]:
     """A deletion and an insertion at one place become one splice."""
     joined: list[TextSplice] = []
@@ -161,8 +180,7 @@ def splice_text(text: Text, mirror: TextMirror, offset: int, deleted: int, inser
     """
     if deleted < 0:
         raise ValueError(f"cannot delete {deleted} code points")
-    start = mirror.byte_offset(offset)
-    end = mirror.byte_offset(offset + deleted)
+    start, end = mirror.byte_range(offset, deleted)
     inserted.encode()
     if end > start:
         del text[start:end]

@@ -186,17 +186,16 @@ def _pieces(
     Every line is taken as ended by a newline; when the last one is not, the places behind that
     missing newline are pulled back and the newline is added or taken away where it matters.
     """
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line) + 1)
-    pieces = [
-        Piece(starts[c.start], starts[c.end], "".join(f"{line}\n" for line in c.lines))
-        for c in changes
-    ]
-    reaches_end = pieces[-1].end == starts[-1]
-    if not reaches_end:
+    pieces: list[Piece] = []
+    line = offset = 0
+    for change in changes:
+        offset += _length(lines, line, change.start)
+        start, offset = offset, offset + _length(lines, change.start, change.end)
+        pieces.append(Piece(start, offset, "".join(f"{one}\n" for one in change.lines)))
+        line = change.end
+    if line < len(lines):
         return pieces
-    if starts[-1] > len(text):
+    if offset > len(text):
         first = next(piece for piece in pieces if piece.end > len(text))
         if first.start > len(text):
             first.text = "\n" + first.text
@@ -206,6 +205,11 @@ def _pieces(
     if not ends_in_newline:
         _drop_last_newline(text, pieces)
     return pieces
+
+
+def _length(lines: list[str], start: int, end: int) -> int:
+    """Code points of some lines, each with a newline."""
+    return sum(map(len, lines[start:end])) + end - start
 
 
 def _drop_last_newline(text: str, pieces: Sequence[Piece]) -> None:
