@@ -166,6 +166,10 @@ class ServedKernel:
         self._raw.append(raw)
         return raw
 
+    def forget_raw(self) -> None:
+        """Hold on to no plain connection that was opened so far."""
+        self._raw.clear()
+
     async def context(self, reference: str = "default") -> Context:
         return await self.kernel.context(reference)
 
@@ -201,6 +205,10 @@ class CuttableProxy:
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
+
+    def turn_to(self, port: int) -> None:
+        """Relay new connections to another port."""
+        self._target = port
 
     def cut(self) -> None:
         """Break off every connection, both ways, without a word."""

@@ -1,0 +1,177 @@
+"""Three people type while connections break and the kernel restarts; every keystroke is there once.
+
+Set ANTIPHON_LONG for the half-minute version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from antiphon_kernel.client.replica import Replica, ReplicaState
+from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel, until
+
+SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 4.0
+ALPHABETS = ("abcdefghijklm", "nopqrstuvwxyz", "😀漢é𝄞ßж")
+
+
+class MeteredProxy(CuttableProxy):
+    """Counts the bytes that went either way."""
+
+    bytes = 0
+
+    async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        try:
+            while data := await source.read(65536):
+                self.bytes += len(data)
+                sink.write(data)
+                await sink.drain()
+        except OSError:
+            return
+        finally:
+            sink.close()
+
+
+class Typist:
+    """Types words of its own letters at random places, and takes some of its own back."""
+
+    def __init__(self, replica: Replica, alphabet: str, rng: random.Random) -> None:
+        self.replica = replica
+        self.alphabet = alphabet
+        self.there: Counter[str] = Counter()
+        self.keystrokes = 0
+        self._rng = rng
+
+    async def type(self, blocks: list[str], until_time: float) -> None:
+        rng, document = self._rng, self.replica.document
+        while time.monotonic() < until_time:
+            block = rng.choice(blocks)
+            text = document.text(block)
+            own = [at for at, one in enumerate(text) if one in self.alphabet]
+            if own and rng.random() < 0.2:
+                at = rng.choice(own)
+                document.splice(block, at, 1, "")
+                self.there[text[at]] -= 1
+            else:
+                key = rng.choice(self.alphabet)
+                document.splice(block, rng.randint(0, len(text)), 0, key)
+                self.there[key] += 1
+            self.keystrokes += 1
+            await asyncio.sleep(rng.expovariate(1 / 0.008))
+
+
+async def trouble(
+    served: ServedKernel, proxies: list[MeteredProxy], rng: random.Random, end: float
+) -> Counter[str]:
+    """Cuts one line, all lines, or the kernel itself."""
+    done: Counter[str] = Counter()
+    while time.monotonic() < end:
+        await asyncio.sleep(rng.uniform(0.05, 0.3))
+        event = rng.choices(("cut", "cut all", "restart"), (6, 2, 1))[0]
+        done[event] += 1
+        if event == "cut":
+            rng.choice(proxies).cut()
+        elif event == "cut all":
+            for proxy in proxies:
+                proxy.cut()
+        else:
+            await served.stop()
+            await asyncio.sleep(rng.uniform(0, 0.2))
+            await served.start()
+            for proxy in proxies:
+                proxy.turn_to(served.doors.port)
+    return done
+
+
+async def test_every_keystroke_is_there_once_and_all_documents_are_equal(tmp_path: Path) -> None:
+    rng = random.Random(4)
+    async with served_kernel(tmp_path) as served:
+        blocks = [await served.block() for _ in range(3)]
+        proxies = [MeteredProxy(served.doors.port) for _ in ALPHABETS]
+        for proxy in proxies:
+            await proxy.start()
+        typists = [
+            Typist(
+                await served.replica(
+                    name,
+                    retry=lambda _: 0.01,
+                    locate=lambda proxy=proxy: served.locate_tcp().model_copy(
+                        update={"http": f"http://127.0.0.1:{proxy.port}"}
+                    ),
+                ),
+                alphabet,
+                random.Random(rng.random()),
+            )
+            for name, proxy, alphabet in zip(("ann", "ben", "cyd"), proxies, ALPHABETS, strict=True)
+        ]
+        replicas = [typist.replica for typist in typists]
+        end = time.monotonic() + SECONDS
+        done, *_ = await asyncio.gather(
+            trouble(served, proxies, rng, end), *(one.type(blocks, end) for one in typists)
+        )
+        await asyncio.gather(*(asyncio.wait_for(one.saved(), 20) for one in replicas))
+        context = await served.context()
+        await context.settled()
+
+        def equal() -> bool:
+            return all(
+                replica.document.text(block) == context.document.text(block)
+                and replica.document.header(block) == context.document.header(block)
+                for replica in replicas
+                for block in blocks
+            )
+
+        await until(equal, "all documents are equal")
+        there = Counter("".join(context.document.text(block) for block in blocks))
+        assert there == sum((+typist.there for typist in typists), Counter())
+        sys.stdout.write(
+            f"\n{sum(one.keystrokes for one in typists)} keystrokes, {dict(done)},"
+            f" {sum(proxy.bytes for proxy in proxies)} bytes\n"
+        )
+        for replica in replicas:
+            await replica.close()
+        for proxy in proxies:
+            await proxy.close()
+
+
+async def test_what_travels_on_reconnecting_is_in_proportion_to_what_was_missing(
+    tmp_path: Path,
+) -> None:
+    async with served_kernel(tmp_path) as served:
+        blocks = [await served.block("x" * 50_000) for _ in range(20)]
+        proxy = MeteredProxy(served.doors.port)
+        await proxy.start()
+        replica = await served.replica(
+            locate=lambda: served.locate_tcp().model_copy(
+                update={"http": f"http://127.0.0.1:{proxy.port}"}
+            ),
+            retry=lambda _: 0.01,
+        )
+        costs = {}
+        for missing in (100, 1_000, 10_000):
+            await replica.saved()
+            await until(lambda: replica.state is ReplicaState.LIVE)
+            before = proxy.bytes
+            proxy.cut()
+            await until(lambda: replica.state is not ReplicaState.LIVE)
+            params = {"block_id": blocks[0], "text": "k" * (missing // 2)}
+            await served.kernel.call(served.me, "block.append", params)
+            replica.document.append(blocks[1], "r" * (missing // 2))
+            await replica.saved()
+            context = await served.context()
+            await until(
+                lambda context=context: (
+                    replica.document.text(blocks[0]) == context.document.text(blocks[0])
+                )
+            )
+            costs[missing] = proxy.bytes - before
+        sys.stdout.write(f"\nbytes on reconnecting by what was missing: {costs}\n")
+        for missing, cost in costs.items():
+            assert missing <= cost < 2 * missing + 4_000
+        await replica.close()
+        await proxy.close()
