@@ -201,11 +201,14 @@ class _Check:
         """
         staged, deleted = self._staged, self._known.deleted
         changes = False
-        for ids in normalise(deletions):
+        for ids in deletions:
+            # As they stand: the engine cuts at the border of each range, touching ones too.
             for fresh in deleted.lacks(ids):
                 for border in (fresh.start, fresh.end):
                     if staged.tears(fresh.client, border):
                         raise _torn(ItemId(fresh.client, border))
+        for ids in normalise(deletions):
+            for fresh in deleted.lacks(ids):
                 for place in staged.places(fresh):
                     if place.nature is Nature.FRAME:
                         if not self._drafts.owns(place):

@@ -1,0 +1,77 @@
+"""A failed operation changes nothing: not the document, not the disk, not what can be undone."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.text.lines import split_lines
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.invariants.alphabet import Alphabet
+from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.world import World
+
+
+def failing(lines: list[str], rng: random.Random) -> tuple[dict[str, Any], ErrorCode]:
+    """An operation that fails wherever it stands in a batch, and how.
+
+    It touches none of the lines from 5 on.
+    """
+    count = len(lines)
+    past = {"start_line": count, "end_line": count + 1}
+    at = rng.randrange(5)
+    wrong = {"start_line": at, "end_line": at + 1, "expected_text": lines[at] + "?"}
+    choices: list[tuple[dict[str, Any], ErrorCode]] = [
+        ({"op": "delete", **past}, ErrorCode.LINE_OUT_OF_RANGE),
+        ({"op": "replace", **past, "content": "x"}, ErrorCode.LINE_OUT_OF_RANGE),
+        ({"op": "insert", "line": count + 1, "content": "x"}, ErrorCode.LINE_OUT_OF_RANGE),
+        ({"op": "insert", "line": -1, "content": "x"}, ErrorCode.LINE_OUT_OF_RANGE),
+        ({"op": "delete", "start_line": 1, "end_line": 1}, ErrorCode.INVALID_PARAMS),
+        ({"op": "delete", **wrong}, ErrorCode.CONTENT_MISMATCH),
+        ({"op": "replace", **wrong, "content": "x"}, ErrorCode.CONTENT_MISMATCH),
+    ]
+    return rng.choice(choices)
+
+
+@pytest.mark.parametrize("seed", seeds(0.1))
+async def test_an_edit_that_fails_at_any_place_of_its_batch_changes_nothing(
+    tmp_path: Path, seed: int
+) -> None:
+    world = World(tmp_path, seed)
+    rng = random.Random(f"failing {seed}")
+    alphabet = Alphabet(0)
+    await world.open()
+    try:
+        text = "".join(f"{alphabet.some(rng).replace(chr(10), '')}\n" for _ in range(8))
+        params = {"role": "user", "kind": "text", "content": text}
+        block = (await world.call("amy", "block.create", **params))["block_id"]
+        lines = split_lines(text)
+        good: list[dict[str, Any]] = [
+            {"op": "insert", "line": 8, "content": alphabet.some(rng)},
+            {"op": "replace", "start_line": 6, "end_line": 7, "content": alphabet.some(rng)},
+            {"op": "insert", "line": 5, "content": alphabet.some(rng)},
+        ]
+        for index in range(len(good) + 1):
+            bad, code = failing(lines, rng)
+            operations = [*good[:index], bad, *good[index:]]
+            before = world.context.document.update_since(), world.disk.everything()
+            with pytest.raises(AntiphonError) as caught:
+                await world.call("bo", "block.edit", block_id=block, operations=operations)
+            assert caught.value.code is code
+            assert caught.value.details["operation"] == index
+            assert (world.context.document.update_since(), world.disk.everything()) == before
+        await world.call("bo", "block.edit", block_id=block, operations=good)
+        await world.call("bo", "block.undo", block_id=block)
+        world.compare(text, block, "after undo")
+        with pytest.raises(AntiphonError):
+            await world.call("bo", "block.undo", block_id=block)
+    except BaseException as error:
+        error.add_note(again("fails_at_any_place", seed))
+        raise
+    finally:
+        await world.close()
+        shutil.rmtree(tmp_path)

@@ -1,0 +1,114 @@
+"""No raw client splits a surrogate pair, however it addresses the halves of a character."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.wire.id_set import IdRange, encode_id_set, normalise
+from antiphon_kernel.wire.update import ContentKind, ItemId
+from antiphon_kernel.wire.varint import write_var_uint
+from tests.kernel.invariants.alphabet import Alphabet
+from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.crdt import Item
+from tests.kernel.invariants.oracle import Violation
+from tests.kernel.invariants.world import World
+
+CLIENT = 77
+
+
+def insertion(clock: int, left: ItemId | None, right: ItemId | None, text: str) -> bytes:
+    """An update that puts text between two units, as a JavaScript client could write it."""
+    out = bytearray()
+    for number in (1, 1, CLIENT, clock):
+        out += write_var_uint(number)
+    out.append(
+        ContentKind.STRING | (0x80 if left is not None else 0) | (0x40 if right is not None else 0)
+    )
+    for beside in (left, right):
+        if beside is not None:
+            out += write_var_uint(beside.client) + write_var_uint(beside.clock)
+    encoded = text.encode()
+    out += write_var_uint(len(encoded)) + encoded
+    return bytes(out) + write_var_uint(0)
+
+
+def deletion(items: Sequence[Item], *, piecewise: bool) -> bytes:
+    """An update that deletes units, each by itself or as few ranges."""
+    ranges = tuple(sorted(IdRange(i.id.client, i.id.clock, i.id.clock + 1) for i in items))
+    return write_var_uint(0) + encode_id_set(ranges if piecewise else normalise(ranges))
+
+
+def units(world: World, block: str) -> list[Item]:
+    """The UTF-16 units that are in the text, in order; format marks are not among them."""
+    found: list[Item] = []
+    for item in world.oracle.model.texts[block].items():
+        second_half = bool(found) and ord(found[-1].value or " ") > 0xFFFF
+        if (item.value or second_half) and not item.deleted:
+            found.append(item)
+    return found
+
+
+def is_inside(found: Sequence[Item], at: int) -> bool:
+    """Whether a character goes on at unit `at`."""
+    return at < len(found) and not found[at].value
+
+
+@pytest.mark.parametrize("seed", seeds(0.15))
+async def test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
+    tmp_path: Path, seed: int
+) -> None:
+    world = World(tmp_path, seed)
+    rng = random.Random(f"torn {seed}")
+    await world.open()
+    try:
+        text = "".join(Alphabet(one).some(rng, 6) for one in range(4))
+        params = {"role": "user", "kind": "text", "content": text}
+        block = (await world.call("amy", "block.create", **params))["block_id"]
+        for _ in range(10):
+            await tear(world, block, rng)
+    except BaseException as error:
+        error.add_note(again("tears_a_character", seed))
+        raise
+    finally:
+        await world.close()
+        shutil.rmtree(tmp_path)
+
+
+async def tear(world: World, block: str, rng: random.Random) -> None:
+    """One update somewhere, on the border of a character or inside one."""
+    found = units(world, block)
+    start = rng.randint(0, len(found))
+    if rng.random() < 0.5 or start == len(found):
+        left = found[start - 1].id if start else None
+        right = found[start].id if start < len(found) else None
+        if left is None and right is None:
+            return
+        clock = world.oracle.model.state.get(CLIENT, 0)
+        update = insertion(clock, left, right, rng.choice("x漢😀"))
+        tears = is_inside(found, start)
+    else:
+        end = rng.randint(start + 1, min(start + 3, len(found)))
+        piecewise = rng.random() < 0.3
+        update = deletion(found[start:end], piecewise=piecewise)
+        borders = range(start, end + 1) if piecewise else (start, end)
+        tears = any(is_inside(found, border) for border in borders)
+    before = world.context.document.state_vector()
+    try:
+        await world.context.apply_remote(world.actors["bo"], update, "client")
+    except AntiphonError as error:
+        if not tears:
+            raise Violation(f"an update that tears nothing was refused: {error}") from error
+        if error.code not in (ErrorCode.PERMISSION_DENIED, ErrorCode.INVALID_PARAMS):
+            raise Violation(f"a torn character is called {error.code}: {error}") from error
+        if world.context.document.state_vector() != before:
+            raise Violation("a refused update has left something") from error
+        return
+    if tears:
+        raise Violation("a character was torn")
+    await world.settle()
