@@ -57,8 +57,9 @@ format: $(READY) ## put the code in shape
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
 
-bench: $(READY) ## measure the app: first frame, keystrokes, streaming
-	@$(BIN)/python -m tests.bench.app
+bench: $(READY) ## measure everything: document, kernel, app
+	@for place in document kernel app; do \
+		test ! -f tests/bench/$$place.py || $(BIN)/antiphon bench $$place || exit; done
 
 docs: $(READY) ## write docs/tools/*.md and docs/errors.md from the registry
 	@$(BIN)/python -m tests.kernel.reference

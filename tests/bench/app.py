@@ -1,6 +1,6 @@
 """The app in real terminals: start, keystrokes, and what streaming costs.
 
-    python -m tests.bench.app [--json] [--cols 120] [--rows 40]
+    antiphon bench app [--json] [--cols 120] [--rows 40]
 
 Figures are medians (p95 in brackets), each beside the same figure of a bare Textual app with one
 text area, measured in the same run on the same machine.
@@ -12,18 +12,18 @@ import argparse
 import json
 import os
 import shutil
-import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
+from tests.bench.figures import Figure, figure, print_figure
 from tests.bench.pty_process import PtyProcess, cpu_seconds
 
+BARE: Final = "bare Textual"
 COMPOSER: Final = "essage, or !command"
 PROSE: Final = (
     "The",
@@ -40,36 +40,6 @@ PROSE: Final = (
 )
 FIRST_MARK: Final = 0x4E00
 """Keys are distinct CJK characters from here on: each is found in the output by itself."""
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """One line of the result."""
-
-    name: str
-    unit: str
-    median: float
-    p95: float
-    baseline: float | None = None
-    budget: float | None = None
-
-    @property
-    def ratio(self) -> float | None:
-        return self.median / self.baseline if self.baseline else None
-
-
-def figure(
-    name: str,
-    unit: str,
-    samples: list[float],
-    *,
-    baseline: list[float] | None = None,
-    budget: float | None = None,
-) -> Figure:
-    ordered = sorted(samples)
-    p95 = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
-    against = statistics.median(baseline) if baseline else None
-    return Figure(name, unit, statistics.median(ordered), p95, against, budget)
 
 
 class Bench:
@@ -143,7 +113,7 @@ def measure_start(bench: Bench, runs: int) -> Figure:
 
     own = [once(bench.demo, COMPOSER) for _ in range(runs)]
     bare = [once(bench.baseline, COMPOSER) for _ in range(runs)]
-    return figure("start to first frame", "s", own, baseline=bare, budget=0.9)
+    return figure("start to first frame", "s", own, baseline=bare, against=BARE, budget=0.9)
 
 
 def measure_composer(bench: Bench, count: int) -> Iterator[Figure]:
@@ -155,7 +125,9 @@ def measure_composer(bench: Bench, count: int) -> Iterator[Figure]:
         own.drain(3)
         mine = keystrokes(own, own, count)
         theirs = keystrokes(bare, bare, count)
-        yield figure("keystroke to own screen", "ms", mine, baseline=theirs, budget=20)
+        yield figure(
+            "keystroke to own screen", "ms", mine, baseline=theirs, against=BARE, budget=20
+        )
         with bench.join() as other:
             other.wait_for(COMPOSER, 30)
             other.drain(3)
@@ -208,21 +180,11 @@ def main() -> None:
     options = parser.parse_args()
     with scratch() as folder:
         bench = Bench(folder, options.cols, options.rows)
-        report(measure_start(bench, options.runs), as_json=options.json)
+        print_figure(measure_start(bench, options.runs), as_json=options.json)
         for one in measure_composer(bench, options.keys):
-            report(one, as_json=options.json)
+            print_figure(one, as_json=options.json)
         for one in measure_streaming(bench, options.keys, options.seconds):
-            report(one, as_json=options.json)
-
-
-def report(one: Figure, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({**asdict(one), "ratio": one.ratio}), flush=True)
-        return
-    against = f"  {one.ratio:.2f} x bare Textual ({one.baseline:.2f})" if one.ratio else ""
-    budget = f"  budget {one.budget:g}" if one.budget else ""
-    print(f"{one.name:45} {one.median:8.2f} {one.unit:2} (p95 {one.p95:.2f}){against}{budget}")
-    sys.stdout.flush()
+            print_figure(one, as_json=options.json)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.command_line import keeping
-from antiphon.command_line.failures import Failure
+from antiphon.command_line import keeping, looking
+from antiphon.command_line.failures import Failure, failed_call
 from antiphon.command_line.inviting import invite
+from antiphon.command_line.measuring import bench
 from antiphon.locations import data_folder, project_root
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 
@@ -72,7 +73,7 @@ def antiphon(
     )
 
 
-for _command in (*keeping.COMMANDS, invite):
+for _command in (*keeping.COMMANDS, *looking.COMMANDS, invite, bench):
     antiphon.add_command(_command)
 
 
@@ -208,7 +209,7 @@ def call(
     import asyncio
 
     from antiphon.command_line.running import running_data
-    from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+    from antiphon_kernel.types.errors import AntiphonError
 
     try:
         asyncio.run(_call(tool, params, as_json, running_data(data), context, as_name))
@@ -217,8 +218,7 @@ def call(
             from antiphon.command_line.calling import as_line
 
             click.echo(as_line({"error": error.as_json()}))
-        missing = error.code is ErrorCode.NO_KERNEL
-        raise Failure(error.message, ExitCode.NO_KERNEL if missing else ExitCode.FAILED) from error
+        raise failed_call(error) from error
 
 
 async def _call(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from antiphon_kernel.types.conventions import ExitCode
+
+if TYPE_CHECKING:
+    from antiphon_kernel.types.errors import AntiphonError
 
 
 class Failure(click.ClickException):
@@ -21,3 +24,11 @@ class Failure(click.ClickException):
         from antiphon_kernel.text.neutral import neutralise
 
         click.echo(f"antiphon: {neutralise(self.format_message())}", file=file, err=file is None)
+
+
+def failed_call(error: AntiphonError) -> Failure:
+    """How a command ends whose call has failed."""
+    from antiphon_kernel.types.errors import ErrorCode
+
+    missing = error.code is ErrorCode.NO_KERNEL
+    return Failure(error.message, ExitCode.NO_KERNEL if missing else ExitCode.FAILED)

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import click
 
-from antiphon.command_line.failures import Failure
-from antiphon_kernel.types.conventions import ExitCode
+from antiphon.command_line.failures import failed_call
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
@@ -83,7 +82,7 @@ def invite(
 
     from antiphon.command_line.calling import as_line
     from antiphon.command_line.running import running_data
-    from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+    from antiphon_kernel.types.errors import AntiphonError
 
     params: dict[str, Any] = {"role": role, "minutes": minutes}
     params |= {"name": name} if name is not None else {}
@@ -91,8 +90,7 @@ def invite(
     try:
         made = asyncio.run(_invite(running_data(data), params))
     except AntiphonError as error:
-        missing = error.code is ErrorCode.NO_KERNEL
-        raise Failure(error.message, ExitCode.NO_KERNEL if missing else ExitCode.FAILED) from error
+        raise failed_call(error) from error
     if as_json:
         click.echo(as_line(made))
         return

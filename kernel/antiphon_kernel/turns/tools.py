@@ -34,7 +34,7 @@ class ShellRunParams(Params):
     context: str | None = None
     """Label or id; the default context if absent."""
     command: str = Field(min_length=1)
-    """For `sh -c`."""
+    """A line for the shell: bash, or sh where there is none."""
     wait: bool = False
     """Answer when the command has ended, not when it has begun."""
 

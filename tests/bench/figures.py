@@ -1,0 +1,67 @@
+"""A measured figure beside its budget and its baseline, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of a result."""
+
+    name: str
+    unit: str
+    median: float
+    p95: float
+    baseline: float | None = None
+    """Median of the same thing, done by `against` in the same run."""
+    against: str | None = None
+    budget: float | None = None
+    """The median may not be more."""
+
+    @property
+    def ratio(self) -> float | None:
+        return self.median / self.baseline if self.baseline else None
+
+    @property
+    def within(self) -> bool | None:
+        """Whether the budget is kept, where there is one."""
+        return self.median <= self.budget if self.budget is not None else None
+
+
+def figure(
+    name: str,
+    unit: str,
+    samples: Sequence[float],
+    *,
+    baseline: Sequence[float] = (),
+    against: str | None = None,
+    budget: float | None = None,
+) -> Figure:
+    """A figure from what was measured again and again."""
+    ordered = sorted(samples)
+    p95 = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
+    usual = statistics.median(baseline) if baseline else None
+    return Figure(name, unit, statistics.median(ordered), p95, usual, against, budget)
+
+
+def print_figure(one: Figure, *, as_json: bool) -> None:
+    """One JSON object, or one row of a table."""
+    if as_json:
+        fields = {**asdict(one), "ratio": one.ratio, "within": one.within}
+        print(json.dumps(fields), flush=True)
+        return
+    print(row(one), flush=True)
+
+
+def row(one: Figure) -> str:
+    """The figure for people."""
+    measured = f"{one.median:10.4g} {one.unit:3}"
+    if one.p95 != one.median:
+        measured += f" (p95 {one.p95:.4g})"
+    budget = f"budget {one.budget:g}{'' if one.within else ', exceeded'}" if one.budget else ""
+    against = f"{one.ratio:.2f} x {one.against} ({one.baseline:.4g})" if one.ratio else ""
+    return f"{one.name:58}{measured:32}{budget:24}{against}".rstrip()
