@@ -71,7 +71,8 @@ class ContentRules:
         self._clients.add(item.client)
         if part is not None and is_counter(part):
             values = item.content if isinstance(item.content, tuple) else ()
-            if place.key != str(item.client) or not all(map(partial_sum, values)):
+            unreadable = any(partial_sum(value) is None for value in values)
+            if unreadable or place.key != str(item.client):
                 raise _violation(place, "a counter takes each client's own sum under its own id")
             return
         types = _TYPES.get(part.field_type) if isinstance(part, FieldSchema) else None
