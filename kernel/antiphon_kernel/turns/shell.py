@@ -1,8 +1,8 @@
 """Shell commands: run in a folder, their output streamed, their processes never left behind.
 
 A command runs in a process group of its own. When its shell has exited, or when it is cancelled,
-whatever is left of the group is ended. A process that detaches itself into a session of its own
-(a daemon) is outside of that on purpose.
+whatever is left of the group is ended; a watchdog does that if this process is killed. A process
+that detaches itself into a session of its own (a daemon) is outside of that on purpose.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+from antiphon_kernel.turns.watchdog import WATCHDOG
 
 OUTPUT_LIMIT = 200_000
 """Code points of one command's output that are kept."""
@@ -59,6 +61,7 @@ async def run_shell(
     reading, writing = os.pipe()
     try:
         process = await _start(command, folder, writing)
+        WATCHDOG.watch(process.pid)
     except BaseException:
         os.close(reading)
         raise
@@ -77,6 +80,7 @@ async def run_shell(
         finally:
             exited.cancel()
             await _end_group(process, grace)
+            WATCHDOG.forget(process.pid)
         # A daemon may still hold the pipe: what is in it is ours, what it writes later is not.
         output.stop_when_empty()
         await reader

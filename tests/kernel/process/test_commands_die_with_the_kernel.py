@@ -1,0 +1,62 @@
+"""A kernel that is killed leaves no command behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.client.address import read_address
+from antiphon_kernel.client.calls import KernelCalls
+
+DEADLINE = 20.0
+
+
+def runs(pid: int) -> bool:
+    """Whether there is such a process and it is more than a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8")
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+async def run_command(data: Path, command: str) -> None:
+    calls = KernelCalls(lambda: read_address(data))
+    try:
+        await calls.call("shell.run", {"command": command})
+    finally:
+        await calls.close()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_sigkill_of_the_kernel_ends_commands_and_what_they_started(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    command = [sys.executable, "-m", "antiphon_kernel", "serve", "--json"]
+    command += ["--data", str(data), "--project", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as kernel:
+        assert kernel.stdout is not None
+        kernel.stdout.readline()
+        try:
+            asyncio.run(run_command(data, "true"))
+            nohup = "trap '' HUP TERM; sleep 1000 & echo $! $$ > pids; wait"
+            asyncio.run(run_command(data, nohup))
+            deadline = time.monotonic() + DEADLINE
+            pids: list[int] = []
+            while len(pids) < 2:
+                assert time.monotonic() < deadline
+                found = tmp_path / "pids"
+                pids = [int(pid) for pid in found.read_text().split()] if found.exists() else []
+                time.sleep(0.01)
+            assert all(map(runs, pids))
+        finally:
+            os.kill(kernel.pid, signal.SIGKILL)
+        while any(map(runs, pids)):
+            assert time.monotonic() < deadline, "a command outlives its kernel"
+            time.sleep(0.01)
