@@ -2,7 +2,9 @@
 
 FTS5's trigram index answers which texts may contain a string; it folds case and knows nothing of
 order, so what it names is checked against the text. It stops at a NUL: the text behind the first
-one is indexed beside it, in the column `beyond`, with another character in its place.
+one is indexed beside it, in the column `beyond`, with another character in its place. Making it
+takes 170 ms a megabyte, in which nothing else is written: so long texts are not in it, but in a
+table that is looked through.
 
 A row is numbered context * 2^32 + number of the block, which is the order of creation. With each
 stands the version of the block whose text it is; with each context the `seq` up to which nothing
@@ -19,6 +21,12 @@ from typing import Final
 from antiphon_kernel.journal.database import Database
 
 _CONTEXT_BITS: Final = 32
+_LONG: Final = 100_000
+"""Code points; a longer text is not in the trigram index."""
+
+_TABLES: Final = {"search": "rowid", "long_texts": "row"}
+"""Where texts are, and the column that numbers them."""
+
 _TRIGRAMS: Final = 32
 """More of them name hardly fewer texts."""
 
@@ -85,16 +93,22 @@ class SearchTable:
 
     async def store(self, texts: Sequence[Indexed]) -> None:
         """Index these texts in the place of what is indexed of their blocks."""
-        search: list[tuple[object, ...]] = []
-        searched: list[tuple[object, ...]] = []
-        for one in texts:
-            row = (one.context << _CONTEXT_BITS) + one.number
-            search.append((row, one.text, _beyond(one.text)))
-            searched.append((row, one.version, one.kind, one.path, len(one.text)))
+        rows = [((one.context << _CONTEXT_BITS) + one.number, one) for one in texts]
+        short = [(row, one) for row, one in rows if len(one.text) <= _LONG]
+        long = [(row, one) for row, one in rows if len(one.text) > _LONG]
         await self._database.write(
             (
-                ("INSERT OR REPLACE INTO search (rowid, text, beyond) VALUES (?, ?, ?)", search),
-                ("INSERT OR REPLACE INTO searched VALUES (?, ?, ?, ?, ?)", searched),
+                ("DELETE FROM search WHERE rowid = ?", [(row,) for row, _ in rows]),
+                ("DELETE FROM long_texts WHERE row = ?", [(row,) for row, _ in rows]),
+                (
+                    "INSERT INTO search (rowid, text, beyond) VALUES (?, ?, ?)",
+                    [(row, one.text, _beyond(one.text)) for row, one in short],
+                ),
+                ("INSERT INTO long_texts VALUES (?, ?)", [(row, one.text) for row, one in long]),
+                (
+                    "INSERT OR REPLACE INTO searched VALUES (?, ?, ?, ?, ?)",
+                    [(row, one.version, one.kind, one.path, len(one.text)) for row, one in rows],
+                ),
             )
         )
 
@@ -105,9 +119,8 @@ class SearchTable:
 
     async def clear(self) -> None:
         """Forget everything: the next search indexes all texts anew."""
-        await self._database.write(
-            (f"DELETE FROM {table}", [()]) for table in ("search", "searched", "searched_contexts")
-        )
+        tables = ("search", "long_texts", "searched", "searched_contexts")
+        await self._database.write((f"DELETE FROM {table}", [()]) for table in tables)
 
     async def row_of(self, block: str) -> int | None:
         """The row of a block, indexed or not; None if the journal has no such block."""
@@ -117,34 +130,46 @@ class SearchTable:
 
     async def candidates(self, wanted: Wanted, after: int, limit: int) -> list[Candidate]:
         """The first blocks behind row `after` that have what is wanted."""
-        conditions = ["d.row > ?", "d.kind IN (SELECT value FROM json_each(?))"]
-        values: list[object] = [after, json.dumps(list(wanted.kinds))]
-        source, order = "searched d", "d.row"
-        if wanted.literals:
-            source, order = "search JOIN searched d ON d.row = search.rowid", "search.rowid"
-            conditions += ["instr(search.text, ?)"] * len(wanted.literals)
-            values += wanted.literals
-            trigrams = _trigrams(wanted.literals)
-            if trigrams:
-                conditions += ["search MATCH ?", "search.rowid > ?"]
-                values += [" ".join(trigrams), after]
-        if wanted.path_prefix is not None:
-            conditions.append("substr(d.path, 1, ?) = ?")
-            values += [len(wanted.path_prefix), wanted.path_prefix]
-        sql = (
-            f"SELECT d.row, b.id, d.version, d.kind, d.path, d.length FROM {source}"
-            f" JOIN blocks b ON b.context = d.row >> {_CONTEXT_BITS}"
-            f" AND b.number = d.row & {(1 << _CONTEXT_BITS) - 1}"
-            f" WHERE {' AND '.join(conditions)} ORDER BY {order} LIMIT ?"
-        )
-        rows = await self._database.select(sql, (*values, limit))
-        return [Candidate(*row) for row in rows]
+        found = []
+        for table in ("search", "long_texts"):
+            sql, values = _question(table, wanted, after)
+            rows = await self._database.select(sql, (*values, limit))
+            found += [Candidate(*row) for row in rows]
+        return sorted(found, key=lambda one: one.row)[:limit]
 
     async def texts(self, rows: Sequence[int]) -> dict[int, str]:
         """The indexed text of these rows."""
-        sql = "SELECT rowid, text FROM search WHERE rowid IN (SELECT value FROM json_each(?))"
-        found = await self._database.select(sql, (json.dumps(list(rows)),))
-        return {int(row[0]): str(row[1]) for row in found}
+        texts: dict[int, str] = {}
+        for table, row in _TABLES.items():
+            sql = f"SELECT {row}, text FROM {table} WHERE {row} IN (SELECT value FROM json_each(?))"
+            found = await self._database.select(sql, (json.dumps(list(rows)),))
+            texts.update((int(one[0]), str(one[1])) for one in found)
+        return texts
+
+
+def _question(table: str, wanted: Wanted, after: int) -> tuple[str, list[object]]:
+    """The query for the candidates of one table, all but their number."""
+    row = f"{table}.{_TABLES[table]}"
+    conditions = [f"{row} > ?", "d.kind IN (SELECT value FROM json_each(?))"]
+    values: list[object] = [after, json.dumps(list(wanted.kinds))]
+    trigrams = _trigrams(wanted.literals) if table == "search" else []
+    if trigrams:
+        conditions.append("search MATCH ?")
+        values.append(" ".join(trigrams))
+    for literal in wanted.literals:
+        conditions.append(f"instr({table}.text, ?)")
+        values.append(literal)
+    if wanted.path_prefix is not None:
+        conditions.append("substr(d.path, 1, ?) = ?")
+        values += [len(wanted.path_prefix), wanted.path_prefix]
+    sql = (
+        f"SELECT d.row, b.id, d.version, d.kind, d.path, d.length FROM {table}"
+        f" JOIN searched d ON d.row = {row}"
+        f" JOIN blocks b ON b.context = d.row >> {_CONTEXT_BITS}"
+        f" AND b.number = d.row & {(1 << _CONTEXT_BITS) - 1}"
+        f" WHERE {' AND '.join(conditions)} ORDER BY {row} LIMIT ?"
+    )
+    return sql, values
 
 
 def _beyond(text: str) -> str:

@@ -20,7 +20,7 @@ from antiphon_kernel.types.errors import AntiphonError
 _log = logging.getLogger(__name__)
 
 _BLOCKS: Final = 200
-_CODE_POINTS: Final = 200_000
+_CODE_POINTS: Final = 100_000
 """What is written or read at a time; commits wait no longer than that takes."""
 
 

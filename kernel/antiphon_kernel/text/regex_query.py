@@ -39,6 +39,9 @@ _LOOKS_BEYOND: Final = re.compile(
 )
 """What may match in a line by itself but not in that line between others."""
 
+_LOOK_AROUND: Final = re.compile(r"\(\?<?[!=][^()\[\]\\|]*\)")
+"""A simple one: what is in it is no part of the match."""
+
 
 class RegexQuery:
     """A regular expression in the syntax of Python's `re`; can be used for one search."""
@@ -146,20 +149,23 @@ class RegexQuery:
 def required_literals(pattern: str) -> list[str]:
     """Strings that every match contains; none where that takes more than a look at the pattern."""
     runs = [""]
-    characters = iter(pattern)
-    for character in characters:
-        if character in "()[]{}|":
+    at = 0
+    while at < len(pattern):
+        character, at = pattern[at], at + 1
+        around = _LOOK_AROUND.match(pattern, at - 1)
+        if around is not None:
+            at = around.end()
+        elif character in "()[]{}|":
             return []
-        if character in "*+?":
+        elif character in "*+?":
             runs[-1] = runs[-1][:-1]
         elif character == "\\":
-            escaped = next(characters, "")
-            if escaped.isalnum() or escaped == "_":
-                if escaped not in "dDwWsSbB":
-                    return []
-            else:
+            escaped, at = pattern[at : at + 1], at + 1
+            if not (escaped.isalnum() or escaped == "_"):
                 runs[-1] += escaped
                 continue
+            if escaped not in "dDwWsSbB":
+                return []
         elif character not in ".^$":
             runs[-1] += character
             continue

@@ -82,7 +82,7 @@ def test_a_regular_expression_finds_what_it_finds_in_each_line_by_itself(
     assert spans(search(text, query)) == expected
 
 
-@given(st.text(alphabet="ab.*+?^$\\wn(|[{ #\n", min_size=1, max_size=8), TEXT)
+@given(st.text(alphabet="ab.*+?^$\\wn(!=<)|[{ #\n", min_size=1, max_size=8), TEXT)
 def test_a_match_contains_every_literal_that_its_pattern_is_said_to_need(
     pattern: str, text: str
 ) -> None:
@@ -102,6 +102,9 @@ def test_a_match_contains_every_literal_that_its_pattern_is_said_to_need(
         ("colou?r", ["colo", "r"]),
         ("^x$", ["x"]),
         ("a|b", []),
+        ("(?<!x)abc(?=d)e", ["abc", "e"]),
+        ("a(?!b)*c", ["a", "c"]),
+        ("a\\(?!b", ["a", "!b"]),
         ("a\\x41", []),
     ],
 )

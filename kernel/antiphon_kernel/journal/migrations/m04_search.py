@@ -3,6 +3,8 @@
 SQL = """
 CREATE VIRTUAL TABLE search USING fts5(text, beyond, detail = none, tokenize = 'trigram');
 
+CREATE TABLE long_texts (row INTEGER PRIMARY KEY, text TEXT NOT NULL);
+
 CREATE TABLE searched (
     row INTEGER PRIMARY KEY,
     version INTEGER NOT NULL,
