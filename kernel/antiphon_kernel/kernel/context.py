@@ -7,12 +7,12 @@ on disk it is acknowledged and given to the subscribers, in the order of `seq`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pycrdt import merge_updates
 
-from antiphon_kernel.document.changes import Transaction
+from antiphon_kernel.document.changes import DocumentChange, Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.plan import Plan
@@ -49,6 +49,20 @@ class Broadcast:
     seq: int
     update: bytes
     source: object
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A change that the document has taken in; it is on disk when `seq` has been broadcast."""
+
+    seq: int
+    time: int
+    actor: Actor
+    operation: str
+    changes: tuple[DocumentChange, ...]
+    """What it did, in order, with what the kernel added to it."""
+    versions: Mapping[str, int]
+    """New version of each block it touched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +104,13 @@ class Context:
         self._clock = clock
         self._seq = self._committed = stored.seq
         self._blocks = {row.id: row for row in stored.blocks}
-        self._persisted: dict[str, int] = {}
+        self._persisted = {row.id: row.version for row in stored.blocks}
         self._owners = dict(stored.clients)
         self._numbers = _highest_numbers(document.block_ids())
         self._subscribers: list[Callable[[Broadcast], None]] = []
+        self._on_applied: list[Callable[[Applied], None]] = []
+        self._changes: list[DocumentChange] = []
+        document.watch(self._changes.append)
         self._on_failure: list[Callable[[AntiphonError], None]] = []
         self.histories = Histories(
             journal,
@@ -130,10 +147,9 @@ class Context:
         row = self._blocks.get(block)
         return row.version if row is not None else 0
 
-    def is_dirty(self, block: str) -> bool:
-        """Whether there is a version of a block that is not on disk yet."""
-        version = self.version(block)
-        return version > self._persisted.get(block, version)
+    def persisted_version(self, block: str) -> int:
+        """The last version of a block that is on disk; 0 if there is none yet."""
+        return self._persisted.get(block, 0)
 
     async def history(self, block: str) -> BlockHistory:
         """The history of a block's content, up to date with the document until the next await.
@@ -328,6 +344,17 @@ class Context:
                 generation=self._generation,
             )
         )
+        applied = Applied(
+            self._seq,
+            time,
+            actor,
+            operation,
+            tuple(self._changes),
+            {row.id: row.version for row in rows},
+        )
+        self._changes.clear()
+        for listener in tuple(self._on_applied):
+            listener(applied)
         seq, versions = self._seq, {row.number: row.version for row in rows}
         self.histories.follow(
             lambda: StoredOp(
@@ -345,9 +372,9 @@ class Context:
         if source is not None and echo is not None:
             # Its own update does not go back to a client, but what the kernel added does.
             broadcasts.append(Broadcast(self._seq, echo, None))
-        on_disk.add_done_callback(lambda future: self._after_commit(future, broadcasts))
+        on_disk.add_done_callback(lambda future: self._after_commit(future, broadcasts, rows))
         self._last = on_disk
-        return Written(self._seq, {row.id: row.version for row in rows}, on_disk)
+        return Written(self._seq, applied.versions, on_disk)
 
     def _record_undo(
         self, actor: Actor, transaction: Transaction, kind: UndoKind | None, time: int
@@ -371,13 +398,19 @@ class Context:
         self._blocks[block] = row
         return row
 
-    def _after_commit(self, future: asyncio.Future[None], broadcasts: list[Broadcast]) -> None:
+    def _after_commit(
+        self,
+        future: asyncio.Future[None],
+        broadcasts: list[Broadcast],
+        rows: Iterable[BlockRow],
+    ) -> None:
         error = future.exception()
         if error is not None:
             assert isinstance(error, AntiphonError)
             self._stop(error)
             return
         self._committed = broadcasts[0].seq
+        self._persisted.update((row.id, row.version) for row in rows)
         for broadcast in broadcasts:
             for subscriber in tuple(self._subscribers):
                 subscriber(broadcast)
@@ -413,6 +446,15 @@ class Context:
         """Call `listener` with each change once it is on disk; returns the way to stop."""
         self._subscribers.append(listener)
         return lambda: self._subscribers.remove(listener)
+
+    def on_applied(self, listener: Callable[[Applied], None]) -> Callable[[], None]:
+        """Call `listener` with each change when it is applied, not on disk yet.
+
+        What it learns is to be told to nobody before the broadcast of the same `seq`. Returns the
+        way to stop.
+        """
+        self._on_applied.append(listener)
+        return lambda: self._on_applied.remove(listener)
 
     async def settled(self) -> None:
         """Wait until everything that has been applied so far is on disk.

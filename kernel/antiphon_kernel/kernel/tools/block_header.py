@@ -13,11 +13,13 @@ from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.registry import Result
 from antiphon_kernel.types.enums import DriftKind, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import SYSTEM, BlockId
 
 _STRINGS = frozenset(
     ("tool_kind", "drift_kind", "tool_name", "tool_call_id", "path", "language", "stop_reason")
 )
 _FLAGS = frozenset(("collapsed", "excluded", "ephemeral", "is_error", "truncated"))
+_IDS = frozenset(("source_context", "source_block"))
 _ENUMS: Mapping[str, Any] = {"tool_kind": ToolKind, "drift_kind": DriftKind}
 
 
@@ -47,6 +49,10 @@ class BlockInfo(Result):
     exit_code: int | None = None
     is_error: bool = False
     truncated: bool = False
+    source_context: str | None = None
+    """Id of the context that it came from."""
+    source_block: str | None = None
+    """Id of the block that it was copied or drawn from."""
     path: str | None = None
     """The file it is about."""
     language: str | None = None
@@ -99,6 +105,12 @@ def header_fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
             if not isinstance(value, bool):
                 raise _wrong(name, "true or false", value)
             fields[name] = value
+        elif name == "exit_code":
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise _wrong(name, "a whole number", value)
+            fields[name] = value
+        elif name in _IDS:
+            fields[name] = _full_id(name, value)
         elif name == "input":
             fields[name] = value if isinstance(value, str) else _json(value)
         else:
@@ -106,6 +118,17 @@ def header_fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if rest:
         fields["metadata"] = rest
     return fields
+
+
+def _full_id(name: str, value: object) -> str:
+    """A reference that is stored: in full, since what it names may be in another kernel."""
+    shape = "a full block id" if name == "source_block" else "a full context id"
+    try:
+        if name == "source_block":
+            return str(BlockId.parse(str(value)))
+        return str(BlockId.parse(f"{value}.{SYSTEM}.0").context)
+    except ValueError as error:
+        raise _wrong(name, f"{shape}, as the tools return it", value) from error
 
 
 def _json(value: object) -> str:

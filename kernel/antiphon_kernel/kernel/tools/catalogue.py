@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon_kernel.kernel.registry import Tool
 from antiphon_kernel.kernel.tools.append import append
 from antiphon_kernel.kernel.tools.apply_patch import apply_patch
+from antiphon_kernel.kernel.tools.arrange import collapse, exclude, move
 from antiphon_kernel.kernel.tools.blame import blame
 from antiphon_kernel.kernel.tools.context import create_context, list_contexts
 from antiphon_kernel.kernel.tools.create import create
@@ -33,6 +34,9 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     kernel_search,
     list_blocks,
     status,
+    move,
+    collapse,
+    exclude,
     undo,
     redo,
     blame,

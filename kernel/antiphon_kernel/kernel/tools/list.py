@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
+from typing import Any
 
 from pydantic import Field
 
@@ -43,6 +45,8 @@ class BlockSummary(BlockInfo):
     """The first line, shortened."""
     length: int
     """Code points of the text."""
+    dirty: bool
+    """Whether a newer version than that on disk has come in meanwhile."""
 
 
 class ListResult(Result):
@@ -58,67 +62,83 @@ class ListResult(Result):
 
 @tool("block.list", needs=Right.READ, errors=REFERENCES)
 async def list_blocks(call: Call, params: ListParams) -> ListResult:
-    """List the blocks of a context in document order."""
+    """List the blocks of a context in document order.
+
+    Page by page: blocks that are created meanwhile neither hide others nor show them twice.
+    """
     if params.depth is not None and params.parent_id is None:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             "depth counts generations below a block: give parent_id with it.",
             field="depth",
         )
-    parent = await call.block(params.parent_id) if params.parent_id is not None else None
-    context = parent[0] if parent and not params.context else await call.context(params.context)
-    call.kernel.appends(context).flush_all()
-    after = (await call.block(params.after_block))[1] if params.after_block is not None else None
-    found = _matching(context, params, parent[1] if parent else None, after)
-    blocks: list[BlockSummary] = []
-    for block in found:
-        if len(blocks) == params.limit:
-            await context.settled()
-            return ListResult(blocks=blocks, truncated=True, next=blocks[-1].block_id)
-        text = context.document.text(block)
-        first = text.split("\n", 1)[0]
-        blocks.append(
-            BlockSummary(
-                summary=first if len(first) <= _SUMMARY else first[: _SUMMARY - 1] + "…",
-                length=len(text),
-                **header_values(context, block),
+    named = [one for one in (params.parent_id, params.after_block) if one is not None]
+    found = [(reference, *await call.block(reference)) for reference in named]
+    context = (
+        found[0][1] if found and params.context is None else await call.context(params.context)
+    )
+    for reference, other, _ in found:
+        if other is not context:
+            raise AntiphonError(
+                ErrorCode.BLOCK_NOT_FOUND,
+                f"There is no block {reference!r} in context {context.label}.",
+                reference=reference,
             )
-        )
+    parent = found[0][2] if params.parent_id is not None else None
+    after = found[-1][2] if params.after_block is not None else None
+    call.kernel.appends(context).flush_all()
+    page = list(islice(_matching(context, params, parent, after), params.limit + 1))
+    values = [{**_summary(context, one), **header_values(context, one)} for one in page]
     await context.settled()
-    return ListResult(blocks=blocks, truncated=False)
+    blocks = [
+        BlockSummary(**one, dirty=context.version(block) > context.persisted_version(block))
+        for block, one in zip(page, values, strict=True)
+    ]
+    if len(blocks) <= params.limit:
+        return ListResult(blocks=blocks, truncated=False)
+    blocks.pop()
+    return ListResult(blocks=blocks, truncated=True, next=blocks[-1].block_id)
+
+
+def _summary(context: Context, block: str) -> dict[str, Any]:
+    text = context.document.text(block)
+    first = text.split("\n", 1)[0]
+    return {
+        "summary": first if len(first) <= _SUMMARY else first[: _SUMMARY - 1] + "…",
+        "length": len(text),
+    }
 
 
 def _matching(
     context: Context, params: ListParams, parent: str | None, after: str | None
 ) -> Iterator[str]:
     document = context.document
-    ids = document.block_ids()
-    if after is not None:
-        if after not in document:
-            raise AntiphonError(
-                ErrorCode.BLOCK_NOT_FOUND,
-                f"There is no block {after!r} in context {context.label}.",
-                reference=after,
-            )
-        ids = ids[ids.index(after) + 1 :]
-    for block in ids:
+    for block in _candidates(context, params.depth or 1, parent, after):
         header = document.header(block)
-        wanted = (
+        if (
             params.kind in (None, header.kind)
             and params.role in (None, header.role)
             and params.status in (None, header.status)
-            and (params.path_prefix is None or (header.path or "").startswith(params.path_prefix))
-        )
-        if wanted and (parent is None or _descends(context, block, parent, params.depth or 1)):
+            and (params.path_prefix is None or _has_prefix(header.path, params.path_prefix))
+        ):
             yield block
 
 
-def _descends(context: Context, block: str, parent: str, depth: int) -> bool:
-    at: str | None = block
-    for _ in range(depth):
-        at = context.document.header(at).parent if at is not None else None
-        if at == parent:
-            return True
-        if at is None or at not in context.document:
-            return False
-    return False
+def _candidates(
+    context: Context, depth: int, parent: str | None, after: str | None
+) -> Iterator[str]:
+    """In document order, behind `after`."""
+    order = context.document.order
+    if parent is None:
+        start = order.index(after) + 1 if after is not None else 0
+        for place in range(start, len(order)):
+            yield order.at(place)
+        return
+    behind = order.key(after) if after is not None else None
+    for block in context.family.descendants(parent, depth):
+        if behind is None or order.key(block) > behind:
+            yield block
+
+
+def _has_prefix(path: str | None, prefix: str) -> bool:
+    return path is not None and path.startswith(prefix)
