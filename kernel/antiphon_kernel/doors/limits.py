@@ -28,6 +28,9 @@ class DoorLimits:
     """What may wait for a slow reader before it gets a resync in its place."""
     connections: int = 800
     """Clients at a time, over all doors."""
+    arrivals_per_second: float = 30.0
+    """How often one principal may connect in the long run."""
+    arrivals_at_once: float = 300.0
     messages_per_second: float = 2_000.0
     """What one connection may send in the long run."""
     messages_at_once: float = 20_000.0

@@ -1,0 +1,192 @@
+"""Whatever a hostile client does, honest ones go on and the document is as if it were not there."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+import time
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.schema import decode_schema
+from antiphon_kernel.doors.limits import DoorLimits
+from antiphon_kernel.doors.sync.connection import Connection
+from antiphon_kernel.doors.sync.outgoing import Outgoing
+from antiphon_kernel.types.access import AccessRole
+from antiphon_kernel.wire.state_vector import decode_state_vector
+from tests.kernel.doors.hostile import Target
+from tests.kernel.served import ServedKernel, served_kernel, until
+
+SECONDS = 60.0 if os.environ.get("ANTIPHON_LONG") else 4.0
+CONNECTIONS = 500
+SCHEMA = {
+    "type": "composite",
+    "sections": [
+        {
+            "name": "state",
+            "schema": {
+                "type": "map",
+                "fields": [{"name": "fixed", "field_type": "number", "read_only": True}],
+            },
+        },
+        {"name": "sealed", "schema": {"type": "text"}, "read_only": True},
+    ],
+}
+LIMITS = DoorLimits(
+    unread=256 * 1024,
+    heartbeat=0.3,
+    stalled=1.0,
+    frame=2**20,
+    messages_at_once=2_000,
+    arrivals_at_once=60,
+    patience=1.0,
+)
+
+
+class Honest:
+    """Two people who type in turn; how long a keystroke takes from one to the other."""
+
+    def __init__(self, replicas: list[Replica], block: str) -> None:
+        self._replicas = replicas
+        self._block = block
+        self.typed: list[str] = []
+        self.latencies: list[float] = []
+
+    async def type(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            writer, reader = self._replicas
+            self._replicas.reverse()
+            word = f"{len(self.typed)} "
+            start = time.perf_counter()
+            writer.document.append(self._block, word)
+            self.typed.append(word)
+            await until(partial(self._arrived, reader))
+            self.latencies.append(time.perf_counter() - start)
+            await asyncio.sleep(0.01)
+
+    def _arrived(self, reader: Replica) -> bool:
+        return reader.document.length(self._block) == sum(map(len, self.typed))
+
+    @property
+    def p99(self) -> float:
+        ordered = sorted(self.latencies)
+        return ordered[int(len(ordered) * 0.99)]
+
+
+def say(figures: str) -> None:
+    """To be seen with `pytest -s`."""
+    sys.stdout.write(figures + "\n")
+
+
+def memory() -> int:
+    """Resident bytes of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def alive(kind: type) -> int:
+    gc.collect()
+    return sum(isinstance(one, kind) for one in gc.get_objects())
+
+
+async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path, LIMITS) as served:
+        block = await served.block()
+        frozen = await structured_block(served)
+        await served.block("an emoji 😀 to cut")
+        viewer = await served.kernel.principal("vera")
+        await served.kernel.members.give_role(viewer, AccessRole.VIEWER)
+        clients = set(decode_state_vector((await served.context()).document.state_vector()))
+        replicas = [await served.replica("ann"), await served.replica("ben")]
+        honest = Honest(list(replicas), block)
+        await honest.type(1.0)
+        alone, before = honest.p99, memory()
+        headers = await all_headers(served)
+        honest.latencies.clear()
+        kernel_client = (await served.context()).document.client_id
+        target = Target(
+            served.doors.port, served.doors.token, kernel_client, str(viewer.id), block, frozen
+        )
+        attackers = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.kernel.doors.hostile"),
+            *(json.dumps(asdict(target)), str(SECONDS)),
+            stdout=asyncio.subprocess.PIPE,
+            cwd=Path(__file__).parents[3],
+        )
+        await until(lambda: served.doors.connections > 2, "the attack begins", 20)
+        await honest.type(SECONDS)
+        output, _ = await asyncio.wait_for(attackers.communicate(), 40)
+        report = json.loads(output)
+        say(
+            f"\nhonest p99: {alone * 1e3:.1f} ms alone, {honest.p99 * 1e3:.1f} ms under attack"
+            f" ({len(honest.latencies)} keystrokes); rounds: {report['rounds']}"
+        )
+        assert all(report["rounds"].values())
+        assert {"permission_denied", "read_only_field", "read_only_section"} <= set(report["told"])
+        assert "invalid_params" in report["told"]
+        await until(lambda: served.doors.connections == 2, "the hostile ones are gone")
+        context = await served.context()
+        assert context.document.text(block) == "".join(honest.typed)
+        assert await all_headers(served) == headers
+        known = set(decode_state_vector(context.document.state_vector()))
+        assert known == clients | {one.document.client_id for one in replicas}
+        again = Document(1)
+        again.apply_update(context.document.update_since())
+        assert again.text(block) == "".join(honest.typed)
+        await until(lambda: alive(Connection) == 2 and alive(Outgoing) == 2, "nothing is held")
+        grown = (memory() - before) / 2**20
+        say(f"memory: {grown:+.1f} MB")
+        assert grown < 80
+        assert honest.p99 < 2.0
+
+
+async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
+    limits = replace(LIMITS, arrivals_at_once=1_000)
+    async with served_kernel(tmp_path, limits) as served:
+        block = await served.block("hello")
+        honest = await served.replica("ann")
+
+        async def crowd(count: int) -> None:
+            clients = [await served.raw(query="as=eve") for _ in range(count)]
+            for client in clients:
+                await client.join()
+            for client in clients:
+                client.socket.transport.abort()
+            served.forget_raw()
+            await until(lambda: served.doors.connections == 1, "all are gone", 30)
+
+        await crowd(50)
+        gc.collect()
+        before = memory()
+        for _ in range(CONNECTIONS // 50):
+            await crowd(50)
+        await until(lambda: alive(Connection) == 1, "nothing is held")
+        grown = (memory() - before) / 2**20
+        say(f"\n{CONNECTIONS} connections: {grown:+.1f} MB")
+        assert grown < 20
+        honest.document.append(block, "!")
+        await honest.saved()
+        assert (await served.context()).document.text(block) == "hello!"
+
+
+async def structured_block(served: ServedKernel) -> str:
+    context = await served.context()
+    document = context.document
+    schema = decode_schema(json.dumps(SCHEMA))
+    assert schema is not None
+    template = document.header(document.block_ids()[0])
+    header = replace(template, id=str(context.next_block_id(served.me.principal.id)))
+    change = partial(document.create_block, header, schema=schema)
+    await context.write(served.me, "create", change).saved()
+    return header.id
+
+
+async def all_headers(served: ServedKernel) -> list[object]:
+    document = (await served.context()).document
+    return [document.header(block) for block in document.block_ids()]
