@@ -6,8 +6,7 @@ A fault that the checks let pass is a check that proves nothing.
 from __future__ import annotations
 
 import asyncio
-import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +20,7 @@ from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.wire.update import EMPTY_UPDATE
-from tests.kernel.invariants.machine import Machine
-from tests.kernel.invariants.oracle import Violation
-
-SEEDS = 40
-"""A fault that so many cases do not notice is not noticed."""
-
-Fault = Callable[[pytest.MonkeyPatch], None]
+from tests.kernel.invariants.broken import Fault, is_noticed
 
 
 def a_chunk_is_lost(patch: pytest.MonkeyPatch) -> None:
@@ -135,29 +128,4 @@ async def test_a_kernel_is_caught_in_which(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Fault
 ) -> None:
     fault(monkeypatch)
-    for seed in range(SEEDS):
-        if await noticed(tmp_path / str(seed), seed):
-            return
-    pytest.fail(f"{SEEDS} cases have not noticed that {fault.__name__}")
-
-
-async def noticed(folder: Path, seed: int) -> bool:
-    """Whether one case fails by one of its own checks, or the kernel notices by itself."""
-    folder.mkdir()
-    machine = Machine(folder, seed)
-    try:
-        await machine.run(steps=40)
-    except (Violation, RuntimeError):
-        return True
-    finally:
-        await _closed(machine.world.close)
-        shutil.rmtree(folder, ignore_errors=True)
-    return False
-
-
-async def _closed(close: Callable[[], Awaitable[None]]) -> None:
-    """A broken kernel may be broken at its end as well."""
-    try:
-        await close()
-    except (AntiphonError, RuntimeError, ValueError):
-        return
+    assert await is_noticed(tmp_path)
