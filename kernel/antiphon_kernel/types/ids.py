@@ -13,12 +13,62 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NewType, Protocol
+from typing import Protocol, Self
 
-KernelId = NewType("KernelId", str)
-ContextId = NewType("ContextId", str)
-PrincipalId = NewType("PrincipalId", str)
-SessionId = NewType("SessionId", str)
+_HEX32 = re.compile(r"[0-9a-f]{32}")
+_TIME_DIGITS = 12
+"""The first 48 bits of a UUIDv7 are the milliseconds since the epoch."""
+
+
+class Id(str):
+    """An id of one kind: 32 lower-case hex digits, which sort by the time they were drawn at.
+
+    A string wherever one is needed; an id of another kind is not accepted in its place.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the printable form.
+
+        Raises:
+            ValueError: if `text` is not 32 lower-case hex digits.
+        """
+        if not _HEX32.fullmatch(text):
+            raise ValueError(f"not a {cls.__name__}, which has 32 lower-case hex digits: {text!r}")
+        return cls(text)
+
+    @property
+    def time_ms(self) -> int | None:
+        """When it was drawn, in milliseconds since the epoch; None if it is no UUIDv7."""
+        version = self[_TIME_DIGITS : _TIME_DIGITS + 1]
+        return int(self[:_TIME_DIGITS], 16) if len(self) == 32 and version == "7" else None
+
+
+class KernelId(Id):
+    """One kernel: the journal of one data folder."""
+
+    __slots__ = ()
+
+
+class ContextId(Id):
+    """One context, which is one document."""
+
+    __slots__ = ()
+
+
+class PrincipalId(Id):
+    """Anyone who acts."""
+
+    __slots__ = ()
+
+
+class SessionId(Id):
+    """One connection of one principal."""
+
+    __slots__ = ()
+
 
 _NAMESPACE = uuid.UUID("7b6f3f0a-7c58-5f0e-9c55-5a1f1d0c7a11")
 
@@ -27,8 +77,6 @@ SYSTEM = PrincipalId(uuid.uuid5(_NAMESPACE, "system").hex)
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """What a label or a username looks like."""
-
-_HEX32 = re.compile(r"[0-9a-f]{32}")
 
 DRAFT_SEQ_MIN = 2**32
 """A client that creates a block by itself draws its seq from here up to `DRAFT_SEQ_LIMIT`."""
@@ -54,18 +102,27 @@ class IdSource(Protocol):
 
 
 class RandomIds:
-    """Ids from the clock and the operating system's randomness."""
+    """Ids from the clock and the operating system's randomness.
+
+    Each sorts after those drawn before it, also within a millisecond and when the clock goes back.
+    """
 
     def __init__(self, now_ms: Callable[[], int] | None = None) -> None:
         self._now_ms = now_ms or (lambda: time.time_ns() // 1_000_000)
+        self._last = (0, 0)
 
     def uuid7(self) -> str:
-        value = (self._now_ms() & (2**48 - 1)) << 80
-        value |= int.from_bytes(os.urandom(10), "big")
-        value &= ~(0xF << 76)
-        value |= 0x7 << 76
-        value &= ~(0x3 << 62)
-        value |= 0x2 << 62
+        now, low = self._now_ms() & (2**48 - 1), int.from_bytes(os.urandom(9), "big")
+        before, counter = self._last
+        if now > before:
+            # The upper half of the counter is left free for what comes in this millisecond.
+            counter = low >> 61 & 0x7FF
+        else:
+            now, counter = before, counter + 1
+            if counter >= 2**12:
+                now, counter = before + 1, 0
+        self._last = now, counter
+        value = now << 80 | 0x7 << 76 | counter << 64 | 0x2 << 62 | low & (2**62 - 1)
         return f"{value:032x}"
 
     def client_id(self) -> int:
@@ -79,6 +136,15 @@ class BlockId:
     context: ContextId
     principal: PrincipalId
     seq: int
+
+    def __post_init__(self) -> None:
+        for part, kind in ((self.context, ContextId), (self.principal, PrincipalId)):
+            if _is_other(part, kind):
+                raise TypeError(f"a {type(part).__name__} stands where a {kind.__name__} belongs")
+
+    def human(self, label: str, username: str) -> str:
+        """The form for people, with the names that the two ids have; every command takes it too."""
+        return f"{label}.{username}.{self.seq}"
 
     def __str__(self) -> str:
         return f"{self.context}.{self.principal}.{self.seq}"
@@ -99,3 +165,8 @@ class BlockId:
         ):
             raise ValueError(f"not a full block id: {text!r}")
         return cls(ContextId(parts[0]), PrincipalId(parts[1]), int(parts[2]))
+
+
+def _is_other(part: object, kind: type[Id]) -> bool:
+    """Whether an id is of another kind. Strings that name no kind are for the type checker."""
+    return isinstance(part, Id) and not isinstance(part, kind)

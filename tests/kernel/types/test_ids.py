@@ -1,0 +1,144 @@
+"""Ids: kinds that do not stand in for each other, forms that are read back, order by time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+import uuid
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_kernel.types.ids import (
+    NAME_PATTERN,
+    SYSTEM,
+    BlockId,
+    ContextId,
+    Id,
+    KernelId,
+    PrincipalId,
+    RandomIds,
+    SessionId,
+    is_name,
+)
+
+ROOT = Path(__file__).parents[3]
+KINDS = (KernelId, ContextId, PrincipalId, SessionId)
+
+hex_ids = st.uuids().map(lambda value: value.hex)
+seqs = st.integers(0, 2**53 - 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=hex_ids)
+def test_an_id_is_read_back_from_every_form_it_is_written_in(kind: type[Id], text: str) -> None:
+    one = kind.parse(text)
+    assert kind.parse(str(one)) == one == text
+    assert kind.parse(json.loads(json.dumps({"id": one}))["id"]) == one
+    assert kind.parse(uuid.UUID(one).hex) == one
+    stored = sqlite3.connect(":memory:").execute("SELECT ?", (one,)).fetchone()[0]
+    assert kind.parse(stored) == one
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "text",
+    ["", "0" * 31, "0" * 33, "A" * 32, "g" * 32, "0" * 32 + "\n", str(uuid.UUID(int=1))],
+)
+def test_what_is_no_id_is_refused_with_the_name_of_its_kind(kind: type[Id], text: str) -> None:
+    with pytest.raises(ValueError, match=kind.__name__):
+        kind.parse(text)
+
+
+@given(context=hex_ids, principal=hex_ids, seq=seqs)
+def test_a_block_id_is_read_back_from_its_full_form(context: str, principal: str, seq: int) -> None:
+    one = BlockId(ContextId(context), PrincipalId(principal), seq)
+    again = BlockId.parse(str(one))
+    assert again == one and hash(again) == hash(one)
+    assert type(again.context) is ContextId and type(again.principal) is PrincipalId
+    assert str(one) == f"{context}.{principal}.{seq}"
+    assert one.human("default", "amy") == f"default.amy.{seq}"
+
+
+@pytest.mark.parametrize("seq", ["", "-1", "01", "1.0", "1" * 17, "١", " 1", "1\n"])
+def test_a_number_that_is_none_makes_no_block_id(seq: str) -> None:
+    with pytest.raises(ValueError, match="not a full block id"):
+        BlockId.parse(f"{'a' * 32}.{'b' * 32}.{seq}")
+
+
+def test_an_id_of_another_kind_is_not_accepted_in_a_block_id() -> None:
+    ids = RandomIds()
+    context, principal = ContextId(ids.uuid7()), PrincipalId(ids.uuid7())
+    with pytest.raises(TypeError, match="PrincipalId stands where a ContextId"):
+        BlockId(principal, context, 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="SessionId stands where a PrincipalId"):
+        BlockId(context, SessionId(ids.uuid7()), 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "given_kind"),
+    [("PrincipalId", "ContextId"), ("ContextId", "SessionId"), ("KernelId", "str")],
+)
+def test_the_type_checker_refuses_an_id_of_another_kind(
+    tmp_path: Path, wanted: str, given_kind: str
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from antiphon_kernel.types.ids import ContextId, KernelId, PrincipalId, SessionId\n"
+        f"def takes(one: {wanted}) -> None: ...\n"
+        f"takes({wanted}('a'))\n"
+        f"takes({given_kind}('a'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={"MYPYPATH": str(ROOT / "kernel"), "PATH": "", "HOME": str(tmp_path)},
+    )
+    errors = [line for line in done.stdout.splitlines() if "error:" in line]
+    assert len(errors) == 1, done.stdout + done.stderr
+    assert f':4: error: Argument 1 to "takes" has incompatible type "{given_kind}"' in errors[0]
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=200))
+def test_ids_sort_by_the_time_they_were_drawn_at(steps: list[int]) -> None:
+    """Also within a millisecond, and when the clock stands or goes back."""
+    now = 1_700_000_000_000
+    clock = iter([now := now + step - 1 for step in steps])
+    ids = RandomIds(lambda: next(clock))
+    drawn = [ids.uuid7() for _ in steps]
+    assert all(before < after for before, after in pairwise(drawn))
+
+
+def test_more_ids_than_fit_into_a_millisecond_still_sort() -> None:
+    ids = RandomIds(lambda: 1_700_000_000_000)
+    drawn = [ids.uuid7() for _ in range(10_000)]
+    assert drawn == sorted(set(drawn))
+
+
+@given(st.integers(0, 2**48 - 1))
+def test_an_id_is_a_uuid_of_version_7_that_knows_its_time(now: int) -> None:
+    text = RandomIds(lambda: now).uuid7()
+    value = uuid.UUID(text)
+    assert (value.version, value.variant) == (7, uuid.RFC_4122)
+    assert ContextId(text).time_ms == now
+
+
+def test_the_kernels_own_principal_is_the_same_everywhere() -> None:
+    value = uuid.UUID(SYSTEM)
+    assert value.version == 5
+    assert SYSTEM.time_ms is None
+    assert SYSTEM == "2a6120e2428f5d73b70e9254245cedb7", "journals name it"
+
+
+@given(st.from_regex(NAME_PATTERN, fullmatch=True))
+def test_names_and_block_ids_in_human_form_do_not_collide(name: str) -> None:
+    assert is_name(name)
+    assert "." not in name and not any(character.isspace() for character in name)
