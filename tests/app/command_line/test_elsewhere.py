@@ -45,3 +45,12 @@ def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(Failure, match="expected ws://") as refused:
         read_url(url)
     assert refused.value.exit_code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://host/sync?token=S3CRET", "ws://?x=1&token=S3CRET#token=S3CRET"]
+)
+def test_a_refusal_does_not_repeat_the_token(url: str) -> None:
+    with pytest.raises(Failure) as refused:
+        read_url(url)
+    assert "S3CRET" not in refused.value.message

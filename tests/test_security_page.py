@@ -1,0 +1,51 @@
+"""The page of security promises: numbered without gaps, and every promise has tests that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "security.md"
+_PROMISE = re.compile(r"^([0-9]+)\. (.*?)(?=^[0-9]+\. |^## |\Z)", re.M | re.S)
+_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+
+
+def promises() -> dict[int, str]:
+    return {int(number): text for number, text in _PROMISE.findall(PAGE.read_text("utf-8"))}
+
+
+def names_of_tests(path: Path) -> set[str]:
+    """Names of the test functions of a file, those in classes too."""
+    tree = ast.parse(path.read_text("utf-8"))
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+
+
+def test_promises_are_numbered_without_gaps() -> None:
+    numbers = list(promises())
+    assert len(numbers) >= 20
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_every_promise_names_a_test_that_exists() -> None:
+    missing = []
+    for number, text in promises().items():
+        named = _TEST.findall(text)
+        if not named:
+            missing.append(f"{number} names no test")
+        for file, name in named:
+            path = ROOT / file
+            if (
+                not name.startswith("test_")
+                or not path.exists()
+                or name not in names_of_tests(path)
+            ):
+                missing.append(f"{number}: {file}::{name}")
+    assert missing == []
+
+
+def test_nothing_on_the_page_looks_like_a_test_and_is_none() -> None:
+    text = PAGE.read_text("utf-8")
+    assert len(re.findall("::", text)) == len(_TEST.findall(text))
