@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.types.access import Right
@@ -15,7 +16,9 @@ class ApplyPatchParams(Params):
 
     block_id: str
     patch: str
-    """The diff."""
+    """The diff, of one file."""
+    section: str | None = None
+    """Which text of the block: path of a section or of a text field; its only one if absent."""
     dry_run: bool = False
     """Say whether it would apply, and change nothing."""
 
@@ -36,7 +39,13 @@ class ApplyPatchResult(Result):
 @tool(
     "block.apply_patch",
     needs=Right.WRITE,
-    errors=(*REFERENCES, ErrorCode.PATCH_FAILED, ErrorCode.TOO_LARGE),
+    errors=(
+        *REFERENCES,
+        ErrorCode.PATCH_FAILED,
+        ErrorCode.TOO_LARGE,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
+    ),
 )
 async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     """Apply a unified diff to a block, all or nothing.
@@ -46,6 +55,7 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     where its header says may move, but only to the one place in the text that has them.
     """
     context, block = await call.block(params.block_id)
+    check_writable(context.document, call.actor, block, params.section)
     limit = context.limits.patch_code_points
     if len(params.patch) > limit:
         raise AntiphonError(
@@ -54,7 +64,7 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
             limit=limit,
             found=len(params.patch),
         )
-    text = context.document.text(block)
+    text = context.document.text(block, params.section)
     try:
         splices = plan_patch(text, params.patch)
     except AntiphonError as error:
@@ -67,7 +77,7 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
 
     def write() -> None:
         for one in splices:
-            context.document.splice(block, one.offset, one.deleted, one.inserted)
+            context.document.splice(block, one.offset, one.deleted, one.inserted, params.section)
 
     written = context.write(call.actor, "apply_patch", write)
     await written.saved()

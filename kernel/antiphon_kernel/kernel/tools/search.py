@@ -11,6 +11,7 @@ from antiphon_kernel.journal.search_table import Candidate, Wanted
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.text_places import check_text
 from antiphon_kernel.text.query import LiteralQuery, Query
 from antiphon_kernel.text.regex_query import RegexQuery
 from antiphon_kernel.text.search import Found, search_text
@@ -25,6 +26,8 @@ class BlockSearchParams(Params):
     """What to look for in one block. A match lies within one line."""
 
     block_id: str
+    section: str | None = None
+    """Which text of the block: path of a section or of a text field; its only one if absent."""
     query: str
     """Exactly these characters, or a regular expression."""
     regex: bool = False
@@ -117,7 +120,8 @@ async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResu
     """Find text in a block: for each match its line, its columns and the lines around it."""
     query = _query(params.query, params.regex, call.kernel.limits)
     context, block = await call.block(params.block_id)
-    text, version = context.document.text(block), context.version(block)
+    check_text(context.document, block, params.section)
+    text, version = context.document.text(block, params.section), context.version(block)
     found = await asyncio.to_thread(
         search_text,
         text,
@@ -134,7 +138,8 @@ async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResu
 async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchResult:
     """Find text in the blocks of every context, open or not; only in files unless told otherwise.
 
-    What was written before the call is found.
+    What was written before the call is found. Sections and fields of structured blocks are not
+    looked at: block.search does that.
     """
     kernel = call.kernel
     query = _query(params.query, params.regex, kernel.limits)
