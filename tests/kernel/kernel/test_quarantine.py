@@ -85,3 +85,16 @@ async def test_a_damaged_context_is_listed_before_anybody_opens_it(
     await kernel.quarantine.surveyed()
     listed = (await kernel.call(amy, "context.list", {}))["contexts"]
     assert {one["label"]: "damaged" in one for one in listed} == {"default": False, BROKEN: True}
+
+
+async def test_a_search_names_the_contexts_that_are_damaged_and_goes_through_the_others(
+    damaged: Path, open_kernel: Any
+) -> None:
+    with sqlite3.connect(damaged / "journal.db") as database:
+        database.execute("DELETE FROM ops WHERE context = 2 AND seq = 3")
+    kernel: Kernel = await open_kernel()
+    amy = kernel.open_session(kernel.owner, "test")
+    for _ in range(2):
+        found = await kernel.call(amy, "kernel.search", {"query": "😀", "kinds": ["text"]})
+        assert len(found["results"]) == 5
+        assert found["unsearched"] == [BROKEN]
