@@ -1,0 +1,202 @@
+"""What has changed between two sequences, quickly however long and however different they are.
+
+The shortest way from the one to the other is looked for (Myers' algorithm) some changes at a time,
+and what has been found so far is kept if most of it is equal. Where that leads nowhere, elements
+that occur once on both sides are taken as fixed points, and the ranges between them are looked at
+in the same way. What is left when the effort is spent is told as replaced.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+_CHANGES: Final = 100
+"""Insertions and deletions that are looked for at a time; the effort grows with their square."""
+
+
+class ChangedRange(NamedTuple):
+    """Elements `start` to `end` of the old sequence became `new_start` to `new_end` of the new."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+class Effort:
+    """How many comparisons may still be made; several calls can share one."""
+
+    def __init__(self, elements: int) -> None:
+        """Enough for so many elements in both sequences, unless they have little in common."""
+        self.left = 300_000 + 2 * elements
+
+
+def changed_ranges(
+    old: Sequence[Hashable], new: Sequence[Hashable], effort: Effort | None = None
+) -> list[ChangedRange]:
+    """What makes `old` into `new`: sorted, disjoint, with something equal between two of them."""
+    comparison = _Comparison(old, new, effort or Effort(len(old) + len(new)))
+    return _joined(comparison.run())
+
+
+def _joined(found: Iterable[ChangedRange]) -> list[ChangedRange]:
+    joined: list[ChangedRange] = []
+    for one in found:
+        last = joined[-1] if joined else None
+        if last is not None and (last.end, last.new_end) == (one.start, one.new_start):
+            joined[-1] = ChangedRange(last.start, one.end, last.new_start, one.new_end)
+        else:
+            joined.append(one)
+    return joined
+
+
+class _Comparison:
+    def __init__(self, old: Sequence[Hashable], new: Sequence[Hashable], effort: Effort) -> None:
+        self._old = old
+        self._new = new
+        self._effort = effort
+
+    def run(self) -> Iterable[ChangedRange]:
+        ranges = [ChangedRange(0, len(self._old), 0, len(self._new))]
+        while ranges:
+            one = self._trimmed(ranges.pop())
+            if one.start == one.end or one.new_start == one.new_end:
+                if one.start < one.end or one.new_start < one.new_end:
+                    yield one
+                continue
+            kept, reached = self._shortest_way(one) if self._effort.left > 0 else ([], None)
+            if reached is not None:
+                ranges.append(ChangedRange(reached[0], one.end, reached[1], one.new_end))
+                yield from _between(kept, one._replace(end=reached[0], new_end=reached[1]))
+            elif self._effort.left > 0 and (fixed := self._fixed_points(one)):
+                ranges += reversed(_between(fixed, one))
+            else:
+                yield one
+
+    def _trimmed(self, one: ChangedRange) -> ChangedRange:
+        old, new = self._old, self._new
+        start, end, new_start, new_end = one
+        while start < end and new_start < new_end and old[start] == new[new_start]:
+            start += 1
+            new_start += 1
+        while start < end and new_start < new_end and old[end - 1] == new[new_end - 1]:
+            end -= 1
+            new_end -= 1
+        return ChangedRange(start, end, new_start, new_end)
+
+    def _shortest_way(
+        self, one: ChangedRange
+    ) -> tuple[list[tuple[int, int]], tuple[int, int] | None]:
+        """The pairs that stay, and up to where they are known; None if nothing good is found."""
+        old, new = self._old, self._new
+        start, end, new_start, new_end = one
+        length, new_length = end - start, new_end - new_start
+        furthest = {1: 0}
+        trails: list[dict[int, int]] = []
+        steps = 0
+        for changes in range(_CHANGES + 1):
+            trails.append(dict(furthest))
+            for diagonal in range(-changes, changes + 1, 2):
+                before = _before(furthest, diagonal, changes)
+                x = begun = furthest[before] + (before < diagonal)
+                y = x - diagonal
+                while x < length and 0 <= y < new_length and old[start + x] == new[new_start + y]:
+                    x += 1
+                    y += 1
+                furthest[diagonal] = x
+                steps += x - begun + 1
+                if x >= length and y >= new_length:
+                    self._effort.left -= steps
+                    return _traced(trails, one, x, y), (end, new_end)
+            if steps > self._effort.left:
+                break
+        self._effort.left -= steps
+        inside = [
+            (x, x - diagonal)
+            for diagonal, x in furthest.items()
+            if x <= length and 0 <= x - diagonal <= new_length
+        ]
+        x, y = max(inside, key=sum)
+        kept = _traced(trails, one, x, y)
+        if not kept or 2 * len(kept) < len(trails):
+            return [], None
+        # What follows the last pair is looked at anew: this way need not be the best from there.
+        index, new_index = kept[-1]
+        return kept, (index + 1, new_index + 1)
+
+    def _fixed_points(self, one: ChangedRange) -> list[tuple[int, int]]:
+        """Elements that occur once on both sides, as many as are in the same order."""
+        old = self._old[one.start : one.end]
+        new = self._new[one.new_start : one.new_end]
+        self._effort.left -= len(old) + len(new)
+        counts, new_counts = Counter(old), Counter(new)
+        where = {element: index for index, element in enumerate(new, one.new_start)}
+        pairs = [
+            (index, where[element])
+            for index, element in enumerate(old, one.start)
+            if counts[element] == 1 == new_counts[element]
+        ]
+        return _longest_rising(pairs)
+
+
+def _before(furthest: dict[int, int], diagonal: int, changes: int) -> int:
+    """The diagonal from which this one is entered: by an insertion or by a deletion."""
+    if diagonal == -changes:
+        return diagonal + 1
+    if diagonal != changes and furthest[diagonal - 1] < furthest[diagonal + 1]:
+        return diagonal + 1
+    return diagonal - 1
+
+
+def _traced(
+    trails: list[dict[int, int]], one: ChangedRange, x: int, y: int
+) -> list[tuple[int, int]]:
+    """The pairs on the way to a place, found by walking back."""
+    kept = []
+    for changes in range(len(trails) - 1, -1, -1):
+        diagonal = x - y
+        if (diagonal - changes) % 2:
+            continue  # this place was reached with one change less
+        from_x = from_y = 0
+        if changes:
+            before = _before(trails[changes], diagonal, changes)
+            from_x = trails[changes][before]
+            from_y = from_x - before
+        while x > from_x and y > from_y:
+            x -= 1
+            y -= 1
+            kept.append((one.start + x, one.new_start + y))
+        x, y = from_x, from_y
+    return kept[::-1]
+
+
+def _between(kept: Sequence[tuple[int, int]], one: ChangedRange) -> list[ChangedRange]:
+    """The ranges between pairs of equal elements."""
+    ranges = []
+    at, new_at = one.start, one.new_start
+    for index, new_index in (*kept, (one.end, one.new_end)):
+        if at < index or new_at < new_index:
+            ranges.append(ChangedRange(at, index, new_at, new_index))
+        at, new_at = index + 1, new_index + 1
+    return ranges
+
+
+def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The longest choice of pairs that rise on both sides; `pairs` rise on the first."""
+    ends: list[int] = []
+    at: list[int] = []
+    before: list[int | None] = []
+    for index, (_, value) in enumerate(pairs):
+        place = bisect_left(ends, value)
+        before.append(at[place - 1] if place else None)
+        ends[place : place + 1] = [value]
+        at[place : place + 1] = [index]
+    chosen = []
+    here = at[-1] if at else None
+    while here is not None:
+        chosen.append(pairs[here])
+        here = before[here]
+    return chosen[::-1]
