@@ -84,7 +84,9 @@ class Doors:
         socket: Path,
         sync_door: SyncDoor,
         private_folder: Path | None,
+        closing: Callable[[], None],
     ) -> None:
+        """`closing` is called when they begin to close."""
         self.token = token
         """What the owner shows over TCP."""
         self.port = port
@@ -95,6 +97,7 @@ class Doors:
         self._sync_door = sync_door
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
         self._private_folder = private_folder
+        self._closing = closing
 
     @property
     def connections(self) -> int:
@@ -145,6 +148,7 @@ class Doors:
         """Stop listening, tell every client, wait shortly, then drop who is left."""
         for server, _ in self._listeners:
             server.close()
+        self._closing()
         self.socket.unlink(missing_ok=True)
         await self._sync_door.server.stop()
         for _, state in self._listeners:
@@ -193,7 +197,9 @@ async def serve(
     path, private_folder = _place_socket(socket)
     unix = _bind_unix(path)
     kernel.reached_at = f"ws://{HOST}:{tcp.getsockname()[1]}/sync"
-    doors = Doors(token, tcp.getsockname()[1], path, sync_door, private_folder)
+    doors = Doors(
+        token, tcp.getsockname()[1], path, sync_door, private_folder, kernel.gate.let_waiters_go
+    )
     await doors.listen(application, tcp, "tcp", limits)
     await doors.listen(application, unix, "unix", limits)
     return doors

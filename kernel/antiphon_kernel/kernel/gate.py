@@ -16,10 +16,17 @@ from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.wire.close_codes import CloseCode
 
 JOINS_KEPT: Final = 100
+
+ABSENCE_MS: Final = 60_000
+"""Who comes back after a longer time than this has joined anew."""
+
+IN_THE_KERNEL: Final = ("turn", "kernel")
+"""How sessions came in that have no client; what they may do is asked with each call."""
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +63,7 @@ class Gate:
         self._clock = clock
         self._joins: deque[Joined] = deque(maxlen=JOINS_KEPT)
         self._join = asyncio.Event()
+        self._last_here: dict[PrincipalId, int] = {}
 
     # In
 
@@ -84,24 +92,41 @@ class Gate:
         """
         if number > self.last_join:
             number = 0
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self.last_join <= number:
+        if self.last_join <= number:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
                     await self._join.wait()
         return [one for one in self._joins if one.number > number]
 
+    def let_waiters_go(self) -> None:
+        """The doors are closing: nobody waits for arrivals any longer."""
+        self._join.set()
+        self._join = asyncio.Event()
+
     def came_in(self, session: OpenSession) -> None:
-        """A session has begun: those who wait for that are told, if it is the principal's first."""
+        """A session has begun: those who wait for that are told, unless the principal was here.
+
+        Somebody who was here a moment ago was: scripts come and go with every call.
+        """
         principal = session.actor.principal
-        if session.credential is None or len(self._sessions.of(principal.id)) > 1:
+        if session.credential is None:
+            return
+        before = self._last_here.get(principal.id)
+        self._last_here[principal.id] = session.since
+        just_now = before is not None and session.since - before < ABSENCE_MS
+        if just_now or len(self._sessions.of(principal.id)) > 1:
             return
         role = session.actor.role
         _log.info("%s joined as %s over %s", principal.username, role, session.via)
         self._joins.append(
             Joined(self.last_join + 1, principal, role, session.credential, session.since)
         )
-        self._join.set()
-        self._join = asyncio.Event()
+        self.let_waiters_go()
+
+    def left(self, principal: Principal) -> None:
+        """A session has ended: who begins one again soon has only been away for a moment."""
+        if principal.id in self._last_here:
+            self._last_here[principal.id] = self._clock.now_ms()
 
     # Out
 
@@ -115,7 +140,11 @@ class Gate:
         ended = 0
         if role is not self._members.role_of(principal):
             reason = f"{by.username} made you {role.described()}: connect again."
-            ended = self._dismiss(principal, Dismissal(CloseCode.ROLE_CHANGED, reason))
+            dismissal = Dismissal(CloseCode.ROLE_CHANGED, reason)
+            ended = self._sessions.dismiss(
+                dismissal,
+                lambda one: one.actor.principal.id == principal.id and one.via not in IN_THE_KERNEL,
+            )
         await self._members.give_role(principal, role)
         return ended
 
@@ -132,7 +161,9 @@ class Gate:
         dismissal = Dismissal(
             CloseCode.KICKED, f"{by.username} kicked {principal.username}{why}.{back}"
         )
-        ended = self._dismiss(principal, dismissal)
+        ended = self._sessions.dismiss(
+            dismissal, lambda one: one.actor.principal.id == principal.id
+        )
         await self._members.bar(principal, until)
         return ended
 
@@ -141,9 +172,6 @@ class Gate:
         dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the invitation.")
         ended = self._sessions.dismiss(dismissal, lambda one: one.credential in numbers)
         return await self._invitations.revoke(numbers), ended
-
-    def _dismiss(self, principal: Principal, dismissal: Dismissal) -> int:
-        return self._sessions.dismiss(dismissal, lambda one: one.actor.principal.id == principal.id)
 
     def _check_not_fixed(self, principal: Principal, what: str) -> None:
         if principal.id == self.owner.id or principal.kind is PrincipalKind.SYSTEM:

@@ -59,8 +59,10 @@ def fingerprint_of(token: str) -> str:
 class Invitations:
     """Every credential of a kernel that is not its owner's."""
 
-    def __init__(self, members: Members, clock: Clock) -> None:
+    def __init__(self, members: Members, clock: Clock, most_clients: int) -> None:
+        """`most_clients` may come in with an invitation that allows any number."""
         self._members = members
+        self._most_clients = most_clients
         self._clock = clock
         self._credentials: dict[int, Credential] = {}
         self._clients: dict[tuple[int, str], Client] = {}
@@ -158,7 +160,7 @@ class Invitations:
         Raises:
             NotAdmittedError: the token is nobody's, expired, used up or revoked.
         """
-        credential = self._check_token(token)
+        credential = self._good(CredentialKind.TOKEN, fingerprint_of(token))
         known = None
         if secret is not None:
             known = self._clients.get((credential.number, fingerprint_of(secret)))
@@ -168,14 +170,25 @@ class Invitations:
         user = known.user if known is not None else credential.user
         return self._members.of_user(user), credential
 
-    def _check_token(self, token: str) -> Credential:
-        fingerprint, found = fingerprint_of(token), None
+    def admit_key(self, fingerprint: str) -> tuple[Principal, Credential]:
+        """Who comes in with an SSH key, which the transport has verified.
+
+        Raises:
+            NotAdmittedError: the key is nobody's, expired or revoked.
+        """
+        credential = self._good(CredentialKind.SSH_KEY, fingerprint)
+        return self._members.of_user(credential.user), credential
+
+    def _good(self, kind: CredentialKind, fingerprint: str) -> Credential:
+        found = None
         for credential in self._credentials.values():
-            if hmac.compare_digest(credential.fingerprint, fingerprint):
+            # All of them, so that the time says nothing about how near a guess was.
+            if hmac.compare_digest(credential.fingerprint, fingerprint) and credential.kind is kind:
                 found = credential
-        if found is None or found.kind is not CredentialKind.TOKEN:
+        what = "token" if kind is CredentialKind.TOKEN else "key"
+        if found is None:
             raise NotAdmittedError(
-                CloseCode.UNAUTHORISED, "The token is not one of this kernel's: ask for another."
+                CloseCode.UNAUTHORISED, f"The {what} is not one of this kernel's: ask for another."
             )
         if found.revoked is not None:
             raise NotAdmittedError(
@@ -195,10 +208,11 @@ class Invitations:
         hashed = fingerprint_of(secret) if secret is not None else None
         if hashed is not None and (known := self._clients.get((number, hashed))) is not None:
             return self._members.of_user(known.user), credential
-        if credential.uses_allowed is not None and credential.uses >= credential.uses_allowed:
+        allowed = credential.uses_allowed or self._most_clients
+        if credential.uses >= allowed:
             raise NotAdmittedError(
                 CloseCode.UNAUTHORISED,
-                f"The invitation, for {credential.uses_allowed}, is used up: ask for another.",
+                f"The invitation, for {allowed}, is used up: ask for another.",
             )
         first = self._members.of_user(credential.user)
         named_after = {one.user for one in self._clients.values() if one.credential == number}

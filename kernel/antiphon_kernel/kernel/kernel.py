@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.document.document import genesis_update
+from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.journal.auth import AUTH_FILE
 from antiphon_kernel.journal.copies import JOURNAL_FILE
 from antiphon_kernel.journal.damage import DamagedContext
@@ -84,7 +84,7 @@ class Kernel:
         self.owner: Principal
         self.system: Actor
         self.members = members
-        self.invitations = Invitations(members, clock)
+        self.invitations = Invitations(members, clock, limits.clients_per_invitation)
         self.sessions = Sessions()
         self.gate = Gate(members, self.invitations, self.sessions, clock)
         self.reached_at: str | None = None
@@ -219,6 +219,7 @@ class Kernel:
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted."""
         self.sessions.end(actor.session)
+        self.gate.left(actor.principal)
         left = {block for block, session in self._writers.items() if session == actor.session}
         for block in left:
             del self._writers[block]

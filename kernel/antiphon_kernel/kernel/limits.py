@@ -30,6 +30,8 @@ class Limits(BaseModel):
     """Items in one raw update."""
     parent_depth: int = 512
     """Length of the chain of parents above a block."""
+    clients_per_invitation: int = 1_000
+    """Programs that may come in with one invitation that allows any number."""
     undo_entries: int = 500
     """Things a principal can undo in one context; older ones fall off the stack."""
     snapshot_transactions: int = 2_000

@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,6 +22,10 @@ from antiphon_kernel.client.replica import ReplicaState
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.doors.peer import is_own_user, peer_user
 from antiphon_kernel.doors.wrong_tokens import BURST, SECONDS_EACH, WrongTokens
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.wire.frames import PermissionDenied, SyncStep2, SyncUpdate
 from tests.kernel.served import RawClient, ServedKernel, until
@@ -180,6 +185,49 @@ async def test_the_owner_is_told_of_joins_while_waiting(served: ServedKernel) ->
     (join,) = (await waiting)["joins"]
     assert (join["username"], join["role"]) == ("vera", "viewer")
     assert join["invitation"] == made["invitation"]
+
+
+async def test_who_comes_with_every_call_joins_once(
+    served: ServedKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = (await invite(served, name="ed"))["token"]
+    now = served.kernel.clock.now_ms()
+    for minute in (0, 0.5, 1, 1.5, 10, 10.5):
+        at = now + int(minute * 60_000)
+        monkeypatch.setattr(served.kernel.clock, "now_ms", lambda at=at: at)
+        await who(served, token)
+    assert len((await own(served, "kernel.joins", after=0))["joins"]) == 2
+
+
+async def test_waiting_for_joins_does_not_hold_up_the_end(served: ServedKernel) -> None:
+    calls = KernelCalls(served.locate)
+    waiting = asyncio.create_task(calls.call("kernel.joins", {"wait": 600}))
+    await until(lambda: len(served.kernel.sessions.of(served.kernel.owner.id)) == 2, "waits")
+    began = asyncio.get_running_loop().time()
+    await served.stop()
+    assert asyncio.get_running_loop().time() - began < 1.5
+    with suppress(AntiphonError):
+        await waiting
+    await calls.close()
+    await served.start()
+
+
+async def test_an_invitation_for_any_number_has_a_limit_all_the_same(tmp_path: Path) -> None:
+    kernel = await Kernel.open(
+        tmp_path / "data",
+        tmp_path,
+        registry=Registry(KERNEL_TOOLS),
+        limits=Limits(clients_per_invitation=2),
+    )
+    try:
+        owner = kernel.open_session(kernel.owner, "test")
+        token = (await kernel.call(owner, "kernel.invite", {"role": "viewer"}))["token"]
+        for secret in ("a" * 32, "b" * 32, "a" * 32):
+            await kernel.invitations.admit(token, secret)
+        with pytest.raises(AntiphonError, match="used up"):
+            await kernel.invitations.admit(token, "c" * 32)
+    finally:
+        await kernel.close()
 
 
 # What a viewer may do, door by door
