@@ -11,7 +11,8 @@ import asyncio
 import logging
 from dataclasses import dataclass, field
 
-from antiphon_kernel.kernel.context import Context, Written
+from antiphon_kernel.kernel.commitment import Written
+from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.undo_stack import UndoKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor

@@ -7,8 +7,8 @@ on disk it is acknowledged and given to the subscribers, in the order of `seq`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from pycrdt import merge_updates
 
@@ -22,11 +22,13 @@ from antiphon_kernel.journal.rows import (
     BlockChange,
     BlockRow,
     Commit,
+    ContextRow,
     StoredContext,
     StoredOp,
     UndoRow,
 )
 from antiphon_kernel.kernel.admission import admit
+from antiphon_kernel.kernel.commitment import Applied, Broadcast, Written
 from antiphon_kernel.kernel.family import Family
 from antiphon_kernel.kernel.header_rules import follow_change, normalise_draft
 from antiphon_kernel.kernel.histories import Histories
@@ -34,53 +36,12 @@ from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.presence import Presence
 from antiphon_kernel.kernel.structure import Structure
 from antiphon_kernel.kernel.undo_stack import StackChange, UndoKind, UndoStacks
-from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.state_vector import decode_state_vector
-
-
-@dataclass(frozen=True, slots=True)
-class Broadcast:
-    """A committed change, as subscribers get it. `source` is who handed it in as raw update."""
-
-    seq: int
-    update: bytes
-    source: object
-
-
-@dataclass(frozen=True, slots=True)
-class Applied:
-    """A change that the document has taken in; it is on disk when `seq` has been broadcast."""
-
-    seq: int
-    time: int
-    actor: Actor
-    operation: str
-    changes: tuple[DocumentChange, ...]
-    """What it did, in order, with what the kernel added to it."""
-    versions: Mapping[str, int]
-    """New version of each block it touched."""
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A change that has been applied and is on its way to disk."""
-
-    seq: int
-    versions: Mapping[str, int]
-    """New version of each block it touched."""
-    on_disk: asyncio.Future[None]
-
-    async def saved(self) -> None:
-        """Wait until it is on disk.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
-        await asyncio.shield(self.on_disk)  # a caller that gives up must not fail the others
 
 
 class Context:
@@ -117,10 +78,11 @@ class Context:
             stored.row,
             document,
             seq=lambda: self._seq,
-            number_of=lambda block: self._blocks[block].number,
+            number_of=self.number,
             settled=self.settled,
         )
         self.structure = Structure(document)
+        self._introduced: set[PrincipalId] = set()
         self.family = Family(document)
         self._last: asyncio.Future[None] | None = None
         self._failure: AntiphonError | None = None
@@ -141,6 +103,10 @@ class Context:
     def seq(self) -> int:
         """The version of the context: the number of its last transaction."""
         return self._seq
+
+    def number(self, block: str) -> int:
+        """What stands for a block in the journal."""
+        return self._blocks[block].number
 
     def version(self, block: str) -> int:
         """How often a block has changed; 1 at creation."""
@@ -229,8 +195,10 @@ class Context:
 
     def _introducing(self, actor: Actor, transaction: Transaction) -> bytes | None:
         """The update of a transaction, and with it who made it."""
-        if transaction.update is None:
-            return None  # whoever changes nothing is not introduced: it would not be in the journal
+        if transaction.update is None or actor.principal.id in self._introduced:
+            return (
+                transaction.update
+            )  # whoever changes nothing is not introduced: it would not be in the journal
         with self.document.transaction("join") as introduced:
             self._introduce(actor)
         if introduced.update is None:
@@ -255,23 +223,30 @@ class Context:
         for client in admitted.clients:
             self._owners[client] = actor.principal.id
         raw = update if transaction.update is not None else None
-        with self.document.transaction("draft") as normalised:
-            self._introduce(actor)
-            for draft in admitted.drafts:
-                normalise_draft(self.document, actor, draft)
-        if raw is not None and normalised.update is not None:
-            raw = merge_updates(raw, normalised.update)
+        added = self._complete(actor, admitted.drafts)
+        if raw is not None and added is not None:
+            raw = merge_updates(raw, added)
         written = self._commit(
             actor,
             "sync",
             transaction,
-            raw if raw is not None else normalised.update,
+            raw if raw is not None else added,
             UndoKind.TYPING,
             source=source,
             clients=admitted.clients,
-            echo=normalised.update,
+            echo=added,
         )
-        return asyncio.ensure_future(_seq_when_on_disk(written))
+        return _seq_when_on_disk(written)
+
+    def _complete(self, actor: Actor, drafts: Sequence[str]) -> bytes | None:
+        """What the kernel adds to a client's update: who it is, and what drafts must say."""
+        if not drafts and actor.principal.id in self._introduced:
+            return None
+        with self.document.transaction("draft") as completed:
+            self._introduce(actor)
+            for draft in drafts:
+                normalise_draft(self.document, actor, draft)
+        return completed.update
 
     def welcome(self, actor: Actor) -> Member:
         """Make a principal known to the context's document; its name and colour."""
@@ -283,6 +258,9 @@ class Context:
 
     def _introduce(self, actor: Actor) -> None:
         principal = actor.principal
+        if principal.id in self._introduced:
+            return
+        self._introduced.add(principal.id)
         if self.document.member(principal.id) is not None:
             return
         taken = {member.colour for member in self.document.members()}
@@ -312,6 +290,7 @@ class Context:
         echo: bytes | None = None,
         stacks: StackChange | None = None,
         revivals: tuple[Revival, ...] = (),
+        restated: bool = False,
     ) -> Written:
         if update is None:
             return Written(self._seq, {}, self._last or _done())
@@ -341,6 +320,7 @@ class Context:
                 dropped_undo=stacks.dropped,
                 clients=clients,
                 revivals=revivals,
+                restated=restated,
                 generation=self._generation,
             )
         )
@@ -465,6 +445,20 @@ class Context:
         if self._last is not None:
             await asyncio.shield(self._last)
 
+    def restate(self, actor: Actor, operation: str, row: ContextRow) -> Written:
+        """The context has another label, or is archived, or is not any more.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        self._refuse_if_stopped()
+        with self.document.transaction(operation) as transaction:
+            self._introduce(actor)
+            archived = iso_time(row.archived) if row.archived is not None else None
+            self.document.set_meta(label=row.label, archived=archived)
+        self._row = row
+        return self._commit(actor, operation, transaction, transaction.update, None, restated=True)
+
     async def _seq_settled(self) -> int:
         seq = self._seq
         await self.settled()
@@ -487,9 +481,21 @@ def _highest_numbers(blocks: Sequence[str]) -> dict[PrincipalId, int]:
     return highest
 
 
-async def _seq_when_on_disk(written: Written) -> int:
-    await written.saved()
-    return written.seq
+def _seq_when_on_disk(written: Written) -> asyncio.Future[int]:
+    result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def saved(on_disk: asyncio.Future[None]) -> None:
+        if result.done():
+            return
+        if on_disk.cancelled():
+            result.cancel()
+        elif (error := on_disk.exception()) is not None:
+            result.set_exception(error)
+        else:
+            result.set_result(written.seq)
+
+    written.on_disk.add_done_callback(saved)
+    return result
 
 
 def _done() -> asyncio.Future[None]:

@@ -17,6 +17,7 @@ from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, ContextRow
 from antiphon_kernel.kernel.append_buffer import AppendBuffers
+from antiphon_kernel.kernel.commitment import Applied
 from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.gate import Gate
 from antiphon_kernel.kernel.invitations import Invitations
@@ -231,6 +232,16 @@ class Kernel:
         """From now on this session keeps the block alive."""
         self._writers[block] = actor.session
 
+    def _keep_alive(self, context: Context, applied: Applied) -> None:
+        """Whoever makes a block of a model or tool run, by writing into it, is its owner."""
+        for change in applied.changes:
+            for header in change.headers:
+                if "status" not in header.fields or header.block in self._writers:
+                    continue
+                now = context.document.header(header.block)
+                if now.status == Status.RUNNING and now.role in (Role.MODEL, Role.TOOL):
+                    self._writers[header.block] = applied.actor.session
+
     def _interrupt(self, context: Context, left: Callable[[str], bool]) -> bool:
         """End every open block of a model or tool for which `left` says so."""
         document = context.document
@@ -333,6 +344,7 @@ class Kernel:
             raise
         context = Context(stored, document, self._journal, self.clock, self.limits)
         context.on_failure(lambda error: self._drop(context, error))
+        context.on_applied(lambda applied: self._keep_alive(context, applied))
         self._contexts[found] = context
         self._appends[found] = AppendBuffers(context)
         self._snapshots[found] = Snapshotting(

@@ -12,6 +12,7 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.conftest import OpenKernel
 
 Make = Callable[..., Awaitable[str]]
 
@@ -365,3 +366,24 @@ async def test_a_models_last_run_can_be_undone_by_anybody(
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 4, "insert": "BO "})
     await kernel.call(bo, "block.undo", {"block_id": block, "principal": "aria"})
     assert (await kernel.context()).document.text(block) == "BO "
+
+
+async def test_who_writes_into_a_waiting_block_of_a_tool_keeps_it_alive(
+    open_kernel: OpenKernel,
+) -> None:
+    kernel = await open_kernel()
+    script = kernel.open_session(await kernel.principal("robo", PrincipalKind.SHELL), "test")
+    call = await kernel.call(
+        script, "block.create", {"role": "tool", "kind": "tool_result", "parent_id": None}
+    )
+    await kernel.close()
+    kernel = await open_kernel()
+    bo = kernel.open_session(await kernel.principal("bo"), "test")
+    splice = {"block_id": call["block_id"], "offset": 0, "insert": "here"}
+    await kernel.call(bo, "block.splice", splice)
+    amy = kernel.open_session(kernel.owner, "test")
+    read = {"block_id": call["block_id"]}
+    assert (await kernel.call(amy, "block.read", read))["status"] == "running"
+    await kernel.close_session(bo)
+    ended = await kernel.call(amy, "block.read", read)
+    assert (ended["status"], ended["stop_reason"]) == ("error", "interrupted")
