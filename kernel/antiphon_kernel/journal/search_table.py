@@ -81,7 +81,7 @@ class SearchTable:
         )
         return {int(row[0]) for row in await self._database.select(sql)}
 
-    async def dirty(self, context: int) -> list[tuple[int, str]]:
+    async def changed(self, context: int) -> list[tuple[int, str]]:
         """Number and id of each block of a context whose text is not indexed as it is stored."""
         sql = (
             "SELECT b.number, b.id FROM blocks b"
@@ -93,7 +93,7 @@ class SearchTable:
 
     async def store(self, texts: Sequence[Indexed]) -> None:
         """Index these texts in the place of what is indexed of their blocks."""
-        rows = [((one.context << _CONTEXT_BITS) + one.number, one) for one in texts]
+        rows = [(row_number(one.context, one.number), one) for one in texts]
         short = [(row, one) for row, one in rows if len(one.text) <= _LONG]
         long = [(row, one) for row, one in rows if len(one.text) > _LONG]
         await self._database.write(
@@ -145,6 +145,11 @@ class SearchTable:
             found = await self._database.select(sql, (json.dumps(list(rows)),))
             texts.update((int(one[0]), str(one[1])) for one in found)
         return texts
+
+
+def row_number(context: int, number: int) -> int:
+    """The row of a block in the order of creation."""
+    return (context << _CONTEXT_BITS) + number
 
 
 def _question(table: str, wanted: Wanted, after: int) -> tuple[str, list[object]]:

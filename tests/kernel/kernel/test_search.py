@@ -170,6 +170,9 @@ async def test_pages_join_without_gaps_and_the_last_says_that_it_is(
     blocks += [await make(f"needle {n}", context="other") for n in range(3)]
     await make("nothing")
     for size in (1, 2, 3, 7, 8):
+        if size == 3:
+            await kernel.search.settled()
+            await kernel.call(amy, "block.append", {"block_id": blocks[1], "text": "changed"})
         pages: list[str] = []
         after: dict[str, str] = {}
         for _ in range(8):
@@ -196,13 +199,39 @@ async def test_an_index_that_was_thrown_away_is_made_again(
 ) -> None:
     block = await make("needle")
     for _ in range(2):
-        assert await found(kernel, amy, "needle") == [block]
+        for _ in range(2):
+            assert await found(kernel, amy, "needle") == [block]
+            await kernel.search.settled()
         await kernel.search.clear()
 
 
-async def test_two_searches_at_once_index_once_and_agree(
+async def test_what_is_indexed_is_not_looked_at_again_until_it_changes(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
+    block, other = await make("needle"), await make("other")
+    assert [one.block for one in (await kernel.search.changes()).blocks] == [block, other]
+    await kernel.search.settled()
+    assert (await kernel.search.changes()).blocks == []
+    await kernel.call(amy, "block.splice", {"block_id": other, "offset": 0, "insert": "x"})
+    assert [one.block for one in (await kernel.search.changes()).blocks] == [other]
+
+
+async def test_long_texts_are_found_like_short_ones(kernel: Kernel, amy: Actor, make: Make) -> None:
+    long = "x" * 200_000
+    blocks = [await make(f"{one}needle") for one in ("", long, "", long)]
+    for _ in range(2):
+        assert await found(kernel, amy, "needle") == blocks
+        await kernel.search.settled()
+    cut = {"block_id": blocks[1], "offset": 0, "delete_count": len(long)}
+    await kernel.call(amy, "block.splice", cut)
+    await kernel.call(amy, "block.splice", {"block_id": blocks[2], "offset": 0, "insert": long})
+    for _ in range(2):
+        assert await found(kernel, amy, "needle") == blocks
+        assert await found(kernel, amy, "xneedle") == blocks[2:]
+        await kernel.search.settled()
+
+
+async def test_two_searches_at_once_agree(kernel: Kernel, amy: Actor, make: Make) -> None:
     blocks = [await make(f"needle {n}") for n in range(10)]
     answers = await asyncio.gather(*(found(kernel, amy, "needle") for _ in range(5)))
     assert answers == [blocks] * 5
@@ -231,6 +260,9 @@ async def test_any_text_is_found_as_by_looking_through_every_block(
             continue
         expected = [block for block, content in blocks.items() if query in content]
         assert await found(kernel, amy, query, max_blocks=100) == expected, repr(query)
+        if step % 3 == 0:
+            await kernel.search.settled()
+            assert await found(kernel, amy, query, max_blocks=100) == expected, repr(query)
 
 
 async def test_a_regular_expression_finds_the_same_with_and_without_literals_in_it(

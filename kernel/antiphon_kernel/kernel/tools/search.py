@@ -144,14 +144,14 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     kernel = call.kernel
     query = _query(params.query, params.regex, kernel.limits)
     await kernel.flush()
-    unsearched = await kernel.search.catch_up()
+    changes = await kernel.search.changes()
     after = await _after(call, params.after_block)
     kinds = [str(kind) for kind in params.kinds]
     wanted = Wanted(tuple(query.literals), kinds, params.path_prefix)
     results: list[BlockMatches] = []
     left = kernel.limits.search_code_points
     truncated = False
-    async for batch in kernel.search.texts(wanted, after):
+    async for batch in kernel.search.texts(wanted, after, changes):
         room = params.max_blocks - len(results)
         hits = await asyncio.to_thread(_search_batch, batch, query, params, room + 1, left)
         results += [_block_matches(*hit) for hit in hits[:room]]
@@ -163,7 +163,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
         results=results,
         truncated=truncated,
         next=results[-1].block_id if truncated else None,
-        unsearched=unsearched or None,
+        unsearched=list(changes.unreadable) or None,
     )
 
 
