@@ -32,18 +32,19 @@ class Disk:
         sql = "SELECT b.number, b.id FROM blocks b JOIN contexts c ON c.number = b.context"
         names = dict(self._reader.execute(f"{sql} WHERE c.id = ?", (context,)).fetchall())
         sql = (
-            "SELECT o.seq, o.time, p.id, o.operation, o.unit, o.touched, o.changes FROM ops o"
+            "SELECT o.seq, o.time, p.id, s.id, o.operation, o.unit, o.touched, o.changes FROM ops o"
             " JOIN principals p ON p.number = o.principal"
+            " JOIN sessions s ON s.number = o.session"
             " JOIN contexts c ON c.number = o.context"
             " WHERE c.id = ? AND o.seq > ? ORDER BY o.seq"
         )
         found = []
-        for seq, time, principal, operation, unit, touched, changes in self._reader.execute(
-            sql, (context, after)
-        ):
+        for row in self._reader.execute(sql, (context, after)):
+            seq, time, principal, session, operation, unit, touched, changes = row
             pairs = (pair.split(":") for pair in touched.split())
             versions = {names[int(number)]: int(version) for number, version in pairs}
-            found.append(Op(seq, time, principal, operation, unit, versions, bytes(changes)))
+            update = bytes(changes)
+            found.append(Op(seq, time, principal, session, operation, unit, versions, update))
         return found
 
     def everything(self) -> list[tuple[object, ...]]:

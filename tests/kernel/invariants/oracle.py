@@ -25,6 +25,7 @@ class Op:
     seq: int
     time: int
     principal: str
+    session: str
     operation: str
     unit: int | None
     versions: dict[str, int]

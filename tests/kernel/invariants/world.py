@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.context import Broadcast, Context
+from antiphon_kernel.kernel.commitment import Broadcast
+from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.kernel import INTERRUPTED, Kernel
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.registry import Registry
@@ -55,7 +56,7 @@ class World:
         self.actors: dict[str, Actor] = {}
         self.clients: dict[str, Client] = {}
         self.owners: dict[str, str] = {}
-        """Block to the session that created it or last appended to it."""
+        """Block to the session that created it, wrote first into it or last appended to it."""
         self.streamed: dict[tuple[str, str], list[str]] = {}
         """Principal and block to what has been appended there, chunk by chunk."""
         self.kernel: Kernel
@@ -168,9 +169,6 @@ class World:
                 raise Violation(f"{tool} failed ({error.code}) and left something") from error
             await self.settle()
             raise
-        if tool in ("block.create", "block.append"):
-            block = str(answer.get("block_id", params.get("block_id")))
-            self.owners[block] = self.actors[name].session
         seq = answer.get("context_version", 0)
         if seq > self.disk.last_seq(self.context.id) and not params.get("stream"):
             raise Violation(f"{tool} was acknowledged as {seq} before it was on disk")
@@ -215,6 +213,11 @@ class World:
         ops = self.disk.ops(self.context.id, self.oracle.seq)
         for op in ops:
             self.oracle.follow(op, self._turn)
+            for block in op.versions:
+                first = next(iter(self.oracle.chars.get(block, ())), None)
+                makes_it_run = first is not None and first.op is op
+                if makes_it_run or op.operation in ("create", "append"):
+                    self.owners[block] = op.session
         if self.oracle.seq != self.context.seq:
             raise Violation(f"seq is {self.context.seq}, on disk it is {self.oracle.seq}")
         touched = {block for op in ops for block in op.versions}
@@ -255,8 +258,8 @@ class World:
             places = {item: at for at, item in enumerate(self.oracle.model.texts[block].items())}
             last: dict[str, int] = {}
             for char in chars:
-                if char.op.operation == "append":
-                    at = places[char.first]
+                if char.op.operation == "append" and char.visible:
+                    at = places[char.item]
                     if at < last.get(char.principal, -1):
                         raise Violation(f"{char.value!r} of a stream is not in order")
                     last[char.principal] = at

@@ -1,0 +1,195 @@
+"""A result answers one earlier call, and nothing stays open by a crash, a cancel or a limit."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.turns import turn
+from antiphon_kernel.turns.events import (
+    End,
+    ProviderError,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallEvent,
+    TurnEvent,
+)
+from antiphon_kernel.turns.runner import TurnRunner
+from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.records import BlockHeader
+from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.disk import crash_image
+from tests.kernel.invariants.oracle import Violation
+from tests.kernel.turns.stage import Gate, Stage, recording, scripted
+
+COMMANDS = ("printf 'a\\nb\\n'", "exit 3", "sleep 60", "printf '😀'; exit 1", "")
+
+
+def random_turn(rng: random.Random) -> list[list[TurnEvent]]:
+    """Rounds of text, thoughts and calls; the last one may end badly."""
+    rounds: list[list[TurnEvent]] = []
+    for number in range(rng.randint(1, 4)):
+        events: list[TurnEvent] = []
+        for at in range(rng.randint(1, 4)):
+            match rng.randrange(5):
+                case 0:
+                    events.append(ThinkingDelta("Hm.\n"))
+                case 1 | 2:
+                    events.append(TextDelta("Well, 漢字.\n"))
+                case 3:
+                    arguments = {"command": rng.choice(COMMANDS)}
+                    events.append(ToolCallEvent(f"c{number}.{at}", "shell", arguments))
+                case _:
+                    events.append(ToolCallEvent(f"c{number}.{at}", "browser", {"url": "x"}))
+        events.append(rng.choice((End("end_turn"), End("max_tokens"))))
+        if rng.random() < 0.2:
+            events.append(ProviderError("overloaded"))
+        rounds.append(events)
+    return rounds
+
+
+def check_nothing_open(headers: Sequence[BlockHeader]) -> None:
+    """No call, result or text of a model or tool waits for somebody who is gone."""
+    for header in headers:
+        if header.role in (Role.MODEL, Role.TOOL) and header.status not in (
+            Status.DONE,
+            Status.ERROR,
+        ):
+            raise Violation(f"a {header.kind} was left {header.status}")
+
+
+def check_answers(headers: Sequence[BlockHeader]) -> None:
+    """Each result answers one call, which stands before it and has no other."""
+    calls: dict[str, BlockHeader] = {}
+    answered: set[str] = set()
+    for header in headers:
+        if header.kind == BlockKind.TOOL_CALL:
+            calls[header.id] = header
+        if header.kind == BlockKind.TOOL_RESULT:
+            call = calls.get(header.parent or "")
+            if call is None:
+                raise Violation("a result answers no earlier call")
+            if call.id in answered:
+                raise Violation("a call has two results")
+            if call.tool_call_id != header.tool_call_id:
+                raise Violation("a result names another call than it answers")
+            answered.add(call.id)
+
+
+async def opened(data: Path) -> Kernel:
+    registry = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
+    return await Kernel.open(data, data.parent, registry=registry, owner="amy")
+
+
+async def check_after_opening(data: Path, *, closed: bool) -> None:
+    kernel = await opened(data)
+    try:
+        document = (await kernel.context()).document
+        headers = [document.header(block) for block in document.block_ids()]
+        check_answers(headers)
+        check_nothing_open(headers)
+        if closed and not headers:
+            raise Violation("everything is gone")
+    finally:
+        await kernel.close()
+
+
+async def held_again(gate: Gate, stage: Stage) -> None:
+    """Until the next event waits, or nothing does; a command that runs for long is not awaited."""
+    ends = [asyncio.create_task(gate.shut()), asyncio.create_task(stage.runner.idle())]
+    await asyncio.wait(ends, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
+    for end in ends:
+        end.cancel()
+    await asyncio.wait(ends)
+
+
+async def play(folder: Path, seed: int) -> None:
+    """A turn that is stopped somewhere, in one of many ways; a crash is looked at on the way."""
+    rng = random.Random(f"turn {seed}")
+    data = folder / "data"
+    kernel = await opened(data)
+    gate = Gate(0)
+    models = scripted(gate, *(recording("aria", *random_turn(rng)) for _ in range(2)))
+    stage = Stage(kernel, await kernel.context(), TurnRunner(kernel, models, sleep=gate))
+    crashes: list[Path] = []
+    try:
+        for _ in range(2):
+            await stage.submit("Hello?")
+        for _ in range(rng.randint(0, 12)):
+            await gate.open(1)
+            await held_again(gate, stage)
+            if rng.random() < 0.3:
+                crashes.append(folder / f"crash-{len(crashes)}")
+                crash_image(data, crashes[-1])
+        match rng.randrange(3):
+            case 0:
+                await stage.interrupt()
+                await stage.runner.close()
+                check_nothing_open(stage.headers())
+            case 1:
+                await stage.runner.close()
+                check_nothing_open(stage.headers())
+            case _:
+                pass
+        check_answers(stage.headers())
+    finally:
+        await stage.runner.close()
+        await kernel.close()
+    for image in crashes:
+        await check_after_opening(image, closed=False)
+    await check_after_opening(data, closed=True)
+
+
+@pytest.mark.parametrize("seed", seeds(0.06))
+async def test_however_a_turn_ends_every_result_has_its_call_and_nothing_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr(turn, "MAX_ROUNDS", 2)  # so that the limit is one of the ends
+    try:
+        await play(tmp_path, seed)
+    except BaseException as error:
+        error.add_note(again("every_result_has_its_call", seed))
+        raise
+    finally:
+        shutil.rmtree(tmp_path)
+
+
+def blocks_stay_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Kernel, "_interrupt", lambda self, context, left: False)
+
+
+def results_stand_alone(patch: pytest.MonkeyPatch) -> None:
+    async def call(self: Kernel, actor: Any, tool: str, params: Any = None) -> dict[str, Any]:
+        if tool == "block.create" and params.get("kind") == "tool_result":
+            params = {name: value for name, value in params.items() if name != "parent_id"}
+        return await found(self, actor, tool, params)
+
+    found = Kernel.call
+    patch.setattr(Kernel, "call", call)
+
+
+@pytest.mark.parametrize("fault", [blocks_stay_open, results_stand_alone])
+async def test_a_kernel_that_is_broken_on_purpose_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any
+) -> None:
+    fault(monkeypatch)
+    caught = 0
+    for seed in range(20):
+        (tmp_path / str(seed)).mkdir()
+        try:
+            await play(tmp_path / str(seed), seed)
+        except (Violation, AntiphonError):
+            caught += 1
+            break
+    assert caught
