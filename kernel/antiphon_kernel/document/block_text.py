@@ -27,11 +27,12 @@ RUN_ATTRIBUTE = "s"
 class TextMirror:
     """The text of one block as a string, without copying it for each append."""
 
-    __slots__ = ("_ascii", "_head", "_size", "_tail")
+    __slots__ = ("_ascii", "_head", "_length", "_size", "_tail")
 
     def __init__(self, text: str) -> None:
         self._head = text
         self._tail: list[str] = []
+        self._length = len(text)
         self._ascii = text.isascii()
         self._size = len(text) if self._ascii else len(text.encode())
 
@@ -50,7 +51,7 @@ class TextMirror:
     @property
     def length(self) -> int:
         """Code points."""
-        return len(self._head) + sum(map(len, self._tail))
+        return self._length
 
     def append(self, inserted: str) -> None:
         """Follow an insertion at the end."""
@@ -126,6 +127,7 @@ class TextMirror:
             text = self.text
             self._head = text[:offset] + inserted + text[offset:]
         self._ascii = self._ascii and plain
+        self._length += len(inserted)
         self._size += size
         return size
 
@@ -138,6 +140,7 @@ class TextMirror:
             start = len(encoded[:at].decode())
             end = start + len(encoded[at : at + count].decode())
         self._head = text[:start] + text[end:]
+        self._length = len(self._head)
         self._size -= count
         if not self._ascii:
             self._ascii = self._head.isascii()

@@ -183,12 +183,12 @@ class _Check:
 
     def _writing_clients(self, new: list[Struct]) -> tuple[int, ...]:
         clients = {one.client for one in new}
-        document = self._document
+        document, principal = self._document, self._actor.principal.id
         for client in clients:
             owner = self._owners.get(client)
-            if client in (document.client_id, document.genesis_client) or (
-                owner is not None and owner != self._actor.principal.id
-            ):
+            if owner == principal:
+                continue
+            if owner is not None or client in (document.client_id, document.genesis_client):
                 raise denied(
                     f"The CRDT client id {client} belongs to somebody else: use a fresh one."
                 )
