@@ -66,6 +66,7 @@ class TextMirror:
         text, end = self.text, splice.offset + splice.deleted
         deleted = text[offset:end]
         self._head = text[:offset] + inserted + text[end:]
+        self._length += len(inserted) - splice.deleted
         self._size += _utf8_length(inserted) - _utf8_length(deleted)
         if self._ascii:
             self._ascii = inserted.isascii()
