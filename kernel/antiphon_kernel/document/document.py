@@ -24,6 +24,7 @@ from antiphon_kernel.document.changes import (
     Transaction,
 )
 from antiphon_kernel.document.containers import Container, find_container, new_container
+from antiphon_kernel.document.genesis import genesis_client, genesis_update
 from antiphon_kernel.document.header import (
     CONTENT,
     SCHEMA,
@@ -44,30 +45,6 @@ from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
 from antiphon_kernel.wire.id_set import IdRange, decode_id_set, normalise
 from antiphon_kernel.wire.state_vector import decode_state_vector
-
-FORMAT = "1"
-"""The version of the document layout, in ``meta``."""
-
-
-def genesis_client(epoch: str) -> int:
-    """The CRDT client id under which the first transaction of an epoch wrote ``meta``.
-
-    A replica that has seen anything of this epoch knows this client; one that has seen something
-    else does not, and must not be merged.
-    """
-    return int(epoch, 16) & (2**53 - 1) or 1
-
-
-def genesis_update(context: ContextId, epoch: str, label: str) -> bytes:
-    """The first transaction of a document: names the context and the epoch, nothing else."""
-    genesis: Doc[Any] = Doc(client_id=genesis_client(epoch))
-    meta: Map[Any] = genesis.get("meta", type=Map)
-    with genesis.transaction():
-        meta["format"] = FORMAT
-        meta["context"] = context
-        meta["epoch"] = epoch
-        meta["label"] = label
-    return genesis.get_update()
 
 
 class Document:
@@ -151,6 +128,11 @@ class Document:
     @property
     def label(self) -> str | None:
         return self._meta_string("label")
+
+    @property
+    def archived(self) -> str | None:
+        """Since when the context is out of the way; None if it is not."""
+        return self._meta_string("archived")
 
     def _meta_string(self, key: str) -> str | None:
         value = self._meta.get(key)
@@ -274,13 +256,19 @@ class Document:
             self._publish(current)
 
     def create_block(
-        self, header: BlockHeader, content: str = "", *, schema: Schema = TEXT
+        self,
+        header: BlockHeader,
+        content: str = "",
+        *,
+        schema: Schema = TEXT,
+        container: Container | None = None,
     ) -> None:
         """Add a block under `header.id`.
 
         Args:
             content: its text; only of a block that is one text.
             schema: what its content looks like; it starts with the defaults.
+            container: what its content is instead, of the form that the schema says.
 
         Raises:
             ValueError: if the id is taken or a field cannot be stored.
@@ -294,10 +282,10 @@ class Document:
             stored[SCHEMA] = encode_schema(schema)
         content.encode()
         with self.transaction(None):
-            container = new_container(schema, self.client_id)
-            self._blocks[header.id] = Map({**stored, CONTENT: container})
-            if content and isinstance(container, Text):
-                append_text(container, content)
+            held = new_container(schema, self.client_id) if container is None else container
+            self._blocks[header.id] = Map({**stored, CONTENT: held})
+            if content and isinstance(held, Text):
+                append_text(held, content)
             self._order.add([(header.id, header.order)])
 
     def splice(
@@ -351,6 +339,15 @@ class Document:
                     stored[name] = value
                 elif name in stored:
                     del stored[name]
+
+    def set_meta(self, **fields: str | None) -> None:
+        """Write what the document says of its context; None removes a key."""
+        with self.transaction(None):
+            for name, value in fields.items():
+                if value is not None:
+                    self._meta[name] = value
+                elif name in self._meta:
+                    del self._meta[name]
 
     def set_member(self, member: Member) -> None:
         """Introduce a principal to everybody who reads this document."""

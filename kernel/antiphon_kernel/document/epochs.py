@@ -6,7 +6,7 @@ from typing import Any
 
 from pycrdt import Doc, Map
 
-from antiphon_kernel.document.document import genesis_client
+from antiphon_kernel.document.genesis import genesis_client
 
 
 def renewal(state: bytes, epoch: str) -> bytes:

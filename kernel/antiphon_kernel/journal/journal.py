@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from antiphon_kernel.journal.database import Database
+from antiphon_kernel.journal.inherited import encode_runs, read_inherited
 from antiphon_kernel.journal.rows import (
     BlockChange,
     BlockRow,
     Commit,
     ContextRow,
+    InheritedRun,
     SessionRow,
     StoredContext,
     StoredOp,
@@ -126,9 +128,9 @@ class Journal:
 
     async def contexts(self) -> list[ContextRow]:
         """Every context, oldest first."""
-        sql = "SELECT number, id, label, epoch, created FROM contexts ORDER BY number"
+        sql = "SELECT number, id, label, epoch, created, archived FROM contexts ORDER BY number"
         rows = await self._database.select(sql)
-        return [ContextRow(row[0], ContextId(row[1]), row[2], row[3], row[4]) for row in rows]
+        return [ContextRow(row[0], ContextId(row[1]), *row[2:]) for row in rows]
 
     def add_context(self, context: ContextId, label: str, epoch: str, created: int) -> ContextRow:
         """Name a new context; it begins to exist with its first commit.
@@ -198,6 +200,17 @@ class Journal:
             AntiphonError: storage_failed.
         """
         return await read_ops(self._database, context, 0, upto=upto, block=block)
+
+    async def inherited(
+        self, context: ContextRow, block: int
+    ) -> dict[str | None, list[InheritedRun]]:
+        """Who wrote the texts of the block with this number before it was copied, by section.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_inherited(self._database, context, block)
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChange]:
         """What happened to the block with this number, in order.
@@ -335,6 +348,14 @@ class Journal:
             "INSERT INTO contexts (number, id, label, epoch, created) VALUES (?, ?, ?, ?, ?)",
             [(row.number, row.id, row.label, row.epoch, row.created) for row in founded],
         )
+        yield (
+            "UPDATE contexts SET label = ?, archived = ? WHERE number = ?",
+            [
+                (one.context.label, one.context.archived, one.context.number)
+                for one in group
+                if one.restated
+            ],
+        )
         yield "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ops
         upsert = (
             "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
@@ -351,6 +372,20 @@ class Journal:
             [key for key, row in undo.items() if row is None],
         )
         yield "INSERT INTO revived VALUES (?, ?, ?, ?)", revived
+        yield (
+            "INSERT INTO inherited_blame VALUES (?, ?, ?, ?, ?)",
+            [
+                (
+                    one.context.number,
+                    text.block,
+                    text.section or "",
+                    RECORD_FORMAT,
+                    encode_runs(text.runs),
+                )
+                for one in group
+                for text in one.inherited
+            ],
+        )
 
     async def _load_numbers(self) -> None:
         rows = await self._database.select("SELECT id, number FROM principals")

@@ -19,6 +19,8 @@ class ContextRow:
     label: str
     epoch: str
     created: int
+    archived: int | None = None
+    """When it was put out of the way, in milliseconds; None if it is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,28 @@ class UndoRow:
 
 
 @dataclass(frozen=True, slots=True)
+class InheritedRun:
+    """Code points from `start` to `end` of a copied text, and who wrote them in the original."""
+
+    start: int
+    end: int
+    principal: str
+    version: int
+    """Of the original block."""
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class InheritedText:
+    """Who wrote a text before it was copied."""
+
+    block: int
+    """The number of the copy."""
+    section: str | None
+    runs: tuple[InheritedRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One committed transaction of one context and everything that must be stored with it."""
 
@@ -81,6 +105,10 @@ class Commit:
     """Which of its ids are characters that were there before."""
     clients: tuple[int, ...] = ()
     """CRDT client ids that this principal used for the first time."""
+    restated: bool = False
+    """Whether label or archiving of `context` are new."""
+    inherited: tuple[InheritedText, ...] = ()
+    """Authors of what it copies."""
     generation: int = 0
     """As the context was loaded with: a failed commit begins another one."""
 

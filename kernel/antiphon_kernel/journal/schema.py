@@ -14,6 +14,7 @@ from antiphon_kernel.journal.migrations import (
     m02_snapshots,
     m03_undo_units,
     m04_search,
+    m05_context_states,
 )
 
 RECORD_FORMAT: Final = 1
@@ -27,5 +28,6 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     m02_snapshots.SQL,
     m03_undo_units.SQL,
     m04_search.SQL,
+    m05_context_states.SQL,
 )
 """In order; a new one goes to the end. What has been released is never edited."""

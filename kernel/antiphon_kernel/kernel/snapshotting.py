@@ -10,7 +10,8 @@ from antiphon_kernel.document.header_table import encode_headers
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.journal.snapshots import Snapshot
-from antiphon_kernel.kernel.context import Broadcast, Context
+from antiphon_kernel.kernel.commitment import Broadcast
+from antiphon_kernel.kernel.context import Context
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from antiphon_kernel.document.changes import DocumentChange
-from antiphon_kernel.document.document import Document, genesis_client
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.genesis import genesis_client
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import ContextId, RandomIds
 from antiphon_kernel.types.records import BlockHeader, TextSplice

@@ -1,0 +1,44 @@
+"""Who wrote the texts of a copied block before it was copied.
+
+A record is written with the transaction that makes the copy, and never changed. It speaks of the
+text as that transaction left it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from antiphon_kernel.journal.damage import DamagedContext
+from antiphon_kernel.journal.database import Database
+from antiphon_kernel.journal.rows import ContextRow, InheritedRun
+from antiphon_kernel.journal.schema import READABLE_FORMATS
+
+
+def encode_runs(runs: Sequence[InheritedRun]) -> str:
+    """The runs of one text as they are stored."""
+    return json.dumps([[one.start, one.end, one.principal, one.version, one.time] for one in runs])
+
+
+async def read_inherited(
+    database: Database, context: ContextRow, block: int
+) -> dict[str | None, list[InheritedRun]]:
+    """The runs of each text of the block with this number; empty if it is no copy.
+
+    The key is the path of a section, None for a content that is one text.
+
+    Raises:
+        DamagedContext: if a record cannot be read.
+        AntiphonError: storage_failed.
+    """
+    sql = "SELECT section, format, runs FROM inherited_blame WHERE context = ? AND block = ?"
+    found: dict[str | None, list[InheritedRun]] = {}
+    for section, format_, runs in await database.select(sql, (context.number, block)):
+        try:
+            if format_ not in READABLE_FORMATS:
+                raise ValueError(f"it has the format {format_!r}")
+            found[section or None] = [InheritedRun(*run) for run in json.loads(runs)]
+        except (ValueError, TypeError) as error:
+            what = f"the record of who wrote block {block} cannot be read ({error})"
+            raise DamagedContext(context, what) from error
+    return found
