@@ -1,0 +1,31 @@
+"""Every change is attributed by one string."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_kernel.kernel.attribution import attribution
+from antiphon_kernel.types.enums import PrincipalKind
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        (PrincipalKind.HUMAN, "agent:p1:edit"),
+        (PrincipalKind.MODEL, "agent:p1:edit"),
+        (PrincipalKind.SHELL, "agent:p1:edit"),
+        ("something newer", "agent:p1:edit"),
+        (PrincipalKind.SOURCE, "source:p1:update"),
+        (PrincipalKind.SYSTEM, "system:edit"),
+        ("system", "system:edit"),
+    ],
+)
+def test_a_change_is_attributed_by_the_kind_of_its_author(
+    kind: PrincipalKind | str, expected: str
+) -> None:
+    assert attribution("p1", kind, "edit") == expected
+
+
+def test_every_kind_has_an_attribution_of_the_three_forms() -> None:
+    for kind in PrincipalKind:
+        assert attribution("p1", kind, "create").split(":")[0] in ("agent", "source", "system")
