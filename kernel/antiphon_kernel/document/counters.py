@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pycrdt import Map
 
-_EXACT: Final = Context(prec=1_000)
+EXACT: Final = Context(prec=1_000)
 """Digits enough for every sum of floats and of integers up to `MAX_DIGITS`."""
 
 MAX_DIGITS: Final = 300
@@ -33,7 +33,7 @@ def add(counter: Map[Any], client_id: int, amount: Decimal) -> None:
     """Count on, as this client."""
     key = str(client_id)
     own = partial_sum(counter.get(key)) or Decimal(0)
-    counter[key] = written(_EXACT.add(own, amount))
+    counter[key] = written(EXACT.add(own, amount))
 
 
 def total(counter: Map[Any]) -> Decimal:
@@ -41,7 +41,7 @@ def total(counter: Map[Any]) -> Decimal:
     result = Decimal(0)
     for partial in map(partial_sum, _values(counter)):
         if partial is not None:
-            result = _EXACT.add(result, partial)
+            result = EXACT.add(result, partial)
     return result
 
 
@@ -72,4 +72,4 @@ def partial_sum(stored: object) -> Decimal | None:
 
 def written(value: Decimal) -> str:
     """A partial sum as it is stored."""
-    return format(value.normalize(_EXACT), "f")
+    return format(value.normalize(EXACT), "f")

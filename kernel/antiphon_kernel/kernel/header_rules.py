@@ -16,12 +16,14 @@ def follow_change(document: Document, change: DocumentChange) -> bytes | None:
     Returns the update that says so; None if there is nothing to say.
     """
     due: dict[str, dict[str, object]] = {}
-    for text in change.texts:
-        header = document.header(text.block)
+    written = [text.block for text in change.texts]
+    written += [content.block for content in change.contents]
+    for block in dict.fromkeys(written):
+        header = document.header(block)
         if header.status == Status.PENDING:
-            due[text.block] = {"status": Status.RUNNING}
+            due[block] = {"status": Status.RUNNING}
         elif header.status in (Status.DONE, Status.ERROR) and not header.edited_after_done:
-            due[text.block] = {"edited_after_done": True}
+            due[block] = {"edited_after_done": True}
     for block in change.added:
         header = document.header(block)
         if header.status == Status.PENDING and header.is_draft and document.text(block):

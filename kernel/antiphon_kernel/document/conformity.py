@@ -1,0 +1,249 @@
+"""Whether a JSON value is what a schema asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from antiphon_kernel.document.counters import MAX_DIGITS
+from antiphon_kernel.document.schema import (
+    CompositeSchema,
+    FieldSchema,
+    FieldType,
+    ItemSchema,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    TextSchema,
+    ValueSchema,
+)
+
+EXACT_INTEGER: Final = 2**53 - 1
+"""Numbers are stored as 64-bit floats, in which larger integers would change."""
+
+_UNCOUNTABLE: Final[int] = 10**MAX_DIGITS
+
+MAX_DEPTH: Final = 64
+"""How deep lists and objects are nested in one item at most."""
+
+
+class Rule(StrEnum):
+    """What a value or a write can break."""
+
+    TYPE = "type"
+    REQUIRED = "required"
+    MAX_ITEMS = "max_items"
+    UNKNOWN_NAME = "unknown_name"
+    APPEND_ONLY = "append_only"
+    INDEX = "index"
+    """A list has no such item."""
+    UNREADABLE = "unreadable"
+    """The CRDT holds something that nobody has put there through a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that is not as the schema says."""
+
+    path: str | None
+    rule: Rule
+    expected: str
+    found: str
+    item: int | None = None
+    """Which item of a list or log, counted from 0."""
+
+    def __str__(self) -> str:
+        where = "the content" if self.path is None else repr(self.path)
+        item = f", item {self.item}" if self.item is not None else ""
+        return f"{where}{item} must be {self.expected}, not {self.found}"
+
+    def as_json(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "path": self.path,
+            "rule": str(self.rule),
+            "expected": self.expected,
+            "found": self.found,
+        }
+        if self.item is not None:
+            fields["item"] = self.item
+        return fields
+
+
+Checked = ItemSchema | FieldSchema
+
+
+def violations(part: Checked | None, value: Any, path: str | None = None) -> Iterator[Violation]:
+    """Everything in which `value` is not what `part` asks for; None asks only for JSON."""
+    match part:
+        case None:
+            yield from _json(value, path, 0)
+        case TextSchema():
+            yield from _of_type(isinstance(value, str), "a text", value, path)
+            yield from _half_characters(value, path)
+        case ValueSchema():
+            yield from _single(FieldType(part.type), value, path)
+        case FieldSchema():
+            yield from _field(part, value, path)
+        case MapSchema():
+            yield from _map(part, value, path)
+        case CompositeSchema():
+            yield from _composite(part, value, path)
+        case ListSchema():
+            yield from items_violations(part.item_schema, part.max_items, value, path)
+        case LogSchema():
+            yield from items_violations(None, None, value, path)
+
+
+def items_violations(
+    item: ItemSchema | None, limit: int | None, value: Any, path: str | None
+) -> Iterator[Violation]:
+    """The same for the items of a list."""
+    if not isinstance(value, list):
+        yield from _of_type(False, "a list", value, path)
+        return
+    if limit is not None and len(value) > limit:
+        yield too_many(limit, len(value), path)
+    for index, one in enumerate(value):
+        yield from item_violations(item, one, path, index)
+
+
+def item_violations(
+    item: ItemSchema | None, value: Any, path: str | None, index: int
+) -> Iterator[Violation]:
+    """The same for one item."""
+    for one in violations(item, value, path):
+        yield Violation(one.path, one.rule, one.expected, one.found, index)
+
+
+def too_many(limit: int, found: int, path: str | None) -> Violation:
+    """A list has more items than it may."""
+    return Violation(path, Rule.MAX_ITEMS, f"a list of at most {limit} items", f"{found} items")
+
+
+def _field(field: FieldSchema, value: Any, path: str | None) -> Iterator[Violation]:
+    if value is None:
+        if field.required:
+            yield Violation(path, Rule.REQUIRED, f"a {field.field_type}", "null")
+        return
+    if field.field_type is FieldType.LIST:
+        yield from items_violations(field.item_schema, field.max_items, value, path)
+    else:
+        yield from _single(field.field_type, value, path)
+
+
+def _single(kind: FieldType, value: Any, path: str | None) -> Iterator[Violation]:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    match kind:
+        case FieldType.TEXT:
+            yield from _of_type(isinstance(value, str), "a text", value, path)
+            yield from _half_characters(value, path)
+        case FieldType.NUMBER:
+            exact = number and is_exact(value)
+            yield from _of_type(exact, "a number (integers below 2^53)", value, path)
+        case FieldType.COUNTER:
+            fits = number and countable(value)
+            yield from _of_type(fits, f"a number of at most {MAX_DIGITS} digits", value, path)
+        case FieldType.BOOLEAN:
+            yield from _of_type(isinstance(value, bool), "true or false", value, path)
+        case FieldType.TIMESTAMP:
+            expected = "an ISO 8601 time with its offset, like 2026-01-31T09:30:00Z"
+            yield from _of_type(is_timestamp(value), expected, value, path)
+        case FieldType.LIST:
+            yield from items_violations(None, None, value, path)
+
+
+def is_exact(value: int | float) -> bool:
+    """Whether a number comes back from a 64-bit float as it was."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return abs(value) <= EXACT_INTEGER
+
+
+def countable(value: int | float) -> bool:
+    """Whether a counter can go on by so much."""
+    if isinstance(value, float):
+        return math.isfinite(value) and abs(value) < _UNCOUNTABLE
+    return abs(value) < _UNCOUNTABLE
+
+
+def is_timestamp(value: object) -> bool:
+    """Whether a value is a time that everybody reads in the same way."""
+    try:
+        return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _map(schema: MapSchema, value: Any, path: str | None) -> Iterator[Violation]:
+    if not isinstance(value, Mapping):
+        yield from _of_type(False, "an object with the fields of the map", value, path)
+        return
+    yield from _names({one.name for one in schema.fields}, value, "field", path)
+    for field in schema.fields:
+        if field.name in value:
+            yield from _field(field, value[field.name], joined(path, field.name))
+
+
+def _composite(schema: CompositeSchema, value: Any, path: str | None) -> Iterator[Violation]:
+    if not isinstance(value, Mapping):
+        yield from _of_type(False, "an object with the sections", value, path)
+        return
+    yield from _names({one.name for one in schema.sections}, value, "section", path)
+    for section in schema.sections:
+        if section.name in value:
+            yield from violations(section.content, value[section.name], joined(path, section.name))
+
+
+def _names(
+    known: set[str], value: Mapping[str, Any], what: str, path: str | None
+) -> Iterator[Violation]:
+    for name in value:
+        if name not in known:
+            expected = f"one of the {what}s {', '.join(sorted(known)) or '(there are none)'}"
+            yield Violation(joined(path, name), Rule.UNKNOWN_NAME, expected, shown(name))
+
+
+def _json(value: Any, path: str | None, depth: int) -> Iterator[Violation]:
+    if depth > MAX_DEPTH:
+        yield from _of_type(False, f"JSON, nested at most {MAX_DEPTH} deep", value, path)
+    elif isinstance(value, str):
+        yield from _half_characters(value, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _of_type(is_exact(value), "JSON with integers below 2^53", value, path)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _json(one, path, depth + 1)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield from _half_characters(name, path)
+            yield from _json(one, path, depth + 1)
+    elif value is not None and not isinstance(value, bool):
+        yield from _of_type(False, "JSON", value, path)
+
+
+def _half_characters(value: object, path: str | None) -> Iterator[Violation]:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            yield Violation(path, Rule.TYPE, "a text", "half a surrogate pair")
+
+
+def _of_type(fits: bool, expected: str, value: object, path: str | None) -> Iterator[Violation]:
+    if not fits:
+        yield Violation(path, Rule.TYPE, expected, shown(value))
+
+
+def joined(path: str | None, name: str) -> str:
+    """The path of what is called `name` in the part at `path`."""
+    return name if path is None else f"{path}/{name}"
+
+
+def shown(value: object) -> str:
+    """A value in a message, shortened."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,155 @@
+"""Reading a block's content as JSON, whatever its schema, and saying where it breaks it.
+
+Merging can break a schema though every single write kept it (two people fill the last place of a
+list): what is there is read all the same, and what is wrong is told beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from pycrdt import Array, Map, Text
+
+from antiphon_kernel.document.conformity import (
+    EXACT_INTEGER,
+    Rule,
+    Violation,
+    joined,
+    shown,
+    violations,
+)
+from antiphon_kernel.document.counters import as_number, total, unreadable
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.schema import (
+    CompositeSchema,
+    FieldSchema,
+    FieldType,
+    MapSchema,
+    Part,
+    part_at,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A content, or a part of one."""
+
+    value: Any
+    """Its JSON: a string, a list, or an object in the order of the schema; null: no value."""
+    violations: tuple[Violation, ...]
+
+
+def read_content(document: Document, block: str, path: str | None = None) -> Content:
+    """What a block holds at a path.
+
+    Raises:
+        KeyError: if there is no such block, or its schema has nothing at that path.
+    """
+    part = part_at(document.schema(block), path)
+    if part is None:
+        raise KeyError(path)
+    reader = _Reader(document, block)
+    value = reader.read(part, path)
+    found = dict.fromkeys((*reader.broken, *violations(part, value, path)))
+    return Content(value, tuple(found))
+
+
+def read_value(document: Document, block: str, path: str | None = None) -> Any:
+    """The JSON alone; raises the same."""
+    part = part_at(document.schema(block), path)
+    if part is None:
+        raise KeyError(path)
+    return _Reader(document, block).read(part, path)
+
+
+class _Reader:
+    def __init__(self, document: Document, block: str) -> None:
+        self._document = document
+        self._block = block
+        self.broken: list[Violation] = []
+
+    def read(self, part: Part, path: str | None) -> Any:
+        match part:
+            case FieldSchema():
+                return self._field(part, path)
+            case MapSchema():
+                self._refuse_unknown(path, {one.name for one in part.fields})
+                return {one.name: self._field(one, joined(path, one.name)) for one in part.fields}
+            case CompositeSchema():
+                return {
+                    one.name: self.read(one.content, joined(path, one.name))
+                    for one in part.sections
+                }
+            case _ if part.type == "text":
+                return self._text(path)
+            case _:
+                return self._list(path)
+
+    def _field(self, field: FieldSchema, path: str | None) -> Any:
+        match field.field_type:
+            case FieldType.TEXT:
+                return self._text(path)
+            case FieldType.LIST:
+                return self._list(path)
+            case FieldType.COUNTER:
+                return self._counter(path)
+            case _:
+                return self._single(path)
+
+    def _text(self, path: str | None) -> str:
+        if not isinstance(self._document.container(self._block, path), Text):
+            self._report(path, "a text", "nothing")
+        return self._document.text(self._block, path)
+
+    def _list(self, path: str | None) -> list[Any]:
+        container = self._document.container(self._block, path)
+        if not isinstance(container, Array):
+            self._report(path, "a list", "nothing")
+            return []
+        return [self._json(one, path) for one in container]
+
+    def _counter(self, path: str | None) -> int | float:
+        container = self._document.container(self._block, path)
+        if not isinstance(container, Map):
+            self._report(path, "a counter", "nothing")
+            return 0
+        if unreadable(container):
+            self._report(path, "the sums of a counter", "something that is no number")
+        return as_number(total(container))
+
+    def _single(self, path: str | None) -> Any:
+        above, _, name = (path or "").rpartition("/")
+        container = self._document.container(self._block, above or None)
+        if not isinstance(container, Map):
+            self._report(path, "a field of a map", "nothing")
+            return None
+        return self._json(container.get(name), path)
+
+    def _refuse_unknown(self, path: str | None, known: set[str]) -> None:
+        container = self._document.container(self._block, path)
+        if isinstance(container, Map):
+            for name in sorted(set(container.keys()) - known):
+                expected = f"one of the fields {', '.join(sorted(known))}"
+                self.broken.append(
+                    Violation(joined(path, name), Rule.UNKNOWN_NAME, expected, shown(name))
+                )
+
+    def _json(self, stored: Any, path: str | None) -> Any:
+        """A stored value as JSON: whole numbers come out of the CRDT as floats."""
+        if isinstance(stored, float) and math.isfinite(stored):
+            whole = stored.is_integer() and abs(stored) <= EXACT_INTEGER
+            return int(stored) if whole else stored
+        if stored is None or isinstance(stored, str | bool | int):
+            return stored
+        if isinstance(stored, list):
+            return [self._json(one, path) for one in stored]
+        if isinstance(stored, dict):
+            # The CRDT does not keep the order of their names.
+            return {name: self._json(stored[name], path) for name in sorted(stored)}
+        self._report(path, "JSON", shown(stored))
+        return None
+
+    def _report(self, path: str | None, expected: str, found: str) -> None:
+        self.broken.append(Violation(path, Rule.UNREADABLE, expected, found))

@@ -1,0 +1,342 @@
+"""Writing content, whatever its schema: planned first, applied if all of it is right.
+
+Setting a value changes only what differs, so that what others write at the same time, their cursors
+and the authors of what stays are left alone. A plan holds until the document changes; it is
+applied inside a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pycrdt import Array, Map, Text
+
+from antiphon_kernel.document.conformity import (
+    Rule,
+    Violation,
+    item_violations,
+    joined,
+    shown,
+    too_many,
+    violations,
+)
+from antiphon_kernel.document.content import read_value
+from antiphon_kernel.document.counters import EXACT, add, as_decimal, as_number, total
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.schema import (
+    CompositeSchema,
+    FieldSchema,
+    FieldType,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    Part,
+    Schema,
+    TextSchema,
+    each_part,
+    part_at,
+    path_of,
+)
+from antiphon_kernel.text.difference import plan_difference
+from antiphon_kernel.text.sequences import changed_ranges
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_Container = TypeVar("_Container", Text, Map[Any], Array[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A change of one part of a content."""
+
+    path: str | None
+    """The part: the text, list, log, counter or field."""
+    apply: Callable[[], None]
+
+
+def plan_set(document: Document, block: str, path: str | None, value: Any) -> list[Write]:
+    """What makes the part at a path hold `value`; nothing if it does.
+
+    Fields and sections that an object does not name stay as they are; null empties a field.
+
+    Raises:
+        KeyError: if there is no such block.
+        AntiphonError: schema_violation.
+    """
+    part = _part_at(document, block, path)
+    refuse_violations(block, violations(part, value, path))
+    writes = list(_Plan(document, block).set(part, path, value))
+    refuse_violations(block, _unnamed(document, block, part, path, value))
+    return writes
+
+
+def plan_push(document: Document, block: str, path: str | None, value: Any) -> Write:
+    """Put an item behind all others of a list; raises the same."""
+    part, array = _list(document, block, path)
+    _check_item(block, part, path, value, len(array))
+    return Write(path, lambda: array.append(value))
+
+
+def plan_append(document: Document, block: str, path: str | None, entry: Any) -> Write:
+    """Add an entry to a log; raises the same."""
+    part = _part_at(document, block, path)
+    if not isinstance(part, LogSchema):
+        refuse_violations(block, [Violation(path, Rule.TYPE, "a log", _named(part))])
+    array: Array[Any] = _container(document, block, path, Array)
+    refuse_violations(block, item_violations(None, entry, path, len(array)))
+    return Write(path, lambda: array.append(entry))
+
+
+def plan_insert(document: Document, block: str, path: str | None, index: int, value: Any) -> Write:
+    """Put an item before the one at `index`, or at the end; raises the same."""
+    part, array = _list(document, block, path)
+    _check_index(block, path, index, len(array))
+    _check_item(block, part, path, value, len(array), index)
+    return Write(path, lambda: array.insert(index, value))
+
+
+def plan_delete(document: Document, block: str, path: str | None, index: int) -> Write:
+    """Take an item away; raises the same."""
+    _, array = _list(document, block, path)
+    _check_index(block, path, index, len(array) - 1)
+
+    def delete() -> None:
+        del array[index]
+
+    return Write(path, delete)
+
+
+def plan_increment(document: Document, block: str, path: str | None, amount: int | float) -> Write:
+    """Count on; raises the same."""
+    part = _part_at(document, block, path)
+    if not isinstance(part, FieldSchema) or part.field_type is not FieldType.COUNTER:
+        refuse_violations(block, [Violation(path, Rule.TYPE, "a counter", _named(part))])
+    counter: Map[Any] = _container(document, block, path, Map)
+    refuse_violations(block, violations(part, amount, path))
+    after = as_number(EXACT.add(total(counter), as_decimal(amount)))
+    refuse_violations(block, violations(part, after, path))
+    return Write(path, lambda: add(counter, document.client_id, as_decimal(amount)))
+
+
+def check_initial(schema: Schema, value: Any, block: str) -> None:
+    """Whether `value` can be what a new block begins with.
+
+    Raises:
+        AntiphonError: schema_violation.
+    """
+    refuse_violations(block, violations(schema, value))
+    missing = []
+    for names, part in each_part(schema):
+        if isinstance(part, FieldSchema) and part.required and part.default is None:
+            given: Any = value
+            for name in names:
+                given = given.get(name) if isinstance(given, dict) else None
+            if given is None:
+                missing.append(_required(part, path_of(names)))
+    refuse_violations(block, missing)
+
+
+def refuse_violations(block: str, found: Iterable[Violation]) -> None:
+    """Raises AntiphonError schema_violation if there is any."""
+    broken = list(found)
+    if not broken:
+        return
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    raise AntiphonError(
+        ErrorCode.SCHEMA_VIOLATION,
+        f"The schema of block {block} does not allow this: {broken[0]}{more}.",
+        block_id=block,
+        **broken[0].as_json(),
+        violations=[one.as_json() for one in broken],
+    )
+
+
+class _Plan:
+    """Sets one part; what is set fits the schema."""
+
+    def __init__(self, document: Document, block: str) -> None:
+        self._document = document
+        self._block = block
+
+    def set(self, part: Part, path: str | None, value: Any) -> Iterator[Write]:
+        match part:
+            case TextSchema():
+                yield from self._text(path, value)
+            case ListSchema():
+                yield from self._list(path, value)
+            case LogSchema():
+                yield from self._log(path, value)
+            case MapSchema():
+                for field in part.fields:
+                    if field.name in value:
+                        yield from self.set(field, joined(path, field.name), value[field.name])
+            case CompositeSchema():
+                for section in part.sections:
+                    name = section.name
+                    if name in value:
+                        yield from self.set(section.content, joined(path, name), value[name])
+            case FieldSchema():
+                yield from self._field(part, path, value)
+
+    def _field(self, field: FieldSchema, path: str | None, value: Any) -> Iterator[Write]:
+        match field.field_type:
+            case FieldType.TEXT:
+                yield from self._text(path, value or "")
+            case FieldType.LIST:
+                yield from self._list(path, value or [])
+            case FieldType.COUNTER:
+                yield from self._counter(path, value or 0)
+            case _:
+                yield from self._single(path, value)
+
+    def _text(self, path: str | None, value: str) -> Iterator[Write]:
+        document, block = self._document, self._block
+        _container(document, block, path, Text)
+        splices = plan_difference(document.text(block, path), value)
+
+        def apply() -> None:
+            for one in splices:
+                document.splice(block, one.offset, one.deleted, one.inserted, path)
+
+        if splices:
+            yield Write(path, apply)
+
+    def _list(self, path: str | None, value: list[Any]) -> Iterator[Write]:
+        array: Array[Any] = _container(self._document, self._block, path, Array)
+        before = read_value(self._document, self._block, path)
+        ranges = changed_ranges([*map(canonical, before)], [*map(canonical, value)])
+
+        def apply() -> None:
+            for one in reversed(ranges):
+                if one.start < one.end:
+                    del array[one.start : one.end]
+                for item in reversed(value[one.new_start : one.new_end]):
+                    array.insert(one.start, item)
+
+        if ranges:
+            yield Write(path, apply)
+
+    def _log(self, path: str | None, value: list[Any]) -> Iterator[Write]:
+        before = read_value(self._document, self._block, path)
+        kept = value[: len(before)]
+        if [*map(canonical, before)] != [*map(canonical, kept)]:
+            expected = f"a list that begins with the {len(before)} entries that are there"
+            found = Violation(path, Rule.APPEND_ONLY, expected, f"{len(value)} others")
+            refuse_violations(self._block, [found])
+        yield from self._list(path, value)
+
+    def _counter(self, path: str | None, value: int | float) -> Iterator[Write]:
+        counter: Map[Any] = _container(self._document, self._block, path, Map)
+        amount = EXACT.subtract(as_decimal(value), total(counter))
+        if amount:
+            yield Write(path, lambda: add(counter, self._document.client_id, amount))
+
+    def _single(self, path: str | None, value: Any) -> Iterator[Write]:
+        above, _, name = (path or "").rpartition("/")
+        fields: Map[Any] = _container(self._document, self._block, above or None, Map)
+
+        def apply() -> None:
+            if value is not None:
+                fields[name] = value
+            elif name in fields:
+                del fields[name]
+
+        if canonical(read_value(self._document, self._block, path)) != canonical(value):
+            yield Write(path, apply)
+
+
+def canonical(value: Any) -> str:
+    """The same for values that JSON does not tell apart, and for no others."""
+    return json.dumps(_whole(value), sort_keys=True, ensure_ascii=False)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_whole(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _whole(one) for name, one in value.items()}
+    return value
+
+
+def _part_at(document: Document, block: str, path: str | None) -> Part:
+    schema = document.schema(block)
+    part = part_at(schema, path)
+    if part is None:
+        known = [path_of(names) or "" for names, _ in each_part(schema) if names]
+        expected = f"one of the parts {', '.join(known[:20]) or '(there are none)'}"
+        refuse_violations(block, [Violation(path, Rule.UNKNOWN_NAME, expected, shown(path))])
+    assert part is not None
+    return part
+
+
+def _container(
+    document: Document, block: str, path: str | None, kind: type[_Container]
+) -> _Container:
+    container = document.container(block, path)
+    if not isinstance(container, kind):
+        expected = {Text: "a text", Map: "a map", Array: "a list"}[kind]
+        found = Violation(path, Rule.UNREADABLE, expected, "something else in the document")
+        refuse_violations(block, [found])
+    assert isinstance(container, kind)
+    return container
+
+
+def _list(
+    document: Document, block: str, path: str | None
+) -> tuple[ListSchema | FieldSchema, Array[Any]]:
+    part = _part_at(document, block, path)
+    is_field = isinstance(part, FieldSchema) and part.field_type is FieldType.LIST
+    if not isinstance(part, ListSchema) and not is_field:
+        refuse_violations(block, [Violation(path, Rule.TYPE, "a list", _named(part))])
+    assert isinstance(part, ListSchema | FieldSchema)
+    return part, _container(document, block, path, Array)
+
+
+def _check_item(
+    block: str,
+    part: ListSchema | FieldSchema,
+    path: str | None,
+    value: Any,
+    count: int,
+    index: int | None = None,
+) -> None:
+    if part.max_items is not None and count >= part.max_items:
+        refuse_violations(block, [too_many(part.max_items, count + 1, path)])
+    at = index if index is not None else count
+    refuse_violations(block, item_violations(part.item_schema, value, path, at))
+
+
+def _check_index(block: str, path: str | None, index: int, last: int) -> None:
+    if not 0 <= index <= last:
+        expected = f"an index from 0 to {last}" if last >= 0 else "nothing: the list is empty"
+        refuse_violations(block, [Violation(path, Rule.INDEX, expected, str(index))])
+
+
+def _unnamed(
+    document: Document, block: str, part: Part, path: str | None, value: Any
+) -> Iterator[Violation]:
+    """Required fields that have no value and that `value` does not name."""
+    if isinstance(part, CompositeSchema):
+        for section in part.sections:
+            if section.name in value:
+                inner = joined(path, section.name)
+                given = value[section.name]
+                yield from _unnamed(document, block, section.content, inner, given)
+    elif isinstance(part, MapSchema):
+        for field in part.fields:
+            at = joined(path, field.name)
+            if field.required and field.name not in value:
+                if read_value(document, block, at) is None:
+                    yield _required(field, at)
+
+
+def _required(field: FieldSchema, path: str | None) -> Violation:
+    return Violation(path, Rule.REQUIRED, f"a {field.field_type}", "nothing")
+
+
+def _named(part: Part) -> str:
+    return f"a {part.field_type if isinstance(part, FieldSchema) else part.type}"
