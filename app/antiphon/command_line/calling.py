@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import sys
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, BinaryIO, Final, NoReturn
+from typing import Any, BinaryIO, Final
 
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -23,12 +24,14 @@ def parse_json(text: str | bytes) -> Any:
         AntiphonError: invalid_json, saying where it breaks.
     """
 
-    def refuse(name: str) -> NoReturn:
-        raise ValueError(f"{name} is not a JSON number")
+    def finite(number: str) -> float:
+        if not math.isfinite(value := float(number)):
+            raise ValueError(f"{number} is not a number in JSON")
+        return value
 
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8")
-        return json.loads(decoded, parse_constant=refuse)
+        return json.loads(decoded, parse_constant=finite, parse_float=finite)
     except (ValueError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise AntiphonError(

@@ -77,7 +77,9 @@ class KernelCalls:
             self._fail_pending(_lost(socket))
 
     def _answered(self, message: dict[str, Any]) -> None:
-        answer = self._pending.get(message["id"])
+        # What the kernel could not read has no id: it can only have been the oldest call.
+        number = message["id"] if message["id"] is not None else next(iter(self._pending), 0)
+        answer = self._pending.get(number)
         if answer is None or answer.done():
             return
         error = message.get("error")

@@ -29,7 +29,7 @@ def build_application(
         routes=[
             WebSocketRoute("/sync/{context}", sync),
             WebSocketRoute("/call", calls.socket),
-            Route("/call/{tool}", calls.post, methods=["POST"]),
+            Route("/call/{tool:path}", calls.post, methods=["POST"]),
             Route("/health", health),
         ]
     )
