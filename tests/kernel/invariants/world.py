@@ -177,6 +177,8 @@ class World:
             await self.settle()
         finally:
             self._turn = None
+        if tool == "block.append":
+            self.owners[params["block_id"]] = self.actors[name].session
         return answer
 
     def buffered(self) -> bool:
