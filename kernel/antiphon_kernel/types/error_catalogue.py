@@ -28,6 +28,7 @@ _LINES: Final = {
     "line_count": "lines of the text as it is",
 }
 _VERSION: Final = {"version": "the version of the block as it is"}
+_PART: Final = {"block_id": "the block", "path": "the field or section: `notes/inner`"}
 _REFERENCE: Final = {"reference": "what was named"}
 
 CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
@@ -52,6 +53,12 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "limit": "the most it may be",
             "length": "code points of the text as it is",
             "path": "a file that is in the way",
+            "block": "the block that has no such part",
+            "line": "the line of the input",
+            "client": "CRDT client id of an item that cannot be",
+            "clock": "its clock",
+            "username": "whose name it is",
+            "role": "the role it has",
             **_REFERENCE,
             **_LINES,
             **_VERSION,
@@ -77,7 +84,6 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ErrorCode.STALE_VERSION: Meaning(
         "What the call refers to by `base_version` has changed since, or there is no such version.",
         {
-            "base_version": "the version that was named",
             "lines": "the lines as they are now",
             **_LINES,
             **_VERSION,
@@ -89,15 +95,18 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ),
     ErrorCode.PATCH_FAILED: Meaning(
         "Hunks of a patch do not fit the text, or the patch cannot be read.",
-        {"errors": "one entry for each hunk that failed", **_VERSION},
+        {
+            "errors": "one sentence for each hunk that failed",
+            "hunks": "the same for programs: `{message, hunk, line, expected, found, places}`",
+        },
     ),
     ErrorCode.INVALID_REGEX: Meaning(
         "A pattern is no regular expression.",
-        {"position": "code point of the pattern at which it breaks", "pattern": "the pattern"},
+        {"problem": "what is wrong with it"},
     ),
     ErrorCode.REGEX_TIMEOUT: Meaning(
         "A regular expression ran too long and was stopped.",
-        {"seconds": "how long it may run", "pattern": "the pattern"},
+        {"seconds": "how long it may run in all", "line_seconds": "and on one line"},
     ),
     ErrorCode.INVALID_TRANSITION: Meaning(
         "The block is in a state in which this cannot be done: its status would go back, or it"
@@ -106,15 +115,19 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ),
     ErrorCode.READ_ONLY_FIELD: Meaning(
         "The schema says that nobody but the system and sources writes this field.",
-        {"field": "the field"},
+        _PART,
     ),
     ErrorCode.READ_ONLY_SECTION: Meaning(
         "The schema says that nobody but the system and sources writes this section.",
-        {"section": "path of the section"},
+        _PART,
     ),
     ErrorCode.SCHEMA_VIOLATION: Meaning(
         "The content would not be what the block's schema says.",
-        {"errors": "one entry for each violation", "section": "path of the section"},
+        {
+            **_PART,
+            "reason": "what is wrong there",
+            "violations": "one `{path, …}` for each place that is wrong",
+        },
     ),
     ErrorCode.PERMISSION_DENIED: Meaning(
         "The caller may not do this.",
@@ -122,7 +135,9 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "username": "who the kernel takes the caller for",
             "role": "the caller's role",
             "needs": "the right it takes",
-            "tool": "the tool",
+            "allowed": "the roles that may",
+            "close_code": "with which code the connection was closed, for whom it had to go",
+            "file": "where what could not be sent was saved",
         },
     ),
     ErrorCode.NOTHING_TO_UNDO: Meaning(
@@ -135,7 +150,6 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ErrorCode.TOO_LARGE: Meaning("A limit on sizes or numbers is exceeded.", _LIMIT),
     ErrorCode.RATE_LIMITED: Meaning(
         "The caller asks for more in a time than is allowed.",
-        {"retry_after": "seconds until it may ask again", **_LIMIT},
     ),
     ErrorCode.EPOCH_MISMATCH: Meaning(
         "A replica belongs to another document than the one that now has this context's name."

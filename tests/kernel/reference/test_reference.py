@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
 import pytest
 from pydantic import BaseModel
 
@@ -12,6 +15,7 @@ from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_exampl
 from tests.kernel.reference.pages import DOCS, errors_page, index_page, stale_pages
 from tests.kernel.reference.tool_page import render_tool
 
+ROOT = DOCS.parent
 RUN_MAKE_DOCS = "it is not what the registry says now: run make docs"
 
 
@@ -36,6 +40,30 @@ def test_the_index_and_the_errors_are_up_to_date() -> None:
 
 def test_every_error_has_a_meaning() -> None:
     assert list(CATALOGUE) == list(ErrorCode)
+
+
+def test_every_machine_field_of_an_error_is_in_the_catalogue() -> None:
+    unknown = [
+        f"{path.name}: {code} carries {field}"
+        for path in (*ROOT.glob("kernel/**/*.py"), *ROOT.glob("app/**/*.py"))
+        for code, field in fields_given(ast.parse(path.read_text("utf-8")))
+        if field not in CATALOGUE[code].fields
+    ]
+    assert unknown == []
+
+
+def fields_given(tree: ast.Module) -> Iterator[tuple[ErrorCode, str]]:
+    """The keywords of `AntiphonError(ErrorCode.X, …, field=…)`."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "AntiphonError"
+            and node.args
+            and isinstance(node.args[0], ast.Attribute)
+        ):
+            code = ErrorCode[node.args[0].attr]
+            yield from ((code, one.arg) for one in node.keywords if one.arg is not None)
 
 
 @pytest.mark.parametrize("name", ALL_TOOLS.names)

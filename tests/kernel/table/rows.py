@@ -1,0 +1,300 @@
+"""One table of calls, good and bad, that every door must answer in the same way.
+
+The rows are calls in order, each on what the ones before it have left. A tool that is new gets a
+row here; a tool without one, or an error code that no row reaches, fails the test.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from antiphon_kernel.types.errors import ErrorCode as Code
+
+OWNER: Final = None
+"""The caller when nobody is named: the owner of the kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One call. `@name` as a value stands for the id of the block that was kept as `name`."""
+
+    tool: str
+    params: Any = field(default_factory=dict)
+    fails: Code | None = None
+    by: str | None = OWNER
+    keep: str | None = None
+    """Call the block that this row makes so."""
+    text: bool = False
+    """`params` is the text of the parameters as a client writes it, not their value."""
+
+
+def text(content: str | None = None, **more: Any) -> dict[str, Any]:
+    """The parameters of a block of text."""
+    given = {} if content is None else {"content": content}
+    return {"role": "user", "kind": "text", **given, **more}
+
+
+def edit(block: str, *operations: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"block_id": block, "operations": list(operations), **more}
+
+
+def insert(line: Any, content: Any) -> dict[str, Any]:
+    return {"op": "insert", "line": line, "content": content}
+
+
+def delete(start: int, end: int, **more: Any) -> dict[str, Any]:
+    return {"op": "delete", "start_line": start, "end_line": end, **more}
+
+
+def replace(start: int, end: int, content: str, **more: Any) -> dict[str, Any]:
+    return {"op": "replace", "start_line": start, "end_line": end, "content": content, **more}
+
+
+FAMILY: Final = "👩‍👩‍👧 e\u0301 日本語 naïve\r\n\x00\x1b[31m\u202e\ud7ff\U0010ffff"
+HALF: Final = "half \ud83d"
+DEEP: Final[Any] = {"a": [{"b": [1, 2.5, True, None, "x"]}]}
+
+COMING_IN: Final = (
+    Row("session.whoami"),
+    Row("session.whoami", by="bo"),
+    Row("session.whoami", by="vic"),
+    Row("session.whoami", by="mal"),
+    Row("session.whoami", {"who": "me"}, Code.INVALID_PARAMS),
+    Row("kernel.tools"),
+    Row("kernel.role", {"principal": "vic", "role": "viewer"}),
+    Row("kernel.role", {"principal": "nobody", "role": "viewer"}, Code.INVALID_PARAMS),
+    Row("kernel.role", {"principal": "vic", "role": "king"}, Code.INVALID_PARAMS),
+    Row("kernel.role", {"principal": "bo", "role": "owner"}, Code.PERMISSION_DENIED, by="bo"),
+    Row("kernel.members"),
+    Row("kernel.members", by="vic"),
+    Row("kernel.invite", {"role": "editor", "name": "ivy", "minutes": 0, "uses": 1}),
+    Row("kernel.invite", {"role": "owner"}, Code.INVALID_PARAMS),
+    Row("kernel.invite", {"role": "viewer", "name": "Ivy!"}, Code.INVALID_PARAMS),
+    Row("kernel.invites"),
+    Row("kernel.invites", {}, Code.PERMISSION_DENIED, by="bo"),
+    Row("kernel.revoke", {"principal": "ivy"}),
+    Row("kernel.revoke", {}, Code.INVALID_PARAMS),
+    Row("kernel.joins"),
+    Row("kernel.joins", {"wait": -1}, Code.INVALID_PARAMS),
+    Row("kernel.kick", {"principal": "mal", "minutes": 0}),
+    Row("kernel.kick", {"principal": "mal"}, Code.PERMISSION_DENIED, by="bo"),
+)
+
+CONTEXTS: Final = (
+    Row("context.create", {"label": "notes"}),
+    Row("context.create", {"label": "notes"}, Code.INVALID_PARAMS),
+    Row("context.create", {"label": "Große Notizen"}, Code.INVALID_PARAMS),
+    Row("context.create", {"label": ""}, Code.INVALID_PARAMS),
+    Row("context.create", {"label": "x"}, Code.PERMISSION_DENIED, by="vic"),
+    Row("context.list"),
+    Row("block.list", {"context": "notes"}),
+    Row("block.list", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("block.list", {"context": ""}),
+    Row("block.list", {"context": "0"}, Code.AMBIGUOUS_ID),
+)
+
+CREATING: Final = (
+    Row("block.create", text("milk\nbread\nsoap\n"), keep="list"),
+    Row("block.create", text(), keep="empty"),
+    Row("block.create", text("", status="pending"), keep="blank"),
+    Row("block.create", text(FAMILY, status="done"), by="bo", keep="family"),
+    Row("block.create", text("answers", parent_id="@family", after="@list"), keep="answer"),
+    Row(
+        "block.create",
+        text("x", status="done", metadata={"path": "a/b.py", "language": "python", "mine": DEEP}),
+        keep="file",
+    ),
+    Row("block.create", text(HALF), Code.INVALID_PARAMS),
+    Row("block.create", text("x", metadata={"mine": HALF}), Code.INVALID_PARAMS),
+    Row("block.create", text("x", colour="red"), Code.INVALID_PARAMS),
+    Row("block.create", text("x", status="error"), Code.INVALID_PARAMS),
+    Row("block.create", text("x", metadata={"collapsed": "yes"}), Code.INVALID_PARAMS),
+    Row("block.create", text("x", metadata={"tool_kind": "magic"}), Code.INVALID_PARAMS),
+    Row("block.create", {"role": "king", "kind": "text"}, Code.INVALID_PARAMS),
+    Row("block.create", {"role": 7, "kind": "text"}, Code.INVALID_PARAMS),
+    Row("block.create", {"kind": "text"}, Code.INVALID_PARAMS),
+    Row("block.create", text("x", after="@list", context="notes"), Code.BLOCK_NOT_FOUND),
+    Row("block.create", text("x", parent_id="default.nobody.1"), Code.BLOCK_NOT_FOUND),
+    Row("block.create", text("x"), Code.PERMISSION_DENIED, by="vic"),
+    Row("block.create", text("n", context="notes"), keep="note"),
+)
+
+READING: Final = (
+    Row("block.read", {"block_id": "@list"}),
+    Row("block.read", {"block_id": "@family"}, by="vic"),
+    Row("block.read", {"block_id": "@empty"}),
+    Row("block.read", {"block_id": "@list", "range": {"start": 1, "end": 2}, "line_numbers": True}),
+    Row("block.read", {"block_id": "@list", "range": {"start": 3, "end": 3}}),
+    Row(
+        "block.read",
+        {"block_id": "@list", "range": {"start": 1, "end": 9}},
+        Code.LINE_OUT_OF_RANGE,
+    ),
+    Row("block.read", {"block_id": "@list", "range": {"start": 2, "end": 1}}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": "@list", "range": {"start": -1, "end": 1}}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": "@list", "range": [0, 1]}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": "@list", "line_numbers": 1}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": 5}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": None}, Code.INVALID_PARAMS),
+    Row("block.read", {}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": ""}, Code.BLOCK_NOT_FOUND),
+    Row("block.read", {"block_id": "default.bo"}, Code.BLOCK_NOT_FOUND),
+    Row("block.read", {"block_id": "default.bo.01"}, Code.BLOCK_NOT_FOUND),
+    Row("block.read", {"block_id": f"default.bo.{'9' * 400}"}, Code.BLOCK_NOT_FOUND),
+    Row("block.read", {"block_id": "default.system.99"}, Code.BLOCK_NOT_FOUND),
+    Row("block.read", {"block_id": "attic.bo.1"}, Code.CONTEXT_NOT_FOUND),
+    Row("block.read", {"block_id": "0.bo.1"}, Code.AMBIGUOUS_ID),
+    Row("block.read", {"block_id": "default.0.1"}, Code.AMBIGUOUS_ID),
+    Row("block.read", {"block_id": "@list", "version": 1}),
+    Row("block.read", {"block_id": "@list", "version": 77}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": "@list", "version": 0}, Code.INVALID_PARAMS),
+    Row("block.list"),
+    Row("block.list", {"limit": 2}),
+    Row("block.list", {"limit": 2, "after_block": "@answer"}),
+    Row("block.list", {"role": "user", "kind": "text", "status": "done"}),
+    Row("block.list", {"path_prefix": "a/"}),
+    Row("block.list", {"parent_id": "@family"}),
+    Row("block.list", {"kind": "poem"}, Code.INVALID_PARAMS),
+    Row("block.list", {"limit": 0}, Code.INVALID_PARAMS),
+    Row("block.list", {"limit": 10**400}, Code.INVALID_PARAMS),
+    Row("block.list", {"limit": True}, Code.INVALID_PARAMS),
+    Row("block.list", {"limit": 2.5}, Code.INVALID_PARAMS),
+    Row("block.list", {"depth": 1}, Code.INVALID_PARAMS),
+    Row("block.search", {"block_id": "@list", "query": "read"}),
+    Row("block.search", {"block_id": "@list", "query": "^b.*d$", "regex": True}),
+    Row("block.search", {"block_id": "@list", "query": "nothing like it"}),
+    Row("block.search", {"block_id": "@list", "query": "(", "regex": True}, Code.INVALID_REGEX),
+    Row("kernel.search", {"query": "milk"}),
+    Row("kernel.search", {"query": "日本", "max_blocks": 1}, by="vic"),
+    Row("kernel.search", {"query": "[", "regex": True}, Code.INVALID_REGEX),
+    Row("block.create", text("a" * 40 + "!", status="done"), keep="slow"),
+    Row(
+        "block.search",
+        {"block_id": "@slow", "query": "(a|a)*$", "regex": True},
+        Code.REGEX_TIMEOUT,
+    ),
+)
+
+WRITING: Final = (
+    Row("block.append", {"block_id": "@empty", "text": "one "}),
+    Row("block.append", {"block_id": "@empty", "text": "two ", "stream": True}),
+    Row("block.append", {"block_id": "@empty", "text": "three\n"}),
+    Row("block.append", {"block_id": "@empty", "text": ""}),
+    Row("block.append", {"block_id": "@empty", "text": HALF}, Code.INVALID_PARAMS),
+    Row("block.append", {"block_id": "@family", "text": "x"}, Code.INVALID_TRANSITION),
+    Row("block.append", {"block_id": "@empty", "text": "y" * 8_000_001}, Code.TOO_LARGE),
+    Row("block.read", {"block_id": "@empty"}),
+    Row("block.edit", edit("@list", replace(1, 2, "rye", expected_text="bread"), insert(3, "tea"))),
+    Row("block.edit", edit("@list", delete(0, 1, expected_text="beer")), Code.CONTENT_MISMATCH),
+    Row("block.edit", edit("@list", delete(3, 9)), Code.LINE_OUT_OF_RANGE),
+    Row("block.edit", edit("@list", insert(-1, "x")), Code.LINE_OUT_OF_RANGE),
+    Row("block.edit", edit("@list", delete(1, 1)), Code.INVALID_PARAMS),
+    Row("block.edit", edit("@list", delete(0, 2), insert(1, "x")), Code.OVERLAPPING_OPERATIONS),
+    Row("block.edit", edit("@list", insert(0, HALF)), Code.INVALID_PARAMS),
+    Row("block.edit", edit("@list", insert("0", "x")), Code.INVALID_PARAMS),
+    Row("block.edit", edit("@list", insert(10**30, "x")), Code.LINE_OUT_OF_RANGE),
+    Row("block.edit", edit("@list", {"op": "swap"}), Code.INVALID_PARAMS),
+    Row("block.edit", {"block_id": "@list", "operations": {}}, Code.INVALID_PARAMS),
+    Row("block.edit", edit("@list", *[insert(0, "x")] * 1001), Code.TOO_LARGE),
+    Row("block.edit", edit("@list")),
+    Row(
+        "block.edit",
+        edit("@list", replace(1, 2, "bun"), base_version=1),
+        Code.STALE_VERSION,
+    ),
+    Row("block.edit", edit("@list", replace(2, 3, "suds"), base_version=1)),
+    Row("block.edit", edit("@list", delete(0, 1), base_version=99), Code.INVALID_PARAMS),
+    Row("block.edit", edit("@list", insert(0, "x")), Code.PERMISSION_DENIED, by="vic"),
+    Row("block.splice", {"block_id": "@family", "offset": 2, "delete_count": 1, "insert": "ü"}),
+    Row("block.splice", {"block_id": "@family", "offset": 10**6}, Code.INVALID_PARAMS),
+    Row("block.splice", {"block_id": "@family", "offset": -1}, Code.INVALID_PARAMS),
+    Row("block.splice", {"block_id": "@family", "offset": 10**400}, Code.INVALID_PARAMS),
+    Row("block.splice", {"block_id": "@family", "offset": 0.5}, Code.INVALID_PARAMS),
+    Row("block.splice", {"block_id": "@family", "offset": 0, "insert": None}, Code.INVALID_PARAMS),
+    Row("block.splice", {"block_id": "@family", "offset": 0}),
+    Row("block.read", {"block_id": "@family"}),
+    Row("block.apply_patch", {"block_id": "@list", "patch": "@@ -2,1 +2,1 @@\n-rye\n+bun\n"}),
+    Row(
+        "block.apply_patch",
+        {"block_id": "@list", "patch": "@@ -2,1 +2,1 @@\n-rye\n+bun\n", "dry_run": True},
+    ),
+    Row(
+        "block.apply_patch",
+        {"block_id": "@list", "patch": "@@ -2,1 +2,1 @@\n-rye\n+bun\n"},
+        Code.PATCH_FAILED,
+    ),
+    Row("block.apply_patch", {"block_id": "@list", "patch": "what?"}, Code.PATCH_FAILED),
+    Row("block.read", {"block_id": "@list"}),
+)
+
+TURNING: Final = (
+    Row("block.undo", {"block_id": "@list"}),
+    Row("block.redo", {"block_id": "@list"}),
+    Row("block.redo", {"block_id": "@list"}, Code.NOTHING_TO_REDO),
+    Row("block.undo", {"principal": "bo"}, by="bo"),
+    Row("block.undo", {"context": "notes"}, Code.NOTHING_TO_UNDO, by="bo"),
+    Row("block.undo", {"principal": "nobody"}, Code.INVALID_PARAMS),
+    Row("block.undo", {}, Code.PERMISSION_DENIED, by="vic"),
+    Row("block.blame", {"block_id": "@list"}),
+    Row("block.blame", {"block_id": "@family"}, by="vic"),
+    Row("block.blame", {"block_id": "@blank"}),
+    Row("block.history", {"block_id": "@list"}),
+    Row("block.history", {"block_id": "@list", "limit": 1, "after_version": 1}),
+    Row("block.history", {"block_id": "@list", "after_version": -1}, Code.INVALID_PARAMS),
+    Row("block.restore", {"block_id": "@list", "version": 1}),
+    Row("block.restore", {"block_id": "@list", "version": 10**9}, Code.INVALID_PARAMS),
+    Row("block.read", {"block_id": "@list"}),
+)
+
+ARRANGING: Final = (
+    Row("block.move", {"block_id": "@file", "before": "@list"}),
+    Row("block.move", {"block_id": "@file", "after": "@list"}, by="bo"),
+    Row("block.move", {"block_id": "@file"}, Code.INVALID_PARAMS),
+    Row("block.move", {"block_id": "@file", "after": "@note"}, Code.BLOCK_NOT_FOUND),
+    Row("block.collapse", {"block_id": "@file", "collapsed": True}),
+    Row("block.collapse", {"block_id": "@file", "collapsed": "yes"}, Code.INVALID_PARAMS),
+    Row("block.exclude", {"block_id": "@file", "excluded": True}, by="bo"),
+    Row("block.status", {"block_id": "@blank", "status": "done"}, Code.INVALID_TRANSITION),
+    Row("block.status", {"block_id": "@list", "status": "done"}, Code.PERMISSION_DENIED, by="bo"),
+    Row("block.status", {"block_id": "@list", "status": "done"}),
+    Row("block.status", {"block_id": "@list", "status": "done"}),
+    Row("block.status", {"block_id": "@list", "status": "running"}, Code.INVALID_TRANSITION),
+    Row("block.status", {"block_id": "@list", "status": "asleep"}, Code.INVALID_PARAMS),
+    Row("block.list"),
+)
+
+COMMANDS: Final = (
+    Row("shell.run", {"command": "printf 'a b'; exit 3", "wait": True}),
+    Row("shell.run", {"command": "ls"}, Code.PERMISSION_DENIED, by="bo"),
+    Row("shell.run", {"command": " "}, Code.INVALID_PARAMS),
+    Row("shell.run", {"command": ""}, Code.INVALID_PARAMS),
+    Row("turn.interrupt"),
+    Row("turn.interrupt", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+)
+
+MALFORMED: Final = (
+    Row("block.raed", {}, Code.UNKNOWN_TOOL),
+    Row("", {}, Code.UNKNOWN_TOOL),
+    Row("kernel.tools", "{", Code.INVALID_JSON, text=True),
+    Row("kernel.tools", '{"a": NaN}', Code.INVALID_JSON, text=True),
+    Row("kernel.tools", '{"a": 1e999}', Code.INVALID_JSON, text=True),
+    Row("kernel.tools", "[" * 100_000, Code.INVALID_JSON, text=True),
+    Row("kernel.tools", "[]", Code.INVALID_PARAMS, text=True),
+    Row("kernel.tools", '"x"', Code.INVALID_PARAMS, text=True),
+    Row("kernel.tools", '{"\\ud800": 1}', Code.INVALID_PARAMS, text=True),
+    Row("block.read", '{"block_id": "\\udc00"}', Code.INVALID_PARAMS, text=True),
+    Row("kernel.tools", "{}", text=True),
+)
+
+ROWS: Final = (
+    *COMING_IN,
+    *CONTEXTS,
+    *CREATING,
+    *READING,
+    *WRITING,
+    *TURNING,
+    *ARRANGING,
+    *COMMANDS,
+    *MALFORMED,
+)

@@ -1,0 +1,116 @@
+"""Every door answers one table of calls in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.kernel.registry import EVERY_CALL
+from antiphon_kernel.types.error_catalogue import CATALOGUE
+from antiphon_kernel.types.errors import ErrorCode
+from tests.kernel.reference.examples import ALL_TOOLS
+from tests.kernel.table.doors import (
+    Answer,
+    CommandLine,
+    Door,
+    in_process,
+    on_the_command_line,
+    over_http,
+)
+from tests.kernel.table.playing import code_of, comparable, forms_of_every_id, play
+from tests.kernel.table.rows import ROWS, Row
+
+OF_THE_DOORS = frozenset({ErrorCode.INVALID_JSON, ErrorCode.UNKNOWN_TOOL})
+NOT_BY_ASKING = frozenset({ErrorCode.STORAGE_FAILED, ErrorCode.NO_KERNEL, ErrorCode.RATE_LIMITED})
+"""These need a broken disk, a kernel that ends, or haste."""
+
+DOORS: dict[str, Callable[[Path], AbstractAsyncContextManager[Door]]] = {
+    "in process": in_process,
+    "http": over_http,
+    "command line": on_the_command_line,
+}
+
+
+@pytest.fixture(params=DOORS)
+async def door(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Door]:
+    async with DOORS[request.param](tmp_path / "project") as door:
+        yield door
+
+
+def test_the_table_has_every_tool_and_every_error() -> None:
+    done = {row.tool for row in ROWS if row.fails is None}
+    assert set(ALL_TOOLS.names) - done == set(), "give each a row that succeeds"
+    can_happen = {code for name in ALL_TOOLS.names for code in ALL_TOOLS[name].errors}
+    reached = {row.fails for row in ROWS}
+    missing = {*can_happen, *OF_THE_DOORS} - reached - NOT_BY_ASKING
+    assert missing == set(), "give each a row that fails like it"
+
+
+async def test_every_row_is_answered_as_the_table_says(door: Door) -> None:
+    answers = await play(door)
+    wrong = [
+        f"{row.tool} {str(row.params)[:200]}: {str(answer)[:300]}, expected {row.fails}"
+        for row, answer in zip(ROWS, answers, strict=True)
+        if answer is not None and code_of(answer) != row.fails
+    ]
+    assert wrong == []
+    failed = [one for one in zip(ROWS, answers, strict=True) if one[1] and "error" in one[1]]
+    assert [said for row, answer in failed for said in undocumented(row, answer or {})] == []
+    await check_every_id(door, answers)
+
+
+def undocumented(row: Row, answer: Answer) -> list[str]:
+    """What an error has that neither its tool nor the catalogue tells of."""
+    error = answer["error"]
+    code = ErrorCode(error["code"])
+    assert error["message"].strip()
+    said = [
+        f"{code}: {name}"
+        for name in sorted(set(error) - {"code", "message"})
+        if name not in CATALOGUE[code].fields
+    ]
+    if row.tool in ALL_TOOLS.names:
+        if code not in {*ALL_TOOLS[row.tool].errors, *EVERY_CALL, *OF_THE_DOORS}:
+            said.append(f"{row.tool} fails with {code}")
+    return said
+
+
+async def check_every_id(door: Door, answers: list[Answer | None]) -> None:
+    """What is printed can be given back, in full, by names, and cut short."""
+    found = await forms_of_every_id(door, answers)
+    assert len(found) > 8
+    for full, others in found.items():
+        read = await door.call(None, "block.read", {"block_id": full})
+        for form in others:
+            assert await door.call(None, "block.read", {"block_id": form}) == read, form
+
+
+async def test_the_doors_answer_alike(tmp_path: Path) -> None:
+    played = {}
+    for number, (name, opened) in enumerate(DOORS.items()):
+        async with opened(tmp_path / str(number)) as door:
+            played[name] = list(comparable(list(zip(ROWS, await play(door), strict=True))))
+            if isinstance(door, CommandLine):
+                check_single_calls(door)
+    for name in ("http", "command line"):
+        for row, here, there in zip(ROWS, played["in process"], played[name], strict=True):
+            assert here is None or here == there, f"{row.tool} {str(row.params)[:200]} by {name}"
+    both = zip(ROWS, played["http"], played["command line"], strict=True)
+    assert [row for row, here, there in both if here != there] == []
+
+
+def check_single_calls(line: CommandLine) -> None:
+    """A process for one call answers like a stream of them, and says so with its exit code."""
+    code, found = line.once("session.whoami", {}, "--as", "bo")
+    assert (code, found["result"]["username"]) == (0, "bo")
+    code, found = line.once("block.read", {"block_id": "default.bo.1"})
+    assert (code, found["result"]["status"]) == (0, "done")
+    code, found = line.once("block.read", {"block_id": "0.bo.1"})
+    assert (code, code_of(found)) == (1, "ambiguous_id")
+    code, found = line.once("block.raed", {})
+    assert (code, code_of(found)) == (1, "unknown_tool")
+    code, found = line.once("block.list", {"context": "attic"}, "--context", "default")
+    assert (code, code_of(found)) == (1, "context_not_found")
