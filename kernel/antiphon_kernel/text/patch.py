@@ -25,6 +25,9 @@ from antiphon_kernel.types.records import TextSplice
 
 _PLACES_NAMED: Final = 8
 _LINES_SHOWN: Final = 20
+_HUNKS_DETAILED: Final = 100
+_SEARCHED: Final = 400_000_000
+"""Code points that are looked through for hunks that are not where they say, before giving up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def plan_patch(text: str, patch: str) -> list[TextSplice]:
 
     Raises:
         AntiphonError: patch_failed; `errors` has one sentence for each hunk that failed, `hunks`
-            the same as machine fields (see `HunkFailure`).
+            the same as machine fields (see `HunkFailure`) for the first hundred.
     """
     try:
         parsed = parse_patch(patch)
@@ -84,6 +87,7 @@ class _Target:
     def __init__(self, text: str) -> None:
         self.text = text
         self.line_count = line_count(text)
+        self._searches = _SEARCHED // (len(text) + 1)
         self._starts: list[int] | None = None
 
     @property
@@ -99,6 +103,11 @@ class _Target:
         """Lines with their newlines, fewer at the end of the text."""
         starts = self.starts[start : start + count + 1]
         return [self.text[one:other] for one, other in pairwise(starts)]
+
+    def may_search(self) -> bool:
+        """Whether one more hunk may be looked for in the whole text."""
+        self._searches -= 1
+        return self._searches >= 0
 
     def places(self, old: str) -> Iterator[int]:
         """The offset of every place whose lines are exactly `old`, which is not empty."""
@@ -210,6 +219,13 @@ def _only_place(target: _Target, wanted: _Wanted) -> int | HunkFailure:
             start,
             (),
         )
+    if not target.may_search():
+        return HunkFailure(
+            f"Hunk {number} may be elsewhere than at line {start}; the patch has too many hunks for"
+            " so long a text to look for each: make the patch of this text.",
+            number,
+            start,
+        )
     places: list[int] = []
     elsewhere = False
     for offset in target.places(wanted.old):
@@ -311,5 +327,5 @@ def _failed(failures: Sequence[HunkFailure]) -> AntiphonError:
         ErrorCode.PATCH_FAILED,
         f"The patch was not applied. {failures[0].message}{rest}",
         errors=[one.message for one in failures],
-        hunks=[one.as_json() for one in failures],
+        hunks=[one.as_json() for one in failures[:_HUNKS_DETAILED]],
     )

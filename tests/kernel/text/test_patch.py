@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import time
 
 import pytest
 from hypothesis import assume, given
@@ -271,3 +272,13 @@ def test_hunks_out_of_order_or_over_each_other_are_refused() -> None:
     assert "in the order of the text" in refusal(BEFORE, back).message
     shared = "@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n@@ -3,3 +3,3 @@\n c\n-d\n+D\n e\n"
     assert "in the order of the text" in refusal(BEFORE, shared).message
+
+
+def test_a_patch_of_very_many_hunks_that_are_not_there_is_refused_in_time() -> None:
+    text = "a\n" * 500_000
+    patch = "".join(f"@@ -{n} +{n} @@\n-b\n+c\n" for n in range(1, 20_001))
+    begun = time.monotonic()
+    error = refusal(text, patch)
+    assert time.monotonic() - begun < 10
+    assert len(error.details["errors"]) == 20_000
+    assert "too many hunks" in error.details["errors"][-1]
