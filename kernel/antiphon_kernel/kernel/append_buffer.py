@@ -23,6 +23,7 @@ _log = logging.getLogger(__name__)
 @dataclass(slots=True)
 class _Buffer:
     actor: Actor
+    section: str | None
     timer: asyncio.TimerHandle | None = None
     pieces: list[str] = field(default_factory=list)
     size: int = 0
@@ -35,17 +36,17 @@ class AppendBuffers:
         self._context = context
         self._buffers: dict[str, _Buffer] = {}
 
-    def add(self, actor: Actor, block: str, text: str) -> int:
+    def add(self, actor: Actor, block: str, text: str, section: str | None = None) -> int:
         """Buffer an append; returns how many code points are not flushed yet."""
         if not text:
-            return self.unflushed(block)
+            return self.unflushed(block, section)
         limits = self._context.limits
         buffer = self._buffers.get(block)
-        if buffer is not None and buffer.actor != actor:
+        if buffer is not None and (buffer.actor != actor or buffer.section != section):
             self.flush(block)
             buffer = None
         if buffer is None:
-            buffer = self._buffers[block] = _Buffer(actor)
+            buffer = self._buffers[block] = _Buffer(actor, section)
         buffer.pieces.append(text)
         buffer.size += len(text)
         if "\n" in text or buffer.size > limits.append_batch_code_points:
@@ -58,10 +59,10 @@ class AppendBuffers:
         buffer.timer = loop.call_later(silence, self._flush_after_silence, block)
         return buffer.size
 
-    def unflushed(self, block: str) -> int:
-        """Code points that are buffered for one block."""
+    def unflushed(self, block: str, section: str | None = None) -> int:
+        """Code points that are buffered for one text of a block."""
         buffer = self._buffers.get(block)
-        return buffer.size if buffer is not None else 0
+        return buffer.size if buffer is not None and buffer.section == section else 0
 
     def flush(self, block: str) -> Written | None:
         """Write what is buffered for one block; None if nothing is.
@@ -74,11 +75,11 @@ class AppendBuffers:
             return None
         if buffer.timer is not None:
             buffer.timer.cancel()
-        text = "".join(buffer.pieces)
+        text, section = "".join(buffer.pieces), buffer.section
         return self._context.write(
             buffer.actor,
             "append",
-            lambda: self._context.document.append(block, text),
+            lambda: self._context.document.append(block, text, section),
             undo=UndoKind.STREAM,
         )
 

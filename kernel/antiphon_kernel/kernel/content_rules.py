@@ -17,11 +17,10 @@ from antiphon_kernel.document.schema import (
     is_counter,
     part_at,
     path_of,
-    read_only_part,
 )
 from antiphon_kernel.kernel.placement import Place
+from antiphon_kernel.kernel.read_only import refuse_read_only
 from antiphon_kernel.kernel.refusals import denied
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.update import ContentKind, SharedType, Struct
@@ -44,7 +43,7 @@ class ContentRules:
 
     def __init__(self, document: Document, actor: Actor) -> None:
         self._document = document
-        self._privileged = actor.principal.kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE)
+        self._actor = actor
         self._parts: dict[Place, Part | None] = {}
         self._written: set[Place] = set()
         self._clients: set[int] = set()
@@ -106,27 +105,13 @@ class ContentRules:
         if block is not None and block in self._document:
             schema = self._document.schema(block)
         names = path if place.key is None else (*path, place.key)
-        if schema != TEXT and not self._privileged:
-            _refuse_read_only(str(block), schema, names)
+        if schema != TEXT:
+            refuse_read_only(self._actor, str(block), schema, names)
         part = part_at(schema, path_of(path))
         if place.key is not None and part is not None and not is_counter(part):
             part = inner_part(part, place.key)
         self._parts[place] = part
         return part
-
-
-def _refuse_read_only(block: str, schema: Schema, names: tuple[str, ...]) -> None:
-    found = read_only_part(schema, names)
-    if found is None:
-        return
-    what = "field" if found.is_field else "section"
-    code = ErrorCode.READ_ONLY_FIELD if found.is_field else ErrorCode.READ_ONLY_SECTION
-    raise AntiphonError(
-        code,
-        f"The {what} {found.path!r} of block {block} is read-only: only its source writes it.",
-        block_id=block,
-        path=found.path,
-    )
 
 
 def _violation(place: Place, reason: str) -> AntiphonError:

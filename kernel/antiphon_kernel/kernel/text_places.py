@@ -9,9 +9,8 @@ from antiphon_kernel.document.schema import (
     names_of,
     part_at,
     path_of,
-    read_only_part,
 )
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.kernel.read_only import refuse_read_only
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 
@@ -49,15 +48,4 @@ def check_writable(document: Document, actor: Actor, block: str, section: str | 
         AntiphonError: invalid_params, read_only_field, read_only_section.
     """
     check_text(document, block, section)
-    if actor.principal.kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE):
-        return
-    found = read_only_part(document.schema(block), names_of(section))
-    if found is None:
-        return
-    what = "field" if found.is_field else "section"
-    raise AntiphonError(
-        ErrorCode.READ_ONLY_FIELD if found.is_field else ErrorCode.READ_ONLY_SECTION,
-        f"The {what} {found.path!r} of block {block} is read-only: only its source writes it.",
-        block_id=block,
-        path=found.path,
-    )
+    refuse_read_only(actor, block, document.schema(block), names_of(section))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.kernel.undo_stack import UndoKind
 from antiphon_kernel.types.access import Right
@@ -17,6 +18,8 @@ class AppendParams(Params):
     block_id: str
     text: str
     """What to write."""
+    section: str | None = None
+    """Which text of the block: path of a section or of a text field; its only one if absent."""
     stream: bool = False
     """Answer at once and batch: only what has been flushed is acknowledged."""
 
@@ -36,12 +39,16 @@ class AppendResult(Result):
     errors=(
         *REFERENCES,
         ErrorCode.INVALID_TRANSITION,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
         ErrorCode.TOO_LARGE,
     ),
 )
 async def append(call: Call, params: AppendParams) -> AppendResult:
     """Write at the end of a block that is not done yet."""
     context, block = await call.kernel.find_block(params.block_id)
+    section = params.section
+    check_writable(context.document, call.actor, block, section)
     header = context.document.header(block)
     if header.status in (Status.DONE, Status.ERROR):
         raise AntiphonError(
@@ -54,18 +61,18 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         call.kernel.writes(call.actor, block)
     appends = call.kernel.appends(context)
     if params.stream:
-        waiting = appends.unflushed(block) + len(params.text)
-        check_size(context, context.document.length(block) + waiting)
-        unflushed = appends.add(call.actor, block, params.text)
+        waiting = appends.unflushed(block, section) + len(params.text)
+        check_size(context, context.document.length(block, section) + waiting)
+        unflushed = appends.add(call.actor, block, params.text, section)
         return AppendResult(
             version=context.version(block), context_version=context.seq, unflushed=unflushed
         )
     appends.flush(block)
-    check_size(context, context.document.length(block) + len(params.text))
+    check_size(context, context.document.length(block, section) + len(params.text))
     written = context.write(
         call.actor,
         "append",
-        lambda: context.document.append(block, params.text),
+        lambda: context.document.append(block, params.text, section),
         undo=UndoKind.STREAM,
     )
     await written.saved()
