@@ -142,7 +142,8 @@ async def test_who_does_not_say_who_it_is_uses_an_invitation_with_each_connectio
 
 
 async def test_two_that_come_at_once_do_not_share_the_last_use(served: ServedKernel) -> None:
-    token = (await invite(served, uses=1))["token"]
+    token = (await invite(served, uses=2))["token"]
+    await who(served, token, "z" * 32)
     found = await asyncio.gather(
         *(who(served, token, secret * 32) for secret in "abcdef"), return_exceptions=True
     )

@@ -100,6 +100,18 @@ async def test_a_demotion_counts_for_a_session_that_is_open(kernel: Kernel, amy:
     assert await outcome(kernel, again, "block.create", request) == "permission_denied"
 
 
+async def test_work_in_the_kernel_goes_on_with_the_new_role(kernel: Kernel, amy: Actor) -> None:
+    aria = await kernel.principal("aria", PrincipalKind.MODEL)
+    turn = kernel.open_session(aria, "turn")
+    request = {"role": "model", "kind": "text", "content": "x"}
+    assert await outcome(kernel, turn, "block.create", request) == "done"
+    assert (await kernel.call(amy, "kernel.role", {"principal": "aria", "role": "viewer"}))[
+        "ended"
+    ] == 0
+    assert await outcome(kernel, turn, "block.list", {}) == "done"
+    assert await outcome(kernel, turn, "block.create", request) == "permission_denied"
+
+
 async def test_roles_are_stored(open_kernel: OpenKernel) -> None:
     first = await open_kernel()
     owner = first.open_session(first.owner, "test")
