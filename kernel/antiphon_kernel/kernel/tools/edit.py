@@ -8,6 +8,7 @@ from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.carrying import carry, carry_operations
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
@@ -63,6 +64,8 @@ class EditParams(Params):
     block_id: str
     operations: list[Operation]
     """All of them happen, or none."""
+    section: str | None = None
+    """Which text of the block: path of a section or of a text field; its only one if absent."""
     base_version: int | None = None
     """The version of the block that line numbers and `expected_text` refer to; now if absent."""
 
@@ -83,6 +86,8 @@ class EditResult(Result):
         ErrorCode.CONTENT_MISMATCH,
         ErrorCode.STALE_VERSION,
         ErrorCode.OVERLAPPING_OPERATIONS,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
         ErrorCode.TOO_LARGE,
     ),
 )
@@ -94,6 +99,8 @@ async def edit(call: Call, params: EditParams) -> EditResult:
     caller read, wherever they are by now, or fails with the lines that stand there instead.
     """
     context, block = await call.block(params.block_id)
+    section = params.section
+    check_writable(context.document, call.actor, block, section)
     limit = context.limits.operations_per_edit
     if len(params.operations) > limit:
         raise AntiphonError(
@@ -102,17 +109,17 @@ async def edit(call: Call, params: EditParams) -> EditResult:
             limit=limit,
         )
     operations = [_operation(one) for one in params.operations]
-    carried = await carry(call, context, block, None, params.base_version)
+    carried = await carry(call, context, block, section, params.base_version)
     if carried is not None:
         operations = carry_operations(carried, operations, context.version(block))
-    text = context.document.text(block)
+    text = context.document.text(block, section)
     splices = plan_edit(text, operations)
     grown = sum(len(one.inserted) - one.deleted for one in splices)
     check_size(context, len(text) + grown)
 
     def write() -> None:
         for one in splices:
-            context.document.splice(block, one.offset, one.deleted, one.inserted)
+            context.document.splice(block, one.offset, one.deleted, one.inserted, section)
 
     written = context.write(call.actor, "edit", write)
     await written.saved()

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
+from antiphon_kernel.kernel.text_places import check_text
 from antiphon_kernel.kernel.tools.block_header import BlockInfo, header_values
 from antiphon_kernel.kernel.tools.carrying import check_version
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
@@ -26,6 +27,8 @@ class ReadParams(Params):
     """Which block, and how much of it."""
 
     block_id: str
+    section: str | None = None
+    """Which text of the block: path of a section or of a text field; its only one if absent."""
     line_numbers: bool = False
     """Put number and tab before each line; without, `content` is exactly the text."""
     range: LineRange | None = None
@@ -54,11 +57,13 @@ class ReadResult(BlockInfo):
 async def read(call: Call, params: ReadParams) -> ReadResult:
     """Read a block, or some of its lines."""
     context, block = await call.block(params.block_id)
+    section = params.section
+    check_text(context.document, block, section)
     if params.version is not None and params.version != context.version(block):
         check_version(context, block, params.version)
-        text = (await context.history(block)).text(None, params.version)
+        text = (await context.history(block)).text(section, params.version)
     else:
-        text = context.document.text(block)
+        text = context.document.text(block, section)
     content = text
     first = 0
     if params.range is not None:

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.carrying import carry, carry_splice
 from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.types.access import Right
@@ -22,6 +23,8 @@ class SpliceParams(Params):
     """Code points that go."""
     insert: str = ""
     """Text that comes in their place."""
+    section: str | None = None
+    """Which text of the block: path of a section or of a text field; its only one if absent."""
     base_version: int | None = None
     """The version of the block that `offset` refers to; now if absent."""
 
@@ -38,6 +41,8 @@ class SpliceResult(Result):
     needs=Right.WRITE,
     errors=(
         *REFERENCES,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
         ErrorCode.TOO_LARGE,
     ),
 )
@@ -48,8 +53,11 @@ async def splice(call: Call, params: SpliceParams) -> SpliceResult:
     inserted there since stays before the insertion, and what is deleted must be untouched.
     """
     context, block = await call.block(params.block_id)
-    carried = await carry(call, context, block, None, params.base_version)
-    length = len(carried.before) if carried is not None else len(context.document.text(block))
+    section = params.section
+    check_writable(context.document, call.actor, block, section)
+    carried = await carry(call, context, block, section, params.base_version)
+    now = context.document.text(block, section)
+    length = len(carried.before) if carried is not None else len(now)
     if params.offset + params.delete_count > length:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
@@ -67,7 +75,7 @@ async def splice(call: Call, params: SpliceParams) -> SpliceResult:
     written = context.write(
         call.actor,
         "splice",
-        lambda: context.document.splice(block, offset, params.delete_count, params.insert),
+        lambda: context.document.splice(block, offset, params.delete_count, params.insert, section),
     )
     await written.saved()
     version = written.versions.get(block, context.version(block))
