@@ -1,0 +1,37 @@
+"""A kernel with its doors open and one block per run, which it says; ends with its input.
+
+python -m tests.bench.fanout.antiphon_server FOLDER BLOCKS
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from antiphon_kernel.doors.serving import serve
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+
+
+async def run(folder: Path, blocks: int) -> None:
+    kernel = await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
+    doors = await serve(kernel, port=0, socket=folder / "kernel.sock")
+    me = kernel.open_session(kernel.owner, "bench")
+    rooms = []
+    for number in range(blocks):
+        label = f"room-{number}"
+        await kernel.call(me, "context.create", {"label": label})
+        params = {"context": label, "role": "user", "kind": "text"}
+        rooms.append([label, (await kernel.call(me, "block.create", params))["block_id"]])
+    said = {"port": doors.port, "token": doors.token, "socket": str(doors.socket), "rooms": rooms}
+    print(json.dumps(said), flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await doors.close()
+    await kernel.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(Path(sys.argv[1]), int(sys.argv[2])))

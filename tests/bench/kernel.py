@@ -1,0 +1,310 @@
+"""The kernel in a process of its own: calls, fan-out, the check of raw updates, memory, start.
+
+    antiphon bench kernel [--json] [--modules FOLDER]
+
+Fan-out runs against hocuspocus and @y/websocket-server in the same run where node is there; their
+packages come from `--modules`, a folder with `node_modules`, or are installed for the occasion.
+Updates and calls per second: more is better.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from websockets.asyncio.client import connect
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel.admission import admit
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.limits import DEFAULT_LIMITS
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.wire.frames import SyncStep1, encode_frame
+from tests.bench.figures import Figure, figure, print_figure
+
+FOLDER: Final = Path(__file__).parent
+PACKAGES: Final = (
+    "@hocuspocus/server@4.7.0",
+    "@y/websocket-server@0.1.1",
+    "yjs@13.6.27",
+    "ws@8.18.3",
+)
+READERS: Final = (10, 50, 200)
+IDLE: Final = 200
+CALLERS: Final = 20
+
+
+@contextmanager
+def serving(*command: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """A server's process: what it says in its first line, and its id."""
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=FOLDER.parents[1]
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        yield json.loads(process.stdout.readline()), process.pid
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(2)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            process.wait()
+
+
+@contextmanager
+def serving_antiphon(folder: Path, rooms: int) -> Iterator[tuple[dict[str, Any], int]]:
+    folder.mkdir()
+    module = "tests.bench.fanout.antiphon_server"
+    with serving(sys.executable, "-m", module, str(folder), str(rooms)) as served:
+        yield served
+
+
+def memory_of(process: int) -> int:
+    pages = Path(f"/proc/{process}/statm").read_text().split()[1]
+    return int(pages) * 4096
+
+
+# Calls
+
+
+async def calls_per_second(said: dict[str, Any], callers: int, seconds: float) -> float:
+    """Appends that are acknowledged, each caller waiting for its answer."""
+    http = f"http://127.0.0.1:{said['port']}"
+    address = KernelAddress(pid=0, kernel="", sync="", http=http, token=said["token"])
+    _, block = said["rooms"][0]
+    end = time.perf_counter() + seconds
+    done = 0
+
+    async def call() -> None:
+        nonlocal done
+        calls = KernelCalls(lambda: address)
+        while time.perf_counter() < end:
+            await calls.call("block.append", {"block_id": block, "text": "x"})
+            done += 1
+        await calls.close()
+
+    start = time.perf_counter()
+    await asyncio.gather(*(call() for _ in range(callers)))
+    return done / (time.perf_counter() - start)
+
+
+async def idle_connection_bytes(said: dict[str, Any], process: int) -> float:
+    label, _ = said["rooms"][0]
+    url = f"ws://127.0.0.1:{said['port']}/sync/{label}?token={said['token']}"
+
+    async def crowd() -> list[Any]:
+        sockets = [await connect(url, compression=None) for _ in range(IDLE)]
+        for socket in sockets:
+            await socket.send(encode_frame(SyncStep1(b"\x00")))
+            await socket.recv()
+        return sockets
+
+    before = memory_of(process)
+    sockets = await crowd()
+    grown = memory_of(process) - before
+    await asyncio.gather(*(socket.close() for socket in sockets))
+    return grown / IDLE
+
+
+def measure_calls(folder: Path, runs: int) -> Iterator[Figure]:
+    with serving_antiphon(folder, 1) as (said, process):
+        yield figure(
+            "memory of an idle connection",
+            "KB",
+            [asyncio.run(idle_connection_bytes(said, process)) / 1024],
+            budget=200,
+        )
+        for callers, name in ((1, "one caller"), (CALLERS, f"{CALLERS} callers")):
+            rates = [asyncio.run(calls_per_second(said, callers, 1.0)) for _ in range(runs)]
+            yield figure(f"acknowledged calls, {name}", "/s", rates)
+
+
+# Fan-out
+
+
+def load(modules: Path, url: str, readers: int, **more: Any) -> dict[str, Any]:
+    request = {
+        "modules": str(modules),
+        "url": url,
+        "readers": readers,
+        "seconds": 2,
+        "window": 100,
+        "perSecond": 0,
+        "hocuspocus": False,
+        "room": "",
+        **more,
+    }
+    command = ["node", str(FOLDER / "fanout" / "load.mjs"), json.dumps(request)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    answer: dict[str, Any] = json.loads(result.stdout)
+    if answer["arrived"] < answer["sent"]:
+        raise RuntimeError(f"{answer['arrived']} of {answer['sent']} updates arrived from {url}")
+    return answer
+
+
+def measure_fan_out(folder: Path, modules: Path, runs: int) -> Iterator[Figure]:
+    """Updates per second that all readers got, and latency at a steady pace."""
+    others = {
+        "hocuspocus": str(FOLDER / "fanout" / "hocuspocus.mjs"),
+        "y-websocket-server": str(FOLDER / "fanout" / "y_websocket.mjs"),
+    }
+    rates: dict[tuple[str, int], list[float]] = {}
+    slow: dict[str, float] = {}
+    for run in range(runs):
+        with serving_antiphon(folder / f"run-{run}", len(READERS) + 1) as (said, _):
+            url = f"ws://127.0.0.1:{said['port']}/sync"
+            for readers, (label, block) in zip((*READERS, 50), said["rooms"], strict=True):
+                pace = 50 if label == said["rooms"][-1][0] else 0
+                where = f"{url}/{label}?token={said['token']}"
+                answer = load(modules, where, readers, block=block, perSecond=pace)
+                if pace:
+                    slow["antiphon"] = answer["p95"]
+                else:
+                    rate = answer["arrived"] / answer["seconds"]
+                    rates.setdefault(("antiphon", readers), []).append(rate)
+        for name, script in others.items():
+            with serving("node", script, str(modules)) as (said, _):
+                url = f"ws://127.0.0.1:{said['port']}"
+                is_hocuspocus = name == "hocuspocus"
+                for readers in READERS:
+                    room = f"room-{readers}"
+                    answer = load(
+                        modules, f"{url}/{room}", readers, hocuspocus=is_hocuspocus, room=room
+                    )
+                    rate = answer["arrived"] / answer["seconds"]
+                    rates.setdefault((name, readers), []).append(rate)
+                answer = load(
+                    modules,
+                    f"{url}/slow",
+                    50,
+                    hocuspocus=is_hocuspocus,
+                    room="slow",
+                    perSecond=50,
+                )
+                slow[name] = answer["p95"]
+    for readers in READERS:
+        for name in others:
+            yield figure(
+                f"fan-out to {readers} readers",
+                "/s",
+                rates["antiphon", readers],
+                baseline=rates[name, readers],
+                against=name,
+            )
+    yield figure(
+        "latency at 50 updates/s, 50 readers, p95",
+        "ms",
+        [slow["antiphon"]],
+        baseline=[slow["hocuspocus"]],
+        against="hocuspocus",
+        budget=8,
+    )
+
+
+@contextmanager
+def node_modules(given: Path | None, folder: Path) -> Iterator[Path | None]:
+    """A folder with the packages of the others; None where they cannot be had."""
+    if given is not None:
+        yield given
+        return
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        yield None
+        return
+    folder.mkdir()
+    command = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", *PACKAGES]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=180)
+    yield folder if done.returncode == 0 else None
+
+
+# Inside this process
+
+
+async def check_microseconds(folder: Path) -> list[float]:
+    """What deciding about one keystroke of a client takes."""
+    kernel = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS))
+    me = kernel.open_session(kernel.owner, "bench")
+    params = {"role": "user", "kind": "text", "content": "word " * 200}
+    block = str((await kernel.call(me, "block.create", params))["block_id"])
+    context = await kernel.context()
+    writer = Document(4711)
+    writer.apply_update(context.document.update_since())
+    updates: list[bytes] = []
+    writer.watch_updates(lambda update, _: updates.append(update))
+    for number in range(2_000):
+        writer.splice(block, number * 13 % 900, 0, "x")
+    took = []
+    for update in updates:
+        placement = context.structure.placement
+        start = time.perf_counter()
+        admit(context.document, me, update, {}, placement, DEFAULT_LIMITS)
+        took.append((time.perf_counter() - start) * 1e6)
+        await context.apply_remote(me, update, "bench")
+    await kernel.close()
+    return took
+
+
+def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
+    module = (sys.executable, "-m", "tests.bench.kernel_contexts")
+    root = FOLDER.parents[1]
+    folder.mkdir()
+    subprocess.run([*module, "make", str(folder), str(contexts), "1000"], check=True, cwd=root)
+    starts, opening, grown = [], [], []
+    for _ in range(5):
+        done = subprocess.run(
+            [*module, "open", str(folder), "5"], check=True, capture_output=True, cwd=root
+        )
+        answer = json.loads(done.stdout)
+        starts.append(answer["start"] * 1e3)
+        opening += [one * 1e3 for one in answer["opening"]]
+        grown.append(answer["bytes"] / 2**20)
+    yield figure(f"kernel start with {contexts} contexts", "ms", starts, budget=500)
+    yield figure("opening a context of 1,000 blocks", "ms", opening)
+    yield figure(
+        "memory of an open context of 1,000 blocks", "MB", [statistics.median(grown)], budget=8
+    )
+
+
+def main() -> None:
+    """Measure everything and print it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
+    parser.add_argument("--modules", type=Path, help="a folder with the packages of the others")
+    parser.add_argument("--runs", type=int, default=3, help="runs per figure")
+    parser.add_argument("--contexts", type=int, default=100)
+    options = parser.parse_args()
+    as_json = options.json
+    with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as name:
+        folder = Path(name)
+        took = asyncio.run(check_microseconds(folder / "check"))
+        print_figure(figure("check of a raw update", "us", took, budget=50), as_json=as_json)
+        for one in measure_calls(folder / "calls", options.runs):
+            print_figure(one, as_json=as_json)
+        for one in measure_contexts(folder / "contexts", options.contexts):
+            print_figure(one, as_json=as_json)
+        with node_modules(options.modules, folder / "node") as modules:
+            if modules is None:
+                print("no fan-out: node, npm or the packages are missing", file=sys.stderr)
+                return
+            (folder / "fanout").mkdir()
+            for one in measure_fan_out(folder / "fanout", modules, options.runs):
+                print_figure(one, as_json=as_json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""A data folder with many contexts, and what opening it costs; run as a process of its own.
+
+python -m tests.bench.kernel_contexts make FOLDER CONTEXTS BLOCKS
+python -m tests.bench.kernel_contexts open FOLDER COUNT
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.records import BlockHeader
+
+TEXT = "The two of them write in turn, and one text holds both. " * 18
+
+
+def memory() -> int:
+    """Resident bytes of this process."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+async def open_kernel(folder: Path) -> Kernel:
+    return await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
+
+
+async def make(folder: Path, contexts: int, blocks: int) -> None:
+    kernel = await open_kernel(folder)
+    me = kernel.open_session(kernel.owner, "bench")
+    for number in range(contexts):
+        context = await kernel.create_context(f"context-{number}")
+        document = context.document
+        for at in range(blocks):
+            header = BlockHeader(
+                id=str(context.next_block_id(me.principal.id)),
+                kind=BlockKind.TEXT,
+                role=Role.USER,
+                status=Status.DONE,
+                order=f"a{at:06}i",
+                created="2026-01-01T00:00:00.000Z",
+                author=me.principal.id,
+            )
+            context.write(me, "create", partial(document.create_block, header, TEXT), undo=None)
+        await context.settled()
+    await kernel.close()
+
+
+async def open_some(folder: Path, count: int) -> None:
+    start = time.perf_counter()
+    kernel = await open_kernel(folder)
+    started = time.perf_counter() - start
+    before, opening = memory(), []
+    for number in range(count):
+        start = time.perf_counter()
+        await kernel.context(f"context-{number}")
+        opening.append(time.perf_counter() - start)
+    grown = (memory() - before) / max(1, count)
+    sys.stdout.write(json.dumps({"start": started, "opening": opening, "bytes": grown}))
+    await kernel.close()
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[2])
+    if sys.argv[1] == "make":
+        asyncio.run(make(where, int(sys.argv[3]), int(sys.argv[4])))
+    else:
+        asyncio.run(open_some(where, int(sys.argv[3])))
