@@ -150,6 +150,34 @@ class ToolSteps(Case):
             ):
                 raise outcome
 
+    async def arrange(self) -> None:
+        """A block is moved beside another one, folded or left out; nothing else changes."""
+        name, block, beside = self.rng.choice(NAMES), self.block(), self.block()
+        document = self.world.context.document
+        order = list(document.block_ids())
+        texts = {one: document.text(one) for one in order}
+        if self.world.buffered() or block == beside:
+            return
+        moved = [one for one in order if one != block]
+        at = moved.index(beside)
+        header = document.header(block)
+        foreign = name != "amy" and header.author != self.world.actors[name].principal.id
+        tool, params, due = self.rng.choice(
+            (
+                ("block.collapse", {}, order),
+                ("block.exclude", {}, order),
+                ("block.move", {"after": beside}, [*moved[: at + 1], block, *moved[at + 1 :]]),
+                ("block.move", {"before": beside}, [*moved[:at], block, *moved[at:]]),
+            )
+        )
+        codes = (ErrorCode.PERMISSION_DENIED,) if foreign else ()
+        answer = await self.tried(codes, name, tool, block_id=block, **params)
+        order = due if answer is not None else order
+        if list(document.block_ids()) != order:
+            raise Violation(f"the blocks should stand as {order}, not {document.block_ids()}")
+        for one, text in texts.items():
+            self.world.compare(text, one, "before blocks were arranged, the kernel")
+
     async def finish(self) -> None:
         document, block = self.world.context.document, self.block()
         header = document.header(block)
