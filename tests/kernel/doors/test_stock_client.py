@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
+import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -23,22 +26,33 @@ SCRIPT = Path(__file__).with_name("stock_client.mjs")
 
 @pytest.fixture(scope="session")
 def modules() -> Path:
-    """The client's packages in a folder that later runs find again; skips where npm cannot."""
+    """The client's packages in a folder that later runs find again; skips where npm cannot.
+
+    Several test processes may want it at once: one installs, the others wait for it.
+    """
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("node and npm are not installed")
-    kept = Path(tempfile.gettempdir()) / ("antiphon-node-" + "-".join(PACKAGES).replace("@", "_"))
-    if not kept.exists():
-        fresh = Path(tempfile.mkdtemp(prefix="antiphon-node-"))
-        command = [npm, "install", "--no-audit", "--no-fund", "--fetch-retries=0", *PACKAGES]
-        try:
-            subprocess.run(command, cwd=fresh, check=True, capture_output=True, timeout=60)
-            fresh.rename(kept)
-        except (subprocess.SubprocessError, OSError) as error:
-            shutil.rmtree(fresh, ignore_errors=True)
-            if not kept.exists():
-                pytest.skip(f"the packages of a Yjs client cannot be installed: {error}")
+    name = "antiphon-node-" + "-".join(PACKAGES).replace("@", "_")
+    kept = Path(tempfile.gettempdir()) / name
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            _install(npm, kept)
     return kept
+
+
+def _install(npm: str, kept: Path) -> None:
+    fresh = Path(tempfile.mkdtemp(prefix="antiphon-node-"))
+    # What npm has fetched before is taken from its cache, also without a network.
+    options = ("--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=0")
+    command = [npm, "install", *options, *PACKAGES]
+    try:
+        subprocess.run(command, cwd=fresh, check=True, capture_output=True, timeout=60)
+        fresh.rename(kept)
+    except (subprocess.SubprocessError, OSError) as error:
+        shutil.rmtree(fresh, ignore_errors=True)
+        pytest.skip(f"the packages of a Yjs client cannot be installed: {error}")
 
 
 class StockClient:
@@ -144,3 +158,31 @@ async def test_what_it_may_not_write_closes_its_connection(
         client.tell(field=["status", "error"])
         await until(lambda: client.last("closed") == 4403)
     assert context.document.header(block).status == "running"
+
+
+async def test_the_example_in_the_docs_does_what_it_says(
+    modules: Path, served: ServedKernel
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "document-layout.md").read_text()
+    (example,) = re.findall(r"```js\n(.*?)```", page, re.DOTALL)
+    assert len(example.splitlines()) <= 20
+    block = await served.block("hello")
+    script = modules / f"example-{os.getpid()}.mjs"
+    script.write_text(example)
+    url = f"ws://127.0.0.1:{served.doors.port}/sync"
+    process = await asyncio.create_subprocess_exec(
+        *("node", str(script), url, "default", served.doors.token),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    context = await served.context()
+    try:
+        await until(lambda: context.document.text(block) == "hello, from JavaScript")
+        assert process.stdout is not None
+        line = await asyncio.wait_for(process.stdout.readline(), 10)
+        assert line.decode() == f"{block} user text: hello\n"
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+        script.unlink()
