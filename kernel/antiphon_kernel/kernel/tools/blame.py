@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.text_places import check_text
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.clock import iso_time
 
@@ -12,6 +13,8 @@ class BlameParams(Params):
     """Which block."""
 
     block_id: str
+    section: str | None = None
+    """Which text of the block: path of a section or of a text field; its only one if absent."""
 
 
 class BlameRun(Result):
@@ -40,11 +43,12 @@ class BlameResult(Result):
 async def blame(call: Call, params: BlameParams) -> BlameResult:
     """Say who wrote each character of a block, in which version, and when."""
     context, block = await call.block(params.block_id)
+    check_text(context.document, block, params.section)
     history = await context.history(block)
     runs: list[BlameRun] = []
     names: dict[str, str] = {}
     at = 0
-    for run in history.blame():
+    for run in history.blame(params.section):
         stamp = run.stamp
         if stamp.principal not in names:
             names[stamp.principal] = call.kernel.find_principal(stamp.principal).username

@@ -6,14 +6,18 @@ from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.carrying import check_version
 from antiphon_kernel.types.access import Right
+from antiphon_kernel.types.errors import ErrorCode
 
 
 class RestoreParams(Params):
     """Which block, and which of its versions."""
 
     block_id: str
+    section: str | None = None
+    """Which text of the block: path of a section or of a text field; its only one if absent."""
     version: int = Field(ge=1)
     """The version whose text the block gets back."""
 
@@ -25,7 +29,11 @@ class RestoreResult(Result):
     context_version: int
 
 
-@tool("block.restore", needs=Right.WRITE, errors=REFERENCES)
+@tool(
+    "block.restore",
+    needs=Right.WRITE,
+    errors=(*REFERENCES, ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION),
+)
 async def restore(call: Call, params: RestoreParams) -> RestoreResult:
     """Give a block the text that it had at an earlier version.
 
@@ -33,10 +41,11 @@ async def restore(call: Call, params: RestoreParams) -> RestoreResult:
     undone.
     """
     context, block = await call.block(params.block_id)
+    check_writable(context.document, call.actor, block, params.section)
     check_version(context, block, params.version)
     history = await context.history(block)
     call.kernel.appends(context).flush(block)
-    written = context.restore(call.actor, history.plan_restore(None, params.version))
+    written = context.restore(call.actor, history.plan_restore(params.section, params.version))
     await written.saved()
     version = written.versions.get(block, context.version(block))
     return RestoreResult(version=version, context_version=written.seq)
