@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.command_line import keeping, looking
+from antiphon.command_line import exchanging, keeping, looking
 from antiphon.command_line.failures import Failure, failed_call
 from antiphon.command_line.inviting import invite
 from antiphon.command_line.measuring import bench
@@ -73,7 +73,7 @@ def antiphon(
     )
 
 
-for _command in (*keeping.COMMANDS, *looking.COMMANDS, invite, bench):
+for _command in (*keeping.COMMANDS, *exchanging.COMMANDS, *looking.COMMANDS, invite, bench):
     antiphon.add_command(_command)
 
 

@@ -10,6 +10,7 @@ from antiphon_kernel.kernel.tools.blame import blame
 from antiphon_kernel.kernel.tools.context import create_context, list_contexts
 from antiphon_kernel.kernel.tools.create import create
 from antiphon_kernel.kernel.tools.edit import edit
+from antiphon_kernel.kernel.tools.exchange import export, import_
 from antiphon_kernel.kernel.tools.history import history
 from antiphon_kernel.kernel.tools.invitations import invite, invites, revoke
 from antiphon_kernel.kernel.tools.joins import joins
@@ -44,6 +45,8 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     restore,
     create_context,
     list_contexts,
+    export,
+    import_,
     whoami,
     tools,
     members,
