@@ -62,6 +62,8 @@ def row(one: Figure) -> str:
     measured = f"{one.median:10.4g} {one.unit:3}"
     if one.p95 != one.median:
         measured += f" (p95 {one.p95:.4g})"
-    budget = f"budget {one.budget:g}{'' if one.within else ', exceeded'}" if one.budget else ""
+    budget = ""
+    if one.budget is not None:
+        budget = f"budget {one.budget:g}{'' if one.within else ', exceeded'}"
     against = f"{one.ratio:.2f} x {one.against} ({one.baseline:.4g})" if one.ratio else ""
     return f"{one.name:58}{measured:32}{budget:24}{against}".rstrip()
