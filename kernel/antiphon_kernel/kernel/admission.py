@@ -56,23 +56,26 @@ def admit(
     owners: Mapping[int, str],
     placement: Placement,
     limits: Limits,
+    *,
+    catching_up: bool = False,
 ) -> Admitted:
     """Check one raw update.
 
     Args:
         owners: CRDT client id to the principal that writes with it.
         placement: where everything is that the document holds.
+        catching_up: whether it is the first of its connection, which may be larger.
 
     Raises:
         AntiphonError: too_large, invalid_params (not an update, or one that would tear a character
             apart), gap, permission_denied, read_only_field, read_only_section, schema_violation.
     """
-    if len(update) > limits.update_bytes:
+    limit = limits.catch_up_bytes if catching_up else limits.update_bytes
+    if len(update) > limit:
         raise AntiphonError(
             ErrorCode.TOO_LARGE,
-            f"An update has {len(update)} bytes, {limits.update_bytes} are allowed:"
-            " send it in smaller pieces.",
-            limit=limits.update_bytes,
+            f"An update has {len(update)} bytes, {limit} are allowed: send it in smaller pieces.",
+            limit=limit,
         )
     try:
         decoded = decode_update(update)

@@ -33,12 +33,13 @@ from antiphon_kernel.kernel.family import Family
 from antiphon_kernel.kernel.header_rules import follow_change, normalise_draft
 from antiphon_kernel.kernel.histories import Histories
 from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.kernel.numbering import Numbering
 from antiphon_kernel.kernel.presence import Presence
 from antiphon_kernel.kernel.structure import Structure
 from antiphon_kernel.kernel.undo_stack import StackChange, UndoKind, UndoStacks
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.state_vector import decode_state_vector
@@ -67,7 +68,7 @@ class Context:
         self._blocks = {row.id: row for row in stored.blocks}
         self._persisted = {row.id: row.version for row in stored.blocks}
         self._owners = dict(stored.clients)
-        self._numbers = _highest_numbers(document.block_ids())
+        self._numbering = Numbering(stored.row.id, document.block_ids())
         self._subscribers: list[Callable[[Broadcast], None]] = []
         self._on_applied: list[Callable[[Applied], None]] = []
         self._changes: list[DocumentChange] = []
@@ -90,6 +91,11 @@ class Context:
     @property
     def id(self) -> ContextId:
         return self._row.id
+
+    @property
+    def row(self) -> ContextRow:
+        """As the journal knows the context, or will when what is on its way is on disk."""
+        return self._row
 
     @property
     def label(self) -> str:
@@ -205,7 +211,9 @@ class Context:
             return transaction.update
         return merge_updates(transaction.update, introduced.update)
 
-    def apply_remote(self, actor: Actor, update: bytes, source: object) -> asyncio.Future[int]:
+    def apply_remote(
+        self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
+    ) -> asyncio.Future[int]:
         """Check and apply a raw update of a connected client; the future gives `seq` when on disk.
 
         Raises:
@@ -213,7 +221,13 @@ class Context:
         """
         self._refuse_if_stopped()
         admitted = admit(
-            self.document, actor, update, self._owners, self.structure.placement, self.limits
+            self.document,
+            actor,
+            update,
+            self._owners,
+            self.structure.placement,
+            self.limits,
+            catching_up=catching_up,
         )
         if admitted.placed is None:
             return asyncio.ensure_future(self._seq_settled())
@@ -271,9 +285,7 @@ class Context:
 
     def next_block_id(self, principal: PrincipalId) -> BlockId:
         """A fresh id for a block that this principal creates through a tool."""
-        seq = self._numbers.get(principal, 0) + 1
-        self._numbers[principal] = seq
-        return BlockId(self.id, principal, seq)
+        return self._numbering.next(principal)
 
     # Committing
 
@@ -469,16 +481,6 @@ class Context:
         update = self.document.update_since(state_vector)
         await self.settled()
         return update
-
-
-def _highest_numbers(blocks: Sequence[str]) -> dict[PrincipalId, int]:
-    """For each principal the highest number it has used for a block, drafts apart."""
-    highest: dict[PrincipalId, int] = {}
-    for key in blocks:
-        block = BlockId.parse(key)
-        if block.seq < DRAFT_SEQ_MIN:
-            highest[block.principal] = max(highest.get(block.principal, 0), block.seq)
-    return highest
 
 
 def _seq_when_on_disk(written: Written) -> asyncio.Future[int]:

@@ -12,10 +12,20 @@ class Limits(BaseModel):
 
     block_code_points: int = 8_000_000
     """Text of one block."""
+    value_code_points: int = 1_000_000
+    """JSON of one item of a list, one entry of a log or one field that is no text."""
+    list_items: int = 100_000
+    """Items of one list, entries of one log."""
+    schema_code_points: int = 100_000
+    """JSON of one schema."""
+    section_depth: int = 32
+    """How deep the sections of one schema are nested."""
     operations_per_edit: int = 1_000
     """Operations in one `block.edit`."""
     patch_code_points: int = 1_000_000
     """Length of the patch in one `block.apply_patch`."""
+    splices_per_patch: int = 5_000
+    """Separate places that one patch changes; each costs some 0.3 ms in a text of a megabyte."""
     query_code_points: int = 1_000
     """Length of what a search looks for."""
     regex_seconds: float = 2.0
@@ -25,7 +35,9 @@ class Limits(BaseModel):
     search_code_points: int = 1_000_000
     """Text that one search answers with; what goes beyond is left out, as `truncated` says."""
     update_bytes: int = 4_000_000
-    """One raw update of a connected client; a first message after being offline may be larger."""
+    """One raw update of a connected client."""
+    catch_up_bytes: int = 32_000_000
+    """The first update of a connection, with everything that was written offline."""
     update_structs: int = 200_000
     """Items in one raw update."""
     parent_depth: int = 512

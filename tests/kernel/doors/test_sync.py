@@ -189,3 +189,18 @@ async def test_a_burst_of_updates_arrives_as_few_frames(served: ServedKernel) ->
         reader.document.apply_update((await reader.client.next(SyncUpdate)).update)
         frames += 1
     assert frames < 100
+
+
+async def test_hours_of_offline_writing_come_in_one_message_and_later_ones_are_smaller(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("hello")
+    writer = await join(served, "ack=1")
+    update = writer.write(lambda document: document.append(block, "x" * 5_000_000))
+    await writer.client.send(SyncStep2(update))
+    await writer.client.next(Ack, lambda ack: ack.count == 1)
+    update = writer.write(lambda document: document.append(block, "y" * 5_000_000))
+    await writer.client.send(SyncUpdate(update))
+    denied = await writer.client.next(PermissionDenied)
+    assert denied.reason.startswith("too_large: ")
+    assert len((await served.context()).document.text(block)) == 5_000_005

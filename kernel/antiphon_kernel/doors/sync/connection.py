@@ -66,6 +66,8 @@ class Connection:
         )
         self.joined = False
         """Whether the client has said what it has: from then on it gets every change."""
+        self.caught_up = False
+        """Whether the client's first update has come: it may bring hours of offline writing."""
         self.awareness_client: int | None = None
         self.goodbye: Goodbye | None = None
         self.sending_since: float | None = None

@@ -186,7 +186,10 @@ class Room(YRoom):
                 settled = asyncio.ensure_future(self.context.settled())
                 receipts.applied(settled, complete=complete)
             else:
-                future = self.context.apply_remote(client.actor, update, client)
+                future = self.context.apply_remote(
+                    client.actor, update, client, catching_up=not client.caught_up
+                )
+                client.caught_up = True
                 receipts.applied(future, complete=complete)
         except AntiphonError as error:
             if error.code is ErrorCode.GAP:
