@@ -110,3 +110,21 @@ async def test_a_patch_that_makes_the_text_too_long_is_too_large(
         await apply(kernel, amy, block, patch="@@ -1,2 +1,3 @@\n a\n+new\n b\n")
     assert caught.value.code is ErrorCode.TOO_LARGE
     assert caught.value.details["found"] == limit + 4
+
+
+async def test_a_patch_of_very_many_places_is_too_large(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    most = kernel.limits.splices_per_patch
+    block = await make("a\n" * (most + 1))
+
+    def patch(places: int) -> str:
+        header = f"@@ -1,{places} +1,{places} @@\n"
+        return header + "-a\n" * places + "+b\n" * places
+
+    with pytest.raises(AntiphonError) as caught:
+        await apply(kernel, amy, block, patch=patch(most + 1))
+    assert caught.value.code is ErrorCode.TOO_LARGE
+    assert (caught.value.details["limit"], caught.value.details["found"]) == (most, most + 1)
+    await apply(kernel, amy, block, patch=patch(most))
+    assert await content(kernel, amy, block) == "b\n" * most + "a\n"

@@ -71,6 +71,14 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
         if params.dry_run:
             return ApplyPatchResult(success=False, errors=error.details["errors"])
         raise
+    most = context.limits.splices_per_patch
+    if len(splices) > most:
+        raise AntiphonError(
+            ErrorCode.TOO_LARGE,
+            f"The patch changes {len(splices)} places, {most} are allowed: split it.",
+            limit=most,
+            found=len(splices),
+        )
     check_size(context, len(text) + sum(len(one.inserted) - one.deleted for one in splices))
     if params.dry_run:
         return ApplyPatchResult(success=True, errors=[])
