@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.journal.auth import AUTH_FILE
 from antiphon_kernel.journal.copies import JOURNAL_FILE
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import Commit, ContextRow
+from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.kernel.append_buffer import AppendBuffers
 from antiphon_kernel.kernel.commitment import Applied
 from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.directory import Directory, First
 from antiphon_kernel.kernel.gate import Gate
 from antiphon_kernel.kernel.invitations import Invitations
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
@@ -44,7 +44,6 @@ from antiphon_kernel.types.ids import (
     PrincipalId,
     RandomIds,
     SessionId,
-    is_name,
 )
 from antiphon_kernel.types.records import Actor, Principal
 
@@ -92,14 +91,13 @@ class Kernel:
         """`ws://HOST:PORT/sync`, once its doors are open."""
         self.search = SearchIndex(journal.search, self.context_rows, self.context)
         self._journal = journal
-        self._rows: dict[ContextId, ContextRow] = {}
+        self.contexts = Directory(journal, clock, ids)
         self._contexts: dict[ContextId, Context] = {}
         self._appends: dict[ContextId, AppendBuffers] = {}
         self._writers: dict[str, SessionId] = {}
         self._snapshots: dict[ContextId, Snapshotting] = {}
         self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.quarantine = Quarantine(journal)
-        self._founding: set[str] = set()
         self._closed = False
         self._submitted: list[Callable[[Submission], None]] = []
 
@@ -152,11 +150,10 @@ class Kernel:
         self.owner = self.gate.owner = self.members[await self._journal.setting("owner") or owner]
         await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members["system"], "kernel")
-        for row in await self._journal.contexts():
-            self._rows[row.id] = row
-        if not self._rows:
+        await self.contexts.load()
+        if not self.contexts.rows():
             await self.create_context(DEFAULT_CONTEXT)
-        self.quarantine.survey(self._rows.values())
+        self.quarantine.survey(self.contexts.rows())
 
     @property
     def closed(self) -> bool:
@@ -270,53 +267,16 @@ class Kernel:
     # Contexts
 
     def context_rows(self) -> list[ContextRow]:
-        """Every context, oldest first, open or not."""
-        return list(self._rows.values())
+        """Every context, oldest first, open or not, archived or not."""
+        return self.contexts.rows()
 
-    async def create_context(self, label: str) -> Context:
-        """A new, empty context.
+    async def create_context(self, label: str, first: First | None = None) -> Context:
+        """A new context; empty, unless `first` says what is in it from the start.
 
         Raises:
             AntiphonError: invalid_params if the label is taken or cannot be one.
         """
-        taken = [row.label for row in self._rows.values()] + list(self._founding)
-        if not is_name(label) or label in taken:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
-                f"{label!r} cannot be the label of a new context: use a-z, 0-9, _ and -, and a"
-                f" label that is not taken ({', '.join(taken)}).",
-                found=label,
-            )
-        context, epoch = ContextId(self.ids.uuid7()), self.ids.uuid7()
-        row = self._journal.add_context(context, label, epoch, self.clock.now_ms())
-        self._founding.add(label)
-        founding = self._journal.commit(
-            Commit(
-                context=row,
-                seq=1,
-                time=self.clock.now_ms(),
-                principal=self.system.principal,
-                session=self.system.session,
-                operation="found",
-                blocks=(),
-                update=genesis_update(context, epoch, label),
-            )
-        )
-
-        def founded(done: asyncio.Future[None]) -> None:
-            self._founding.remove(label)
-            if done.exception() is None:
-                self._rows[context] = row
-
-        founding.add_done_callback(founded)
-        try:
-            await asyncio.shield(founding)
-        except AntiphonError:
-            # A commit that failed may have reached the disk: the label is taken then.
-            for known in await self._journal.contexts():
-                self._rows.setdefault(known.id, known)
-            raise
-        return await self.context(context)
+        return await self.context((await self.contexts.create(label, self.system, first)).id)
 
     async def context(self, reference: str = DEFAULT_CONTEXT) -> Context:
         """An open context by label, id or prefix of an id.
@@ -324,10 +284,7 @@ class Kernel:
         Raises:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
-        names = {row.label: row.id for row in self._rows.values()}
-        found = ContextId(
-            resolve(reference, names, what="context", missing=ErrorCode.CONTEXT_NOT_FOUND)
-        )
+        found = self.contexts.find(reference)
         context = self._contexts.get(found)
         if context is not None:
             return context
@@ -336,7 +293,7 @@ class Kernel:
 
     async def _load(self, found: ContextId) -> Context:
         self.quarantine.refuse(found)
-        row = self._rows[found]
+        row = self.contexts[found]
         try:
             stored, document = await open_document(self._journal, row, self.ids.client_id())
         except DamagedContext as error:
