@@ -49,12 +49,14 @@ class TextSchema(_Model):
     """A text: what a block has that was created without a schema."""
 
     type: Literal["text"] = "text"
+    """What it is."""
 
 
 class ValueSchema(_Model):
     """A single value; only as the item of a list."""
 
     type: Literal["number", "boolean", "timestamp"]
+    """What it holds."""
 
 
 class FieldSchema(_Model):
@@ -63,7 +65,9 @@ class FieldSchema(_Model):
     name: FieldName
     """Anything but slashes and control characters."""
     description: str = ""
+    """For people, shown with it."""
     field_type: FieldType
+    """What it holds."""
     required: bool = False
     """Whether it must have a value: content that is set names it, and it is never removed."""
     default: Any = None
@@ -86,7 +90,9 @@ class MapSchema(_Model):
     """Named fields."""
 
     type: Literal["map"] = "map"
+    """What it is."""
     fields: tuple[FieldSchema, ...]
+    """In the order in which they are shown."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> MapSchema:
@@ -98,15 +104,18 @@ class ListSchema(_Model):
     """JSON values in order."""
 
     type: Literal["list"] = "list"
+    """What it is."""
     item_schema: ItemSchema | None = None
     """What each item looks like; anything if absent."""
     max_items: int | None = Field(default=None, ge=1)
+    """How many there are at most."""
 
 
 class LogSchema(_Model):
     """Entries, JSON values, that are only added at the end."""
 
     type: Literal["log"] = "log"
+    """What it is."""
     display_limit: int | None = Field(default=None, ge=1)
     """How many of the last entries rendering shows, all if absent; kept are all."""
 
@@ -117,7 +126,9 @@ class Section(_Model):
     name: SectionName
     """Lower-case letters, digits, `-` and `_`."""
     content: Schema = Field(alias="schema")
+    """What it looks like."""
     description: str = ""
+    """For people, shown with it."""
     read_only: bool = False
     """Whether only the system and sources write it, whatever is inside."""
 
@@ -126,7 +137,9 @@ class CompositeSchema(_Model):
     """Named sections, each with a schema of its own."""
 
     type: Literal["composite"] = "composite"
+    """What it is."""
     sections: tuple[Section, ...]
+    """In the order in which they are shown."""
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> CompositeSchema:

@@ -64,7 +64,9 @@ class _DescribedSchema(GenerateJsonSchema):
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         generated = super().model_schema(schema)
-        for name, doc in field_docs(schema["cls"]).items():
+        model: type[BaseModel] = schema["cls"]
+        for field, doc in field_docs(model).items():
+            name = model.model_fields[field].alias or field
             if name in generated.get("properties", {}):
                 generated["properties"][name].setdefault("description", doc)
         return generated

@@ -38,6 +38,7 @@ class ContextExportResult(Result):
     version: int
     """The context's version that was exported."""
     text: str
+    """What was exported."""
 
 
 class ContextImportParams(Params):

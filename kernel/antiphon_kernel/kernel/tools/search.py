@@ -83,6 +83,7 @@ class BlockSearchResult(Result):
     """Matches in the order of the text."""
 
     matches: list[SearchMatch]
+    """In the order of the text."""
     truncated: bool
     """Whether there are more than these."""
     version: int
@@ -95,6 +96,7 @@ class BlockMatches(Result):
     block_id: str
     kind: str
     path: str | None = None
+    """The file it is about."""
     version: int
     """The version of the block that was searched."""
     matches: list[SearchMatch]
@@ -107,6 +109,7 @@ class KernelSearchResult(Result):
     """Blocks with matches, in the order in which they were created, context by context."""
 
     results: list[BlockMatches]
+    """One entry a block."""
     truncated: bool
     """Whether more blocks have matches."""
     next: str | None = None
