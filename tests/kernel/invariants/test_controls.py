@@ -24,15 +24,16 @@ from tests.kernel.invariants.broken import Fault, is_noticed
 
 
 def a_chunk_is_lost(patch: pytest.MonkeyPatch) -> None:
-    add = AppendBuffers.add
-    patch.setattr(
-        AppendBuffers, "add", lambda self, actor, block, t: add(self, actor, block, t[1:])
-    )
+    def add(self: AppendBuffers, actor: Any, block: str, text: str, *rest: Any) -> int:
+        return found(self, actor, block, text[1:], *rest)
+
+    found = AppendBuffers.add
+    patch.setattr(AppendBuffers, "add", add)
 
 
 def chunks_change_places(patch: pytest.MonkeyPatch) -> None:
-    def add(self: AppendBuffers, actor: Any, block: str, text: str) -> int:
-        return found(self, actor, block, text[::-1])
+    def add(self: AppendBuffers, actor: Any, block: str, text: str, *rest: Any) -> int:
+        return found(self, actor, block, text[::-1], *rest)
 
     found = AppendBuffers.add
     patch.setattr(AppendBuffers, "add", add)
@@ -98,7 +99,7 @@ def drafts_are_interrupted_too(patch: pytest.MonkeyPatch) -> None:
             context.write(self.system, "interrupt", end, undo=None)
         return found(self, context, left)
 
-    found = Kernel._interrupt  # noqa: SLF001
+    found: Callable[[Kernel, Context, Any], bool] = vars(Kernel)["_interrupt"]
     patch.setattr(Kernel, "_interrupt", interrupt)
 
 
