@@ -7,6 +7,7 @@ list): what is there is read all the same, and what is wrong is told beside it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,8 +29,11 @@ from antiphon_kernel.document.schema import (
     FieldType,
     MapSchema,
     Part,
+    each_part,
     part_at,
+    path_of,
 )
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +49,10 @@ def read_content(document: Document, block: str, path: str | None = None) -> Con
     """What a block holds at a path.
 
     Raises:
-        KeyError: if there is no such block, or its schema has nothing at that path.
+        KeyError: if there is no such block.
+        AntiphonError: schema_violation if its schema has nothing at that path.
     """
-    part = part_at(document.schema(block), path)
-    if part is None:
-        raise KeyError(path)
+    part = part_of(document, block, path)
     reader = _Reader(document, block)
     value = reader.read(part, path)
     found = dict.fromkeys((*reader.broken, *violations(part, value, path)))
@@ -58,10 +61,35 @@ def read_content(document: Document, block: str, path: str | None = None) -> Con
 
 def read_value(document: Document, block: str, path: str | None = None) -> Any:
     """The JSON alone; raises the same."""
-    part = part_at(document.schema(block), path)
-    if part is None:
-        raise KeyError(path)
+    part = part_of(document, block, path)
     return _Reader(document, block).read(part, path)
+
+
+def part_of(document: Document, block: str, path: str | None) -> Part:
+    """What a block's schema has at a path; raises the same."""
+    schema = document.schema(block)
+    part = part_at(schema, path)
+    if part is None:
+        known = [path_of(names) or "" for names, _ in each_part(schema) if names]
+        expected = f"one of the parts {', '.join(known[:20]) or '(there are none)'}"
+        refuse_violations(block, [Violation(path, Rule.UNKNOWN_NAME, expected, shown(path))])
+    assert part is not None
+    return part
+
+
+def refuse_violations(block: str, found: Iterable[Violation]) -> None:
+    """Raises AntiphonError schema_violation if there is any."""
+    broken = list(found)
+    if not broken:
+        return
+    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+    raise AntiphonError(
+        ErrorCode.SCHEMA_VIOLATION,
+        f"The schema of block {block} does not allow this: {broken[0]}{more}.",
+        block_id=block,
+        **broken[0].as_json(),
+        violations=[one.as_json() for one in broken],
+    )
 
 
 class _Reader:

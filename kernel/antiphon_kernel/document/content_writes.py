@@ -8,7 +8,7 @@ applied inside a transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,11 +19,10 @@ from antiphon_kernel.document.conformity import (
     Violation,
     item_violations,
     joined,
-    shown,
     too_many,
     violations,
 )
-from antiphon_kernel.document.content import read_value
+from antiphon_kernel.document.content import part_of, read_value, refuse_violations
 from antiphon_kernel.document.counters import EXACT, add, as_decimal, as_number, total
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
@@ -37,12 +36,10 @@ from antiphon_kernel.document.schema import (
     Schema,
     TextSchema,
     each_part,
-    part_at,
     path_of,
 )
 from antiphon_kernel.text.difference import plan_difference
 from antiphon_kernel.text.sequences import changed_ranges
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _Container = TypeVar("_Container", Text, Map[Any], Array[Any])
 
@@ -54,6 +51,8 @@ class Write:
     path: str | None
     """The part: the text, list, log, counter or field."""
     apply: Callable[[], None]
+    items: int | None = None
+    """How many items the list or log then has."""
 
 
 def plan_set(document: Document, block: str, path: str | None, value: Any) -> list[Write]:
@@ -65,7 +64,7 @@ def plan_set(document: Document, block: str, path: str | None, value: Any) -> li
         KeyError: if there is no such block.
         AntiphonError: schema_violation.
     """
-    part = _part_at(document, block, path)
+    part = part_of(document, block, path)
     refuse_violations(block, violations(part, value, path))
     writes = list(_Plan(document, block).set(part, path, value))
     refuse_violations(block, _unnamed(document, block, part, path, value))
@@ -76,17 +75,17 @@ def plan_push(document: Document, block: str, path: str | None, value: Any) -> W
     """Put an item behind all others of a list; raises the same."""
     part, array = _list(document, block, path)
     _check_item(block, part, path, value, len(array))
-    return Write(path, lambda: array.append(value))
+    return Write(path, lambda: array.append(value), len(array) + 1)
 
 
 def plan_append(document: Document, block: str, path: str | None, entry: Any) -> Write:
     """Add an entry to a log; raises the same."""
-    part = _part_at(document, block, path)
+    part = part_of(document, block, path)
     if not isinstance(part, LogSchema):
         refuse_violations(block, [Violation(path, Rule.TYPE, "a log", _named(part))])
     array: Array[Any] = _container(document, block, path, Array)
     refuse_violations(block, item_violations(None, entry, path, len(array)))
-    return Write(path, lambda: array.append(entry))
+    return Write(path, lambda: array.append(entry), len(array) + 1)
 
 
 def plan_insert(document: Document, block: str, path: str | None, index: int, value: Any) -> Write:
@@ -94,7 +93,7 @@ def plan_insert(document: Document, block: str, path: str | None, index: int, va
     part, array = _list(document, block, path)
     _check_index(block, path, index, len(array))
     _check_item(block, part, path, value, len(array), index)
-    return Write(path, lambda: array.insert(index, value))
+    return Write(path, lambda: array.insert(index, value), len(array) + 1)
 
 
 def plan_delete(document: Document, block: str, path: str | None, index: int) -> Write:
@@ -110,7 +109,7 @@ def plan_delete(document: Document, block: str, path: str | None, index: int) ->
 
 def plan_increment(document: Document, block: str, path: str | None, amount: int | float) -> Write:
     """Count on; raises the same."""
-    part = _part_at(document, block, path)
+    part = part_of(document, block, path)
     if not isinstance(part, FieldSchema) or part.field_type is not FieldType.COUNTER:
         refuse_violations(block, [Violation(path, Rule.TYPE, "a counter", _named(part))])
     counter: Map[Any] = _container(document, block, path, Map)
@@ -136,21 +135,6 @@ def check_initial(schema: Schema, value: Any, block: str) -> None:
             if given is None:
                 missing.append(_required(part, path_of(names)))
     refuse_violations(block, missing)
-
-
-def refuse_violations(block: str, found: Iterable[Violation]) -> None:
-    """Raises AntiphonError schema_violation if there is any."""
-    broken = list(found)
-    if not broken:
-        return
-    more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
-    raise AntiphonError(
-        ErrorCode.SCHEMA_VIOLATION,
-        f"The schema of block {block} does not allow this: {broken[0]}{more}.",
-        block_id=block,
-        **broken[0].as_json(),
-        violations=[one.as_json() for one in broken],
-    )
 
 
 class _Plan:
@@ -216,7 +200,7 @@ class _Plan:
                     array.insert(one.start, item)
 
         if ranges:
-            yield Write(path, apply)
+            yield Write(path, apply, len(value))
 
     def _log(self, path: str | None, value: list[Any]) -> Iterator[Write]:
         before = read_value(self._document, self._block, path)
@@ -262,17 +246,6 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _part_at(document: Document, block: str, path: str | None) -> Part:
-    schema = document.schema(block)
-    part = part_at(schema, path)
-    if part is None:
-        known = [path_of(names) or "" for names, _ in each_part(schema) if names]
-        expected = f"one of the parts {', '.join(known[:20]) or '(there are none)'}"
-        refuse_violations(block, [Violation(path, Rule.UNKNOWN_NAME, expected, shown(path))])
-    assert part is not None
-    return part
-
-
 def _container(
     document: Document, block: str, path: str | None, kind: type[_Container]
 ) -> _Container:
@@ -288,7 +261,7 @@ def _container(
 def _list(
     document: Document, block: str, path: str | None
 ) -> tuple[ListSchema | FieldSchema, Array[Any]]:
-    part = _part_at(document, block, path)
+    part = part_of(document, block, path)
     is_field = isinstance(part, FieldSchema) and part.field_type is FieldType.LIST
     if not isinstance(part, ListSchema) and not is_field:
         refuse_violations(block, [Violation(path, Rule.TYPE, "a list", _named(part))])

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from antiphon_kernel.document.conformity import joined
-from antiphon_kernel.document.content import read_value
+from antiphon_kernel.document.content import part_of, read_value
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
     CompositeSchema,
@@ -16,7 +16,6 @@ from antiphon_kernel.document.schema import (
     MapSchema,
     Part,
     TextSchema,
-    part_at,
 )
 
 _READ_ONLY = " [read-only]"
@@ -29,11 +28,10 @@ def render(document: Document, block: str, path: str | None = None) -> str:
     each section. What only the system and sources write is marked ``[read-only]``.
 
     Raises:
-        KeyError: if there is no such block, or its schema has nothing at that path.
+        KeyError: if there is no such block.
+        AntiphonError: schema_violation if its schema has nothing at that path.
     """
-    part = part_at(document.schema(block), path)
-    if part is None:
-        raise KeyError(path)
+    part = part_of(document, block, path)
     if isinstance(part, TextSchema):
         return document.text(block, path)
     value = read_value(document, block, path)

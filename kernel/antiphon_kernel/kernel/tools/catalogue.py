@@ -7,12 +7,31 @@ from antiphon_kernel.kernel.tools.append import append
 from antiphon_kernel.kernel.tools.apply_patch import apply_patch
 from antiphon_kernel.kernel.tools.arrange import collapse, exclude, move
 from antiphon_kernel.kernel.tools.blame import blame
-from antiphon_kernel.kernel.tools.context import create_context, list_contexts
+from antiphon_kernel.kernel.tools.contents import (
+    export_content,
+    get,
+    import_content,
+    render,
+)
+from antiphon_kernel.kernel.tools.context import (
+    archive_context,
+    create_context,
+    list_contexts,
+    rename_context,
+)
 from antiphon_kernel.kernel.tools.create import create
 from antiphon_kernel.kernel.tools.edit import edit
 from antiphon_kernel.kernel.tools.exchange import export, import_
+from antiphon_kernel.kernel.tools.fields import increment, set_field
+from antiphon_kernel.kernel.tools.fork import fork_context
 from antiphon_kernel.kernel.tools.history import history
 from antiphon_kernel.kernel.tools.invitations import invite, invites, revoke
+from antiphon_kernel.kernel.tools.items import (
+    append_log,
+    delete_item,
+    insert_item,
+    push_item,
+)
 from antiphon_kernel.kernel.tools.joins import joins
 from antiphon_kernel.kernel.tools.list import list_blocks
 from antiphon_kernel.kernel.tools.members import kick, members, role
@@ -31,6 +50,16 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     splice,
     apply_patch,
     read,
+    get,
+    render,
+    set_field,
+    increment,
+    push_item,
+    insert_item,
+    delete_item,
+    append_log,
+    export_content,
+    import_content,
     block_search,
     kernel_search,
     list_blocks,
@@ -45,6 +74,9 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     restore,
     create_context,
     list_contexts,
+    rename_context,
+    archive_context,
+    fork_context,
     export,
     import_,
     whoami,

@@ -6,12 +6,14 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from antiphon_kernel.document.content_writes import check_initial, plan_set
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.schema import TEXT, Schema
 from antiphon_kernel.kernel.kernel import Call, Submission
 from antiphon_kernel.kernel.order import order_after, order_at_end
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.block_header import header_fields
-from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.kernel.tools.sizes import check_content_size, check_schema_size, check_size
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
@@ -28,8 +30,11 @@ class CreateParams(Params):
     """The block it answers."""
     role: Role
     kind: BlockKind
-    content: str | None = None
-    """The text it starts with."""
+    content: str | dict[str, Any] | list[Any] | None = None
+    """The text it starts with; with a schema of another type, its content as `block.get` gives it.
+    """
+    block_schema: Schema = Field(default=TEXT, alias="schema")
+    """What its content looks like: `{"type": "text"}`, a map, a list, a log or a composite."""
     after: str | None = None
     """The block it stands after; at the end if absent."""
     status: Literal["pending", "done"] | None = None
@@ -51,12 +56,15 @@ class CreateResult(Result):
     needs=Right.WRITE,
     errors=(
         *REFERENCES,
+        ErrorCode.SCHEMA_VIOLATION,
         ErrorCode.TOO_LARGE,
     ),
 )
 async def create(call: Call, params: CreateParams) -> CreateResult:
     """Create a block at the end of a context or after another block.
 
+    A schema that is not a text's gives it fields, items or sections, which start with their
+    defaults; what it then lacks of required fields is told by `block.get` until it is set.
     A person's text that is done from the start is a message: it is answered like a submitted draft.
     """
     parent = await call.block(params.parent_id) if params.parent_id is not None else None
@@ -64,8 +72,10 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
         context = await call.context(params.context)
     else:
         context = parent[0]
-    document, content = context.document, params.content or ""
-    check_size(context, len(content))
+    document, schema, content = context.document, params.block_schema, params.content
+    text = content if isinstance(content, str) and schema == TEXT else ""
+    check_size(context, len(text))
+    check_schema_size(context, schema)
     if parent is not None:
         if parent[0] is not context:
             raise AntiphonError(
@@ -85,6 +95,9 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     fields = header_fields(params.metadata)
     block = context.next_block_id(call.actor.principal.id)
     status = Status(params.status) if params.status else Status.PENDING
+    if content is not None:
+        check_content_size(context, content)
+        check_initial(schema, content, str(block))
     if content and params.status is None:
         status = Status.RUNNING
 
@@ -100,13 +113,16 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
             parent=parent[1] if parent else None,
             **fields,
         )
-        document.create_block(header, content)
+        document.create_block(header, text, schema=schema)
+        if content is not None and schema != TEXT:
+            for one in plan_set(document, str(block), None, content):
+                one.apply()
 
     if not status.terminal:
         call.kernel.writes(call.actor, str(block))
     written = context.write(call.actor, "create", write)
     await written.saved()
-    spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and content.strip()
+    spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
     if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:
         call.kernel.submitted(Submission(context, str(block), call.actor))
     return CreateResult(

@@ -41,6 +41,7 @@ class SpliceResult(Result):
     needs=Right.WRITE,
     errors=(
         *REFERENCES,
+        ErrorCode.STALE_VERSION,
         ErrorCode.READ_ONLY_FIELD,
         ErrorCode.READ_ONLY_SECTION,
         ErrorCode.TOO_LARGE,

@@ -1,0 +1,71 @@
+"""What every tool has in common that writes content: who may, and how it is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from antiphon_kernel.document.conformity import joined
+from antiphon_kernel.document.content_writes import Write
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.schema import names_of
+from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.read_only import refuse_read_only
+from antiphon_kernel.kernel.registry import REFERENCES, Result
+from antiphon_kernel.kernel.tools.sizes import check_items
+from antiphon_kernel.types.enums import Role, Status
+from antiphon_kernel.types.errors import ErrorCode
+
+WRITING: Final = (
+    *REFERENCES,
+    ErrorCode.SCHEMA_VIOLATION,
+    ErrorCode.READ_ONLY_FIELD,
+    ErrorCode.READ_ONLY_SECTION,
+    ErrorCode.TOO_LARGE,
+)
+"""What a tool that writes content can fail with."""
+
+
+class ContentResult(Result):
+    """How often the block has changed."""
+
+    version: int
+    context_version: int
+
+
+def path_to(section: str | None, field: str | None) -> str | None:
+    """The path of a field in a section."""
+    return section if field is None else joined(section, field)
+
+
+async def write_content(
+    call: Call,
+    context: Context,
+    block: str,
+    operation: str,
+    plan: Callable[[Document], Sequence[Write]],
+) -> ContentResult:
+    """Carry out a plan, all of it or nothing.
+
+    Raises:
+        AntiphonError: what `plan` raises; read_only_field, read_only_section, storage_failed.
+    """
+    document = context.document
+    writes = plan(document)
+    schema = document.schema(block)
+    for one in writes:
+        refuse_read_only(call.actor, block, schema, names_of(one.path))
+        check_items(context, one.items or 0)
+    header = document.header(block)
+    if header.role in (Role.MODEL, Role.TOOL) and header.status == Status.PENDING:
+        call.kernel.writes(call.actor, block)
+
+    def write() -> None:
+        for one in writes:
+            one.apply()
+
+    written = context.write(call.actor, operation, write)
+    await written.saved()
+    version = written.versions.get(block, context.version(block))
+    return ContentResult(version=version, context_version=written.seq)

@@ -1,0 +1,90 @@
+"""`block.set_field` and `block.increment`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon_kernel.document.content import read_value
+from antiphon_kernel.document.content_writes import plan_increment, plan_set
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, tool
+from antiphon_kernel.kernel.tools.content_writing import (
+    WRITING,
+    ContentResult,
+    path_to,
+    write_content,
+)
+from antiphon_kernel.kernel.tools.sizes import check_content_size, check_value_size
+from antiphon_kernel.types.access import Right
+
+
+class SetFieldParams(Params):
+    """A field of a map, and its new value."""
+
+    block_id: str
+    field: str
+    """Name of the field."""
+    value: Any
+    """What its type asks for; null takes the value away."""
+    section: str | None = None
+    """Path of the section that the field is in; the block itself if absent."""
+
+
+@tool("block.set_field", needs=Right.WRITE, errors=WRITING)
+async def set_field(call: Call, params: SetFieldParams) -> ContentResult:
+    """Give a field of a map a value.
+
+    Of a text or a list only what differs is changed, so that whoever writes in it at the same time
+    loses nothing. A counter goes on by the difference.
+    """
+    context, block = await call.block(params.block_id)
+    if isinstance(params.value, str | list):
+        check_content_size(context, params.value)
+    else:
+        check_value_size(context, params.value)
+    path = path_to(params.section, params.field)
+    return await write_content(
+        call,
+        context,
+        block,
+        "set_field",
+        lambda document: plan_set(document, block, path, params.value),
+    )
+
+
+class IncrementParams(Params):
+    """A counter, and by how much it goes on."""
+
+    block_id: str
+    field: str
+    """Name of the counter."""
+    by: int | float = 1
+    """Less than 0 to count down."""
+    section: str | None = None
+    """Path of the section that the counter is in; the block itself if absent."""
+
+
+class IncrementResult(ContentResult):
+    """What it has come to."""
+
+    value: int | float
+
+
+@tool("block.increment", needs=Right.WRITE, errors=WRITING)
+async def increment(call: Call, params: IncrementParams) -> IncrementResult:
+    """Count on. Increments that happen at the same time all count.
+
+    Integers are exact at any length; decimals add up as they are written (0.1 and 0.2 are 0.3).
+    """
+    context, block = await call.block(params.block_id)
+    path = path_to(params.section, params.field)
+    done = write_content(
+        call,
+        context,
+        block,
+        "increment",
+        lambda document: [plan_increment(document, block, path, params.by)],
+    )
+    result = await done
+    value = read_value(context.document, block, path)
+    return IncrementResult(**result.model_dump(), value=value)

@@ -1,0 +1,123 @@
+"""`block.push_item`, `block.insert_item`, `block.delete_item` and `block.append_log`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from antiphon_kernel.document.content_writes import (
+    plan_append,
+    plan_delete,
+    plan_insert,
+    plan_push,
+)
+from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.registry import Params, tool
+from antiphon_kernel.kernel.tools.content_writing import (
+    WRITING,
+    ContentResult,
+    path_to,
+    write_content,
+)
+from antiphon_kernel.kernel.tools.sizes import check_value_size
+from antiphon_kernel.types.access import Right
+
+
+class PushItemParams(Params):
+    """A list, and what comes to its end."""
+
+    block_id: str
+    value: Any
+    """The item, any JSON that the list takes."""
+    section: str | None = None
+    """Path of the section; the block itself if absent."""
+    field: str | None = None
+    """Name of the field, where the list is one of a map."""
+
+
+@tool("block.push_item", needs=Right.WRITE, errors=WRITING)
+async def push_item(call: Call, params: PushItemParams) -> ContentResult:
+    """Put an item at the end of a list."""
+    context, block = await call.block(params.block_id)
+    check_value_size(context, params.value)
+    path = path_to(params.section, params.field)
+    return await write_content(
+        call,
+        context,
+        block,
+        "push_item",
+        lambda document: [plan_push(document, block, path, params.value)],
+    )
+
+
+class InsertItemParams(PushItemParams):
+    """A list, and what comes into it where."""
+
+    index: int = Field(ge=0)
+    """The item it comes before, counted from 0; the number of items puts it at the end."""
+
+
+@tool("block.insert_item", needs=Right.WRITE, errors=WRITING)
+async def insert_item(call: Call, params: InsertItemParams) -> ContentResult:
+    """Put an item before another one of a list."""
+    context, block = await call.block(params.block_id)
+    check_value_size(context, params.value)
+    path = path_to(params.section, params.field)
+    return await write_content(
+        call,
+        context,
+        block,
+        "insert_item",
+        lambda document: [plan_insert(document, block, path, params.index, params.value)],
+    )
+
+
+class DeleteItemParams(Params):
+    """A list, and which of its items goes."""
+
+    block_id: str
+    index: int = Field(ge=0)
+    """The item, counted from 0."""
+    section: str | None = None
+    """Path of the section; the block itself if absent."""
+    field: str | None = None
+    """Name of the field, where the list is one of a map."""
+
+
+@tool("block.delete_item", needs=Right.WRITE, errors=WRITING)
+async def delete_item(call: Call, params: DeleteItemParams) -> ContentResult:
+    """Take an item out of a list."""
+    context, block = await call.block(params.block_id)
+    path = path_to(params.section, params.field)
+    return await write_content(
+        call,
+        context,
+        block,
+        "delete_item",
+        lambda document: [plan_delete(document, block, path, params.index)],
+    )
+
+
+class AppendLogParams(Params):
+    """A log, and its next entry."""
+
+    block_id: str
+    entry: Any
+    """Any JSON."""
+    section: str | None = None
+    """Path of the section; the block itself if absent."""
+
+
+@tool("block.append_log", needs=Right.WRITE, errors=WRITING)
+async def append_log(call: Call, params: AppendLogParams) -> ContentResult:
+    """Add an entry to a log. Entries stay; rendering shows the last ones."""
+    context, block = await call.block(params.block_id)
+    check_value_size(context, params.entry)
+    return await write_content(
+        call,
+        context,
+        block,
+        "append_log",
+        lambda document: [plan_append(document, block, params.section, params.entry)],
+    )
