@@ -40,6 +40,7 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.text.difference import plan_difference
 from antiphon_kernel.text.sequences import changed_ranges
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _Container = TypeVar("_Container", Text, Map[Any], Array[Any])
 
@@ -117,6 +118,24 @@ def plan_increment(document: Document, block: str, path: str | None, amount: int
     after = as_number(EXACT.add(total(counter), as_decimal(amount)))
     refuse_violations(block, violations(part, after, path))
     return Write(path, lambda: add(counter, document.client_id, as_decimal(amount)))
+
+
+def check_defaults(schema: Schema) -> None:
+    """Whether every default is what its own field asks for.
+
+    Raises:
+        AntiphonError: invalid_params.
+    """
+    for names, part in each_part(schema):
+        if not isinstance(part, FieldSchema) or part.default is None:
+            continue
+        for one in violations(part, part.default, path_of(names)):
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"The default of a field does not fit it: {one}.",
+                field="schema",
+                **one.as_json(),
+            )
 
 
 def check_initial(schema: Schema, value: Any, block: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from antiphon_kernel.document.content_writes import check_initial, plan_set
+from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import TEXT, Schema
 from antiphon_kernel.kernel.kernel import Call, Submission
@@ -76,6 +76,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     text = content if isinstance(content, str) and schema == TEXT else ""
     check_size(context, len(text))
     check_schema_size(context, schema)
+    check_defaults(schema)
     if parent is not None:
         if parent[0] is not context:
             raise AntiphonError(
