@@ -48,7 +48,9 @@ def _commit(
         kernel.ids.client_id(), context=row.id, epoch=row.epoch, label=row.label
     )
     with document.transaction("import") as transaction:
-        for slot, principal in enumerate({one.id: one for one in principals.values()}.values()):
+        # An empty context names nobody; then whoever imports it is its first member.
+        members = {one.id: one for one in (principals or {"": actor.principal}).values()}
+        for slot, principal in enumerate(members.values()):
             name, kind = principal.username, principal.kind
             document.set_member(Member(principal.id, name, kind, slot % COLOUR_SLOTS))
         for block in export.blocks:
@@ -63,7 +65,7 @@ def _commit(
         for number, one in enumerate(export.blocks, 1)
     )
     update = transaction.update
-    assert update is not None, "there is at least one principal"
+    assert update is not None, "there is at least one member"
     return Commit(
         context=row,
         seq=2,
