@@ -250,7 +250,7 @@ class Context:
             clients=admitted.clients,
             echo=added,
         )
-        return _seq_when_on_disk(written)
+        return written.seq_on_disk()
 
     def _complete(self, actor: Actor, drafts: Sequence[str]) -> bytes | None:
         """What the kernel adds to a client's update: who it is, and what drafts must say."""
@@ -481,23 +481,6 @@ class Context:
         update = self.document.update_since(state_vector)
         await self.settled()
         return update
-
-
-def _seq_when_on_disk(written: Written) -> asyncio.Future[int]:
-    result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-
-    def saved(on_disk: asyncio.Future[None]) -> None:
-        if result.done():
-            return
-        if on_disk.cancelled():
-            result.cancel()
-        elif (error := on_disk.exception()) is not None:
-            result.set_exception(error)
-        else:
-            result.set_result(written.seq)
-
-    written.on_disk.add_done_callback(saved)
-    return result
 
 
 def _done() -> asyncio.Future[None]:
