@@ -142,7 +142,7 @@ class Oracle:
             self.changes.setdefault(block, []).append(op)
 
     def _follow_edit(self, op: Op, effect: Effect) -> None:
-        unit = self._unit(op, effect)
+        unit = self._unit(op)
         for item in effect.inserted:
             assert item.text is not None
             block = item.text.block
@@ -157,10 +157,10 @@ class Oracle:
             else:
                 char.deleted.add(unit)
 
-    def _unit(self, op: Op, effect: Effect) -> Unit | None:
+    def _unit(self, op: Op) -> Unit | None:
         if op.unit is None:
             return None
-        blocks = {item.text.block for item in _both(effect) if item.text is not None}
+        blocks = set(op.versions)
         for undone in self._redo.pop(op.principal, []):
             undone.active = False
         unit = self.units.get(op.unit)
