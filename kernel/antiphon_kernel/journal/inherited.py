@@ -21,24 +21,30 @@ def encode_runs(runs: Sequence[InheritedRun]) -> str:
 
 
 async def read_inherited(
-    database: Database, context: ContextRow, block: int
-) -> dict[str | None, list[InheritedRun]]:
-    """The runs of each text of the block with this number; empty if it is no copy.
+    database: Database, context: ContextRow, block: int | None = None
+) -> dict[int, dict[str | None, list[InheritedRun]]]:
+    """The runs of each text of the copies in a context, or of the block with one number.
 
-    The key is the path of a section, None for a content that is one text.
+    The keys are the number of the block, then the path of the section, None for a content that is
+    one text.
 
     Raises:
         DamagedContext: if a record cannot be read.
         AntiphonError: storage_failed.
     """
-    sql = "SELECT section, format, runs FROM inherited_blame WHERE context = ? AND block = ?"
-    found: dict[str | None, list[InheritedRun]] = {}
-    for section, format_, runs in await database.select(sql, (context.number, block)):
+    sql = "SELECT block, section, format, runs FROM inherited_blame WHERE context = ?"
+    values = [context.number]
+    if block is not None:
+        sql += " AND block = ?"
+        values.append(block)
+    found: dict[int, dict[str | None, list[InheritedRun]]] = {}
+    for number, section, format_, runs in await database.select(sql, values):
         try:
             if format_ not in READABLE_FORMATS:
                 raise ValueError(f"it has the format {format_!r}")
-            found[section or None] = [InheritedRun(*run) for run in json.loads(runs)]
+            read = [InheritedRun(*run) for run in json.loads(runs)]
         except (ValueError, TypeError) as error:
-            what = f"the record of who wrote block {block} cannot be read ({error})"
+            what = f"the record of who wrote block {number} cannot be read ({error})"
             raise DamagedContext(context, what) from error
+        found.setdefault(number, {})[section or None] = read
     return found

@@ -202,9 +202,9 @@ class Journal:
         return await read_ops(self._database, context, 0, upto=upto, block=block)
 
     async def inherited(
-        self, context: ContextRow, block: int
-    ) -> dict[str | None, list[InheritedRun]]:
-        """Who wrote the texts of the block with this number before it was copied, by section.
+        self, context: ContextRow, block: int | None = None
+    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
+        """Who wrote the texts of copied blocks before they were copied: by number, by section.
 
         Raises:
             DamagedContext: if a record cannot be read.

@@ -54,6 +54,15 @@ class Directory:
             resolve(reference, names, what="context", missing=ErrorCode.CONTEXT_NOT_FOUND)
         )
 
+    def free_label(self, stem: str) -> str:
+        """A label that nobody has: the stem itself, or with a number behind it."""
+        taken = {row.label for row in self._rows.values()} | self._reserved
+        label, number = stem, 1
+        while label in taken:
+            number += 1
+            label = f"{stem}-{number}"
+        return label
+
     async def create(self, label: str, founder: Actor, first: First | None = None) -> ContextRow:
         """A new context; empty, unless something is to be in it from the start.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.document.copying import copy_block
 from antiphon_kernel.document.document import Document
@@ -25,11 +25,15 @@ from antiphon_kernel.journal.rows import (
     InheritedText,
     StoredOp,
 )
+from antiphon_kernel.kernel.histories import inherit
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import BlockId, ContextId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.merge import FAN_IN
 from antiphon_kernel.wire.update import decode_update
+
+FORK: Final = "fork"
+"""The operation that makes a copy."""
 
 _A_TURN: Final = 50
 """Blocks or transactions worked on before others get their turn."""
@@ -103,6 +107,7 @@ async def _replay(
     *,
     touched_only: bool,
 ) -> dict[str, BlockHistory]:
+    inherited = await journal.inherited(row)
     histories: dict[str, BlockHistory] = {}
     by_number: dict[int, BlockHistory] = {}
     for block, number in numbers.items():
@@ -120,20 +125,11 @@ async def _replay(
             turn = Turn(op.operation) if op.unit and op.operation in tuple(Turn) else None
             stamp = Stamp(op.principal, version, op.time)
             history.follow(Change(update, stamp, op.unit, turn, op.revivals))
-            if op.operation == FORK and version == 1:
-                inherit(history, await journal.inherited(row, number))
+            if version == 1:
+                inherit(history, inherited.get(number, {}))
         if not count % _A_TURN:
             await asyncio.sleep(0)
     return histories
-
-
-def inherit(history: BlockHistory, inherited: Mapping[str | None, Sequence[InheritedRun]]) -> None:
-    """Name those who wrote a copied block before; its history must stand at the copy."""
-    for section, runs in inherited.items():
-        stamps = (
-            Run(run.end - run.start, Stamp(run.principal, run.version, run.time)) for run in runs
-        )
-        history.inherit(section, stamps)
 
 
 def _texts(document: Document, block: str) -> list[str | None]:
@@ -145,63 +141,56 @@ def _reads_alike(history: BlockHistory, document: Document) -> bool:
     return all(history.text(path) == document.text(history.block, path) for path in paths)
 
 
-FORK: Final = "fork"
-"""The operation that makes a copy."""
-
-
 async def fork_commits(
-    row: ContextRow, fork: Fork, actor: Actor, time: int, founding: Commit, client_id: int
+    row: ContextRow, fork: Fork, actor: Actor, time: int, client_id: int
 ) -> list[Commit]:
-    """The transactions of the new context: its founding, then one for each block.
+    """The transactions of the new context behind the founding one: its members, then each block.
 
     Each block has its own, so that to read the history of one is not to read them all.
 
     Args:
-        founding: the first transaction of an empty context.
         client_id: under which the copies are written.
     """
-    target = Document(client_id)
-    target.apply_update(founding.update)
-    before = target.state_vector()
-    for member in fork.document.members():
-        target.set_member(member)
-    commits = [replace(founding, update=target.update_since())]
-    target_ids = {block: _copy_id(block, row.id) for block in fork.blocks}
+    target = Document.found(client_id, context=row.id, epoch=row.epoch, label=row.label)
+    ids = {block: str(replace(BlockId.parse(block), context=row.id)) for block in fork.blocks}
+    with target.transaction(FORK) as transaction:
+        for member in fork.document.members():
+            target.set_member(member)
+    commits: list[Commit] = []
+
+    def add(update: bytes | None, **contents: Any) -> None:
+        if update is not None:
+            commits.append(
+                Commit(
+                    context=row,
+                    seq=len(commits) + 2,
+                    time=time,
+                    principal=actor.principal,
+                    session=actor.session,
+                    operation=FORK,
+                    update=update,
+                    **contents,
+                )
+            )
+
+    add(transaction.update, blocks=())
     for number, block in enumerate(fork.blocks, 1):
         header = fork.document.header(block)
-        copy = target_ids[block]
-        with target.transaction(FORK) as transaction:
-            copied = replace(
-                header,
-                id=copy,
-                parent=_nearest(fork.document, header.parent, target_ids),
-                source_context=fork.source,
-                source_block=block,
-            )
-            copy_block(fork.document, block, target, copied)
-        assert transaction.update is not None
-        commits.append(
-            Commit(
-                context=row,
-                seq=len(commits) + 1,
-                time=time,
-                principal=actor.principal,
-                session=actor.session,
-                operation=FORK,
-                blocks=(BlockRow(number, copy, 1),),
-                update=transaction.update,
-                inherited=tuple(_inherited(number, fork.authors[block])),
-            )
+        copy = replace(
+            header,
+            id=ids[block],
+            parent=_nearest(fork.document, header.parent, ids),
+            source_context=fork.source,
+            source_block=block,
         )
+        with target.transaction(FORK) as transaction:
+            copy_block(fork.document, block, target, copy)
+        inherited = tuple(_inherited(number, fork.authors[block]))
+        add(transaction.update, blocks=(BlockRow(number, copy.id, 1),), inherited=inherited)
         if not number % _A_TURN:
             await asyncio.sleep(0)
-    assert target.state_vector() != before or not fork.blocks
     target.close()
     return commits
-
-
-def _copy_id(block: str, context: ContextId) -> str:
-    return str(replace(BlockId.parse(block), context=context))
 
 
 def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) -> str | None:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.history.block_history import BlockHistory, Change, Stamp
+from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
 from antiphon_kernel.document.history.units import Turn
 from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import ContextRow, StoredOp
+from antiphon_kernel.journal.rows import ContextRow, InheritedRun, StoredOp
 from antiphon_kernel.wire.update import decode_update
 
 _KEPT: Final = 32
@@ -128,6 +128,13 @@ class Histories:
         try:
             await self._settled()
             ops = await self._journal.ops_upto(self._context, begun, number)
+            here = self._number_of(block)
+            inherited = (await self._journal.inherited(self._context, here)).get(here, {})
+            if inherited:
+                copied = next(at for at, op in enumerate(ops, 1) if op.versions.get(here) == 1)
+                self._follow(history, ops[:copied])
+                inherit(history, inherited)
+                del ops[:copied]
             for at in range(0, len(ops), _FOLLOWED_A_TURN):
                 self._follow(history, ops[at : at + _FOLLOWED_A_TURN])
                 await asyncio.sleep(0)
@@ -152,3 +159,16 @@ class Histories:
                     op.revivals,
                 )
             )
+
+
+def inherit(history: BlockHistory, inherited: Mapping[str | None, Sequence[InheritedRun]]) -> None:
+    """Name those who wrote a copied block before; its history must stand at the copy.
+
+    Args:
+        inherited: the runs of each of its texts, by section.
+    """
+    for section, runs in inherited.items():
+        stamps = (
+            Run(run.end - run.start, Stamp(run.principal, run.version, run.time)) for run in runs
+        )
+        history.inherit(section, stamps)

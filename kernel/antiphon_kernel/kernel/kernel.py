@@ -156,6 +156,11 @@ class Kernel:
         self.quarantine.survey(self.contexts.rows())
 
     @property
+    def journal(self) -> Journal:
+        """For those who read the past."""
+        return self._journal
+
+    @property
     def closed(self) -> bool:
         return self._closed
 
