@@ -56,7 +56,8 @@ class World:
         self.actors: dict[str, Actor] = {}
         self.clients: dict[str, Client] = {}
         self.owners: dict[str, str] = {}
-        """Block to the session that created it, wrote first into it or last appended to it."""
+        """Block to the session that created it or last appended to it; if that is gone, to the one
+        that made it run."""
         self.streamed: dict[tuple[str, str], list[str]] = {}
         """Principal and block to what has been appended there, chunk by chunk."""
         self.kernel: Kernel
@@ -200,11 +201,15 @@ class World:
 
     # Checking
 
+    def sessions(self) -> set[str]:
+        """Those that have not ended."""
+        return {one.session for one in self.actors.values()}
+
     def check_owners(self) -> None:
         """No block of a model or tool is left running by a session that is gone."""
         for block, header in self.headers().items():
             if header.role in (Role.MODEL, Role.TOOL) and header.status == Status.RUNNING:
-                if self.owners.get(block) not in {one.session for one in self.actors.values()}:
+                if self.owners.get(block) not in self.sessions():
                     raise Violation(f"block {block} runs without anybody who writes it")
 
     async def settle(self) -> None:
@@ -218,7 +223,8 @@ class World:
             for block in op.versions:
                 first = next(iter(self.oracle.chars.get(block, ())), None)
                 makes_it_run = first is not None and first.op is op
-                if makes_it_run or op.operation in ("create", "append"):
+                alone = self.owners.get(block) not in self.sessions()
+                if op.operation == "create" or (makes_it_run and alone):
                     self.owners[block] = op.session
         if self.oracle.seq != self.context.seq:
             raise Violation(f"seq is {self.context.seq}, on disk it is {self.oracle.seq}")
