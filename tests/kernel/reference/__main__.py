@@ -6,11 +6,15 @@ python -m tests.kernel.reference
 from __future__ import annotations
 
 import asyncio
+import sys
 
 from tests.kernel.reference.pages import DOCS, all_pages, stale_pages
 
 (DOCS / "tools").mkdir(exist_ok=True)
-for path, text in asyncio.run(all_pages()).items():
+failures: list[str] = []
+for path, text in asyncio.run(all_pages(failures)).items():
     (DOCS / path).write_text(text, "utf-8")
 for path in stale_pages():
     (DOCS / path).unlink()
+if failures:
+    sys.exit("\n".join(failures))

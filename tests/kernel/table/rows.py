@@ -51,6 +51,9 @@ def replace(start: int, end: int, content: str, **more: Any) -> dict[str, Any]:
     return {"op": "replace", "start_line": start, "end_line": end, "content": content, **more}
 
 
+EXPORTED: Final = (
+    f'{{"type": "context", "format": 1, "context_id": "{"0" * 31}1", "label": "x", "version": 1}}\n'
+)
 FAMILY: Final = "👩‍👩‍👧 e\u0301 日本語 naïve\r\n\x00\x1b[31m\u202e\ud7ff\U0010ffff"
 HALF: Final = "half \ud83d"
 DEEP: Final[Any] = {"a": [{"b": [1, 2.5, True, None, "x"]}]}
@@ -264,6 +267,88 @@ ARRANGING: Final = (
     Row("block.list"),
 )
 
+TASK: Final = {
+    "type": "map",
+    "fields": [
+        {"name": "title", "field_type": "text", "required": True},
+        {"name": "votes", "field_type": "counter"},
+        {"name": "tags", "field_type": "list", "max_items": 2},
+        {"name": "origin", "field_type": "text", "read_only": True},
+    ],
+}
+PAPER: Final = {
+    "type": "composite",
+    "sections": [
+        {"name": "summary", "schema": {"type": "text"}},
+        {"name": "sources", "schema": {"type": "list"}, "read_only": True},
+        {"name": "events", "schema": {"type": "log", "display_limit": 2}},
+    ],
+}
+
+
+def at(block: str, **more: Any) -> dict[str, Any]:
+    return {"block_id": block, **more}
+
+
+STRUCTURES: Final = (
+    Row("block.create", text(schema=TASK, content={"title": "日本", "votes": 2}), keep="task"),
+    Row("block.create", text(schema=PAPER), keep="paper"),
+    Row("block.create", text(schema={"type": "poem"}), Code.INVALID_PARAMS),
+    Row("block.create", text(schema=TASK, content={"title": 5}), Code.SCHEMA_VIOLATION),
+    Row("block.get", at("@task")),
+    Row("block.get", at("@task", field="votes"), by="vic"),
+    Row("block.get", at("@paper", section="attic"), Code.SCHEMA_VIOLATION),
+    Row("block.set_field", at("@task", field="title", value="日本 👩‍👧")),
+    Row("block.set_field", at("@task", field="title", value=HALF), Code.INVALID_PARAMS),
+    Row("block.set_field", at("@task", field="votes", value="two"), Code.SCHEMA_VIOLATION),
+    Row("block.set_field", at("@task", field="colour", value=1), Code.SCHEMA_VIOLATION),
+    Row("block.set_field", at("@task", field="origin", value="x"), Code.READ_ONLY_FIELD),
+    Row("block.set_field", at("@task", field="title", value="x"), Code.PERMISSION_DENIED, by="vic"),
+    Row("block.increment", at("@task", field="votes"), by="bo"),
+    Row("block.increment", at("@task", field="votes", by=-3)),
+    Row("block.increment", at("@task", field="title"), Code.SCHEMA_VIOLATION),
+    Row("block.push_item", at("@task", field="tags", value="food")),
+    Row("block.insert_item", at("@task", field="tags", value=DEEP, index=0)),
+    Row("block.push_item", at("@task", field="tags", value="third"), Code.SCHEMA_VIOLATION),
+    Row("block.delete_item", at("@task", field="tags", index=0)),
+    Row("block.delete_item", at("@task", field="tags", index=10**9), Code.SCHEMA_VIOLATION),
+    Row("block.delete_item", at("@task", field="tags", index=-1), Code.INVALID_PARAMS),
+    Row("block.push_item", at("@paper", section="sources", value="x"), Code.READ_ONLY_SECTION),
+    Row("block.append_log", at("@paper", section="events", entry=DEEP)),
+    Row("block.append_log", at("@paper", section="summary", entry=1), Code.SCHEMA_VIOLATION),
+    Row("block.splice", at("@paper", section="summary", offset=0, insert="Keys.\n")),
+    Row("block.splice", at("@paper", section="sources", offset=0), Code.INVALID_PARAMS),
+    Row("block.render", at("@paper")),
+    Row("block.render", at("@task"), by="vic"),
+    Row("block.export", at("@task")),
+    Row("block.import", at("@task", content={"title": "Paris", "tags": []})),
+    Row("block.import", at("@task", content={"title": None}), Code.SCHEMA_VIOLATION),
+    Row("block.import", at("@task", content={"origin": "x"}), Code.READ_ONLY_FIELD),
+    Row("block.blame", at("@paper", section="summary")),
+    Row("block.undo", at("@task")),
+)
+
+COPIES: Final = (
+    Row("context.fork", {"context": "default", "label": "twin"}),
+    Row("context.fork", {"context": "default", "label": "early", "at": 2}),
+    Row("context.fork", {"context": "default", "at": 10**6}, Code.INVALID_PARAMS),
+    Row("context.fork", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("context.fork", {"context": "default"}, Code.PERMISSION_DENIED, by="vic"),
+    Row("block.list", {"context": "early"}),
+    Row("context.rename", {"context": "early", "label": "older"}),
+    Row("context.rename", {"context": "older", "label": "twin"}, Code.INVALID_PARAMS),
+    Row("context.archive", {"context": "older"}),
+    Row("context.archive", {"context": "default"}, Code.INVALID_PARAMS),
+    Row("context.list"),
+    Row("context.list", {"archived": True}),
+    Row("context.export", {"context": "notes"}),
+    Row("context.export", {"context": "notes", "format": "markdown"}, by="vic"),
+    Row("context.export", {"format": "pdf"}, Code.INVALID_PARAMS),
+    Row("context.import", {"label": "again", "text": EXPORTED}),
+    Row("context.import", {"label": "again", "text": EXPORTED}, Code.INVALID_PARAMS),
+    Row("context.import", {"text": "# Notes"}, Code.INVALID_PARAMS),
+)
+
 COMMANDS: Final = (
     Row("shell.run", {"command": "printf 'a b'; exit 3", "wait": True}),
     Row("shell.run", {"command": "ls"}, Code.PERMISSION_DENIED, by="bo"),
@@ -295,6 +380,8 @@ ROWS: Final = (
     *WRITING,
     *TURNING,
     *ARRANGING,
+    *STRUCTURES,
+    *COPIES,
     *COMMANDS,
     *MALFORMED,
 )

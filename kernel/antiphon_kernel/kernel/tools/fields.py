@@ -68,6 +68,7 @@ class IncrementResult(ContentResult):
     """What it has come to."""
 
     value: int | float
+    """The sum of all increments."""
 
 
 @tool("block.increment", needs=Right.WRITE, errors=WRITING)
