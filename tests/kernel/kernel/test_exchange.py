@@ -89,7 +89,6 @@ async def test_an_import_into_another_kernel_is_exported_as_the_same(
     assert [str(finding) for finding in (await examine(folder)).all()] == []
 
 
-@pytest.mark.xfail(reason="histories do not begin with what was inherited yet")
 async def test_who_wrote_what_comes_along(kernel: Kernel, amy: Actor, written: str) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
     await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
