@@ -78,7 +78,7 @@ def _without(value: Any, names: frozenset[str]) -> Any:
 
 async def forms_of_every_id(door: Door, answers: list[Answer | None]) -> dict[str, list[str]]:
     """Every block id that was printed, with the other ways to write it."""
-    contexts = (await door.call(None, "context.list", {}))["result"]["contexts"]
+    contexts = (await door.call(None, "context.list", {"archived": True}))["result"]["contexts"]
     members = (await door.call(None, "kernel.members", {}))["result"]["members"]
     labels = {one["context_id"]: one["label"] for one in contexts}
     people = {one["principal"]: one["username"] for one in members}
