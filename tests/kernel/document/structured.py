@@ -113,6 +113,18 @@ def contents(schema: Schema) -> st.SearchStrategy[Any]:
             )
 
 
+def grown(schema: Schema, first: Any, second: Any) -> Any:
+    """`second`, with the entries of `first` before those of its logs."""
+    if isinstance(schema, LogSchema):
+        return [*first, *second]
+    if isinstance(schema, CompositeSchema):
+        return {
+            one.name: grown(one.content, first[one.name], second[one.name])
+            for one in schema.sections
+        }
+    return second
+
+
 def founded(schema: Schema | None = None) -> Document:
     """A document, with one block if a schema is given."""
     document = Document.found(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
