@@ -84,7 +84,7 @@ async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
 async def _turnable(
     context: Context, principal: str, turn: Turn, block: str | None
 ) -> tuple[UndoRow, Plan] | None:
-    """The last unit whose turning changes something, and what it changes.
+    """The last unit whose turning changes something (in `block`), and what it changes.
 
     What it returns holds until the next await. A unit that would change nothing, because others
     have removed all that it wrote, keeps its place: they may undo that.
@@ -99,11 +99,10 @@ async def _turnable(
             if histories is None:
                 unread = row.blocks
                 break
-            plan = Plan()
-            for history in histories:
-                plan += history.plan_turn(row.unit, turn, context.document.client_id)
-            if plan:
-                return row, plan
+            client = context.document.client_id
+            plans = {one.block: one.plan_turn(row.unit, turn, client) for one in histories}
+            if plans[block] if block is not None else any(plans.values()):
+                return row, sum(plans.values(), Plan())
             passed.add(row.unit)
         if not unread:
             return None
