@@ -57,7 +57,17 @@ async def answers_to(*lines: bytes, context: str | None = None) -> list[dict[str
 
 @pytest.mark.parametrize(
     "text",
-    ["{", "nul", '{"a": NaN}', "[1, Infinity]", "[" * 100_000, '"\x00"', b"\xff\xfe", "'a'"],
+    [
+        "{",
+        "nul",
+        '{"a": NaN}',
+        "[1, Infinity]",
+        "[1e999]",
+        "[" * 100_000,
+        '"\x00"',
+        b"\xff\xfe",
+        "'a'",
+    ],
 )
 def test_what_is_not_json_is_invalid_json(text: str | bytes) -> None:
     with pytest.raises(AntiphonError, match="This is not JSON") as refused:
