@@ -38,7 +38,8 @@ def check_value_size(context: Context, value: Any) -> None:
 
 def check_content_size(context: Context, value: Any) -> None:
     """Raises AntiphonError too_large if a whole content is larger than allowed."""
-    check_size(context, len(json.dumps(value, ensure_ascii=False)))
+    size = len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    check_size(context, size)
 
 
 def check_items(context: Context, count: int) -> None:
