@@ -7,7 +7,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from typing import Any, BinaryIO, Final
 
 from antiphon_kernel.client.calls import KernelCalls
@@ -83,6 +84,10 @@ class Caller:
                 params = {**params, "context": self._context}
         return await self._calls.call(tool, params)
 
+    def on_push(self, listener: Callable[[Mapping[str, Any]], None]) -> None:
+        """Call `listener` with what the kernel sends unasked."""
+        self._calls.on_push = listener
+
     async def _tools_with_a_context(self) -> frozenset[str]:
         catalogue = await self._calls.call("kernel.tools", {})
         return frozenset(
@@ -109,12 +114,54 @@ class Caller:
             return {"id": number, "error": error.as_json()}
 
 
+class _Output:
+    """Lines for whoever called: answers in order, and events of what it follows in between."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._early: dict[str, list[Mapping[str, Any]]] = {}
+        self.following: set[str] = set()
+        """Subscriptions that have been answered and not ended."""
+
+    def answer(self, message: Mapping[str, Any]) -> None:
+        self._write(message)
+        subscription = message.get("result", {}).get("subscription")
+        if subscription in self.following:
+            self.following.remove(subscription)
+        elif isinstance(subscription, str):
+            self.following.add(subscription)
+            for pushed in self._early.pop(subscription, ()):
+                self.push(pushed)
+
+    def push(self, message: Mapping[str, Any]) -> None:
+        """An event, or the end of a subscription; never before the answer that names it."""
+        subscription = message["subscription"]
+        if subscription not in self.following:
+            self._early.setdefault(subscription, []).append(message)
+            return
+        self._write(message)
+        if "error" in message:
+            self.following.remove(subscription)
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        self._sink.write(as_line(message).encode("utf-8") + b"\n")
+        self._sink.flush()
+
+
 async def call_lines(caller: Caller, source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer the lines of `source` until it ends: one line each, in order, as soon as known."""
+    """Answer the lines of `source` until it ends: one line each, in order, as soon as known.
+
+    Events of subscriptions come as lines `{"subscription", "event"}`. When `source` ends, those
+    that belong to what was answered are written, and that is all.
+    """
+    output = _Output(sink)
+    caller.on_push(output.push)
     async for line in _lines(source):
         if line.strip():
-            sink.write(as_line(await caller.answer(line)).encode("utf-8") + b"\n")
-            sink.flush()
+            output.answer(await caller.answer(line))
+    for subscription in tuple(output.following):
+        with suppress(AntiphonError):  # it may be gone by itself
+            await caller.call("block.unsubscribe", {"subscription": subscription})
 
 
 async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:

@@ -20,8 +20,17 @@ from antiphon_kernel.wire.close_codes import is_final
 class KernelCalls:
     """Tool calls in the order in which they are made; connects when first needed."""
 
-    def __init__(self, locate: Callable[[], KernelAddress], *, as_name: str | None = None) -> None:
+    def __init__(
+        self,
+        locate: Callable[[], KernelAddress],
+        *,
+        as_name: str | None = None,
+    ) -> None:
         self._locate = locate
+        self.on_push: Callable[[dict[str, Any]], None] = lambda _: None
+        """Gets what comes unasked: `{"subscription", "event"}`, and as the last one of a
+        subscription that is cut off `{"subscription", "error"}`."""
+        self._following: dict[str, ClientConnection] = {}
         self._as_name = as_name
         self._socket: ClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -46,9 +55,16 @@ class KernelCalls:
             except ConnectionClosed:
                 await asyncio.sleep(0)
         try:
-            return await answer
+            result = await answer
         finally:
             self._pending.pop(number, None)
+        if tool == "block.subscribe":
+            self._following[result["subscription"]] = socket
+            if self._socket is not socket:
+                self._cut_off(socket)
+        elif tool == "block.unsubscribe":
+            self._following.pop(result["subscription"], None)
+        return result
 
     async def close(self) -> None:
         """Let go of the connection; calls that wait for an answer fail with `no_kernel`."""
@@ -75,6 +91,7 @@ class KernelCalls:
             if self._socket is socket:
                 self._socket = None
             self._fail_pending(_lost(socket))
+            self._cut_off(socket)
 
     def _answered(self, message: dict[str, Any]) -> None:
         # What the kernel could not read has no id: it can only have been the oldest call.
@@ -87,6 +104,14 @@ class KernelCalls:
             answer.set_result(message["result"])
         else:
             answer.set_exception(read_error(error))
+
+    def _cut_off(self, socket: ClientConnection) -> None:
+        """Subscriptions end with their connection; whoever follows is told."""
+        for subscription, over in list(self._following.items()):
+            if over is socket:
+                del self._following[subscription]
+                error = _lost(socket).as_json()
+                self.on_push({"subscription": subscription, "error": error})
 
     def _fail_pending(self, error: AntiphonError) -> None:
         for answer in self._pending.values():

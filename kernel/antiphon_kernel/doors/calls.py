@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.limits import DoorLimits
+from antiphon_kernel.doors.pushes import Pushes, pushed
 from antiphon_kernel.doors.sync.connection import short_reason
 from antiphon_kernel.kernel.invitations import NotAdmittedError
 from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.subscription import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import CloseCode
@@ -48,48 +52,73 @@ class Calls:
         self._limits = limits
 
     async def post(self, request: Request) -> Response:
-        """One call: the body is the parameters, the answer is the result or `{"error": …}`."""
-        try:
-            async with self._access.session(request.scope) as visit:
+        """One call: the body is the parameters, the answer is the result or `{"error": …}`.
+
+        The answer to block.subscribe goes on with a line for each event.
+        """
+        async with AsyncExitStack() as stack:
+            try:
+                visit = await stack.enter_async_context(self._access.session(request.scope))
                 params = _parse_params(await self._body(request))
                 result = await self._kernel.call(visit.actor, request.path_params["tool"], params)
-        except NotAdmittedError as error:
-            status = 429 if error.code is ErrorCode.RATE_LIMITED else 401
-            return JSONResponse({"error": error.as_json()}, status)
-        except AntiphonError as error:
-            return JSONResponse({"error": error.as_json()}, HTTP_STATUS.get(error.code, 400))
-        return JSONResponse(result)
+            except NotAdmittedError as error:
+                status = 429 if error.code is ErrorCode.RATE_LIMITED else 401
+                return JSONResponse({"error": error.as_json()}, status)
+            except AntiphonError as error:
+                return JSONResponse({"error": error.as_json()}, HTTP_STATUS.get(error.code, 400))
+            subscriptions = self._kernel.subscriptions.claim(visit.actor.session)
+            if not subscriptions:
+                return JSONResponse(result)
+            lines = _lines(result, subscriptions[0], stack.pop_all())
+            return StreamingResponse(lines, media_type="application/x-ndjson")
 
     async def socket(self, socket: WebSocket) -> None:
-        """Frames `{"id", "tool", "params"}`, answered in order, for as long as one session."""
+        """Frames `{"id", "tool", "params"}`, answered in order, for as long as one session.
+
+        Between the answers come the events of what has been subscribed to.
+        """
         await socket.accept()
         try:
             async with self._access.session(socket.scope) as visit:
-                await self._converse(socket, visit.actor)
+                close = await self._converse(socket, visit.actor)
+                if close is not None:
+                    await socket.close(*close)
         except NotAdmittedError as error:
             await socket.close(error.close_code, short_reason(error.message))
         except (WebSocketDisconnect, OSError):
             return
 
-    async def _converse(self, socket: WebSocket, actor: Actor) -> None:
-        while True:
-            message = await socket.receive()
-            if message["type"] == "websocket.disconnect":
-                return
-            text = message.get("text")
-            if text is None:
-                await socket.close(
-                    CloseCode.UNSUPPORTED_DATA, "Tool calls are text frames, not binary."
-                )
-                return
-            try:
-                answer = await self._answer(actor, text)
-            except Exception:
-                _logger.exception("a tool call failed in a way that no error describes")
-                await socket.close(CloseCode.INTERNAL_ERROR, "The kernel failed at this call.")
-                return
-            # ASCII, since an answer may quote half a surrogate pair of the call.
-            await socket.send_text(json.dumps(answer))
+    async def _converse(self, socket: WebSocket, actor: Actor) -> tuple[CloseCode, str] | None:
+        """With what to close the connection; None if it is closed."""
+        sending = asyncio.Lock()
+
+        async def send(message: Mapping[str, Any]) -> None:
+            async with sending:
+                try:
+                    # ASCII, since an answer may quote half a surrogate pair of the call.
+                    await socket.send_text(json.dumps(message))
+                except WebSocketDisconnect as error:
+                    raise ConnectionResetError("the client is gone") from error
+
+        pushes = Pushes(self._kernel.subscriptions, actor.session, send)
+        try:
+            while True:
+                message = await socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return None
+                text = message.get("text")
+                if text is None:
+                    return CloseCode.UNSUPPORTED_DATA, "Tool calls are text frames, not binary."
+                try:
+                    answer = await self._answer(actor, text)
+                except Exception:
+                    _logger.exception("a tool call failed in a way that no error describes")
+                    return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
+                await pushes.catch_up()
+                await send(answer)
+                pushes.begin()
+        finally:
+            await pushes.close()
 
     async def _answer(self, actor: Actor, text: str) -> dict[str, Any]:
         number: object = None
@@ -123,6 +152,16 @@ class Calls:
         except ClientDisconnect as error:
             raise AntiphonError(ErrorCode.INVALID_JSON, "The body ended early.") from error
         return bytes(body)
+
+
+async def _lines(
+    result: Mapping[str, Any], subscription: Subscription, session: AsyncExitStack
+) -> AsyncIterator[str]:
+    """The answer and then the events, for as long as somebody reads; the session ends with them."""
+    async with session:
+        yield json.dumps(result) + "\n"
+        async for message in pushed(subscription):
+            yield json.dumps(message) + "\n"
 
 
 def _parse_params(body: bytes) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.search_index import SearchIndex
 from antiphon_kernel.kernel.sessions import OpenSession, Sessions
 from antiphon_kernel.kernel.snapshotting import Snapshotting
+from antiphon_kernel.kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
@@ -86,6 +87,7 @@ class Kernel:
         self.members = members
         self.invitations = Invitations(members, clock, limits.clients_per_invitation)
         self.sessions = Sessions()
+        self.subscriptions = Subscriptions(ids, limits)
         self.gate = Gate(members, self.invitations, self.sessions, clock)
         self.reached_at: str | None = None
         """`ws://HOST:PORT/sync`, once its doors are open."""
@@ -168,6 +170,7 @@ class Kernel:
         """Flush appends, mark what was running as interrupted, checkpoint and close the file."""
         self._closed = True
         await self.quarantine.close()
+        await self.search.stop()
         for context in tuple(self._contexts.values()):
             try:
                 self._appends[context.id].flush_all()
@@ -175,6 +178,8 @@ class Kernel:
                 await context.settled()
             except AntiphonError as error:
                 _log.error("context %s was closed unsaved: %s", context.label, error)
+        closing = AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")
+        self.subscriptions.close(closing)
         # What must be on disk is; snapshots take longer and may be cut short.
         for context in tuple(self._contexts.values()):
             await self._snapshots.pop(context.id).close()
@@ -222,6 +227,7 @@ class Kernel:
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted."""
         self.sessions.end(actor.session)
+        self.subscriptions.end_session(actor.session)
         self.gate.left(actor.principal)
         left = {block for block, session in self._writers.items() if session == actor.session}
         for block in left:

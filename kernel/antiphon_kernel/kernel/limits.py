@@ -52,6 +52,12 @@ class Limits(BaseModel):
     """The same for the bytes of transactions; of a long document half its size."""
     snapshot_transactions_on_close: int = 100
     """Fewer than these are read at the next opening instead of writing a snapshot at the end."""
+    subscriptions_per_session: int = 64
+    """What one session may follow at a time."""
+    subscription_events: int = 1_000
+    """Events that wait for the reader of a subscription; more become a resync."""
+    subscription_code_points: int = 1_000_000
+    """The same for the text in them."""
     append_batch_code_points: int = 50
     """A streamed append is flushed when more than this is buffered."""
     append_silence_seconds: float = 0.1

@@ -41,6 +41,7 @@ from antiphon_kernel.kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.kernel.tools.session import tools, whoami
 from antiphon_kernel.kernel.tools.splice import splice
 from antiphon_kernel.kernel.tools.status import status
+from antiphon_kernel.kernel.tools.subscribe import subscribe, sync, unsubscribe
 from antiphon_kernel.kernel.tools.undo import redo, undo
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
@@ -72,6 +73,9 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     blame,
     history,
     restore,
+    subscribe,
+    unsubscribe,
+    sync,
     create_context,
     list_contexts,
     rename_context,
