@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, StrictInt
+from pydantic import Field
 
 from antiphon_kernel.kernel.block_events import BlockEvent, EventKind, block_since, whole_block
 from antiphon_kernel.kernel.context import Context
@@ -13,14 +13,8 @@ from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
-
-def _as_pairs(given: Any) -> Any:
-    return list(given.items()) if isinstance(given, dict) else given
-
-
-Versions = Annotated[
-    list[tuple[str, Annotated[StrictInt, Field(ge=0)]]], BeforeValidator(_as_pairs)
-]
+Version = Annotated[int, Field(ge=0)]
+Versions = list[tuple[str, Version]] | dict[str, Version]
 """Block ids and the version one has of each: a list of pairs or an object."""
 
 
@@ -147,7 +141,8 @@ async def sync(call: Call, params: SyncParams) -> SyncResult:
 
 async def _known(call: Call, versions: Versions) -> dict[str, int]:
     """By full block id."""
-    return {(await call.block(reference))[1]: version for reference, version in versions}
+    pairs = versions.items() if isinstance(versions, dict) else versions
+    return {(await call.block(reference))[1]: version for reference, version in pairs}
 
 
 async def _synced(call: Call, params: SyncParams, known: dict[str, int]) -> Context:

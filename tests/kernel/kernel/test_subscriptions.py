@@ -1,0 +1,389 @@
+"""Who follows blocks learns every committed change, or a resync in its place."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import pytest
+
+from antiphon_kernel.kernel.block_events import BlockEvent, EventKind, Origin
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.subscription import Subscription
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+
+Make = Callable[..., Awaitable[str]]
+
+
+class Copy:
+    """What a reader knows, from nothing but events."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.versions: dict[str, int] = {}
+        self.kinds: list[EventKind] = []
+
+    def take(self, event: BlockEvent) -> None:
+        self.kinds.append(event.kind)
+        block = event.block_id
+        if event.from_version is None:
+            assert event.header is not None
+            self.texts[block] = event.content
+        else:
+            assert event.from_version == self.versions[block]
+            text = self.texts[block]
+            for splice in event.splices:
+                end = splice.offset + splice.delete_count
+                assert end <= len(text)
+                text = text[: splice.offset] + splice.insert + text[end:]
+            self.texts[block] = text
+        self.versions[block] = event.version
+
+    async def follow(self, subscription: Subscription) -> None:
+        async for event in subscription:
+            self.take(event)
+
+
+async def subscribed(kernel: Kernel, actor: Actor, **params: Any) -> Subscription:
+    made = await kernel.call(actor, "block.subscribe", params)
+    return kernel.subscriptions.find(actor, made["subscription"])
+
+
+async def ended(kernel: Kernel, actor: Actor, subscription: Subscription) -> list[BlockEvent]:
+    """Everything that is still to come of it."""
+    await kernel.call(actor, "block.unsubscribe", {"subscription": subscription.id})
+    return [event async for event in subscription]
+
+
+async def splice(kernel: Kernel, actor: Actor, block: str, offset: int, insert: str) -> None:
+    params = {"block_id": block, "offset": offset, "insert": insert}
+    await kernel.call(actor, "block.splice", params)
+
+
+async def state_of(kernel: Kernel) -> tuple[dict[str, str], dict[str, int]]:
+    context = await kernel.context()
+    blocks = context.document.block_ids()
+    return (
+        {block: context.document.text(block) for block in blocks},
+        {block: context.version(block) for block in blocks},
+    )
+
+
+async def scribble(
+    kernel: Kernel, actors: list[Actor], blocks: list[str], rng: random.Random, count: int
+) -> None:
+    """Random work of several people."""
+    context = await kernel.context()
+    for _ in range(count):
+        actor, block = rng.choice(actors), rng.choice(blocks)
+        length = len(context.document.text(block))
+        match rng.randrange(8):
+            case 0:
+                new = {"role": "user", "kind": "text", "content": rng.choice(("", "neu 😀\n"))}
+                blocks.append((await kernel.call(actor, "block.create", new))["block_id"])
+            case 1:
+                await kernel.call(actor, "block.collapse", {"block_id": block})
+            case 2:
+                with suppress(AntiphonError):  # nothing_to_undo
+                    await kernel.call(actor, "block.undo", {"block_id": block})
+            case 3:
+                other = rng.choice(blocks)
+                if other != block:
+                    await kernel.call(actor, "block.move", {"block_id": block, "after": other})
+            case _:
+                at = rng.randint(0, length)
+                params = {
+                    "block_id": block,
+                    "offset": at,
+                    "delete_count": rng.randint(0, min(3, length - at)),
+                    "insert": rng.choice(("", "x", "漢字", "😀\n")),
+                }
+                await kernel.call(actor, "block.splice", params)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_reader_that_keeps_up_has_the_same_texts_and_versions(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, seed: int
+) -> None:
+    rng = random.Random(seed)
+    blocks = [await make("start\n")]
+    first = await kernel.call(amy, "block.sync", {})
+    copy = Copy()
+    for event in first["new_blocks"]:
+        copy.take(BlockEvent.model_validate(event))
+    subscription = await subscribed(kernel, amy)
+    reading = asyncio.create_task(copy.follow(subscription))
+    await scribble(kernel, [amy, bo], blocks, rng, 60)
+    await kernel.call(amy, "block.unsubscribe", {"subscription": subscription.id})
+    await reading
+    assert (copy.texts, copy.versions) == await state_of(kernel)
+    assert EventKind.RESYNC not in copy.kinds
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_reader_that_reads_now_and_then_ends_with_the_same(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = kernel.limits.model_copy(update={"subscription_events": 5})
+    monkeypatch.setattr(kernel.subscriptions, "_limits", small)
+    rng = random.Random(seed)
+    blocks = [await make("start\n")]
+    subscription = await subscribed(kernel, amy, from_versions=[])
+    copy = Copy()
+    for _ in range(12):
+        await scribble(kernel, [amy, bo], blocks, rng, rng.randrange(12))
+        for _ in range(rng.randrange(5)):
+            try:
+                async with asyncio.timeout(0.05):
+                    copy.take(await anext(subscription))
+            except TimeoutError:
+                break
+    for event in await ended(kernel, amy, subscription):
+        copy.take(event)
+    assert (copy.texts, copy.versions) == await state_of(kernel)
+    assert EventKind.RESYNC in copy.kinds
+
+
+async def test_a_reader_that_never_reads_costs_a_bounded_queue_and_gets_the_last_state(
+    kernel: Kernel, amy: Actor, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = kernel.limits.model_copy(
+        update={"subscription_events": 10, "subscription_code_points": 500}
+    )
+    monkeypatch.setattr(kernel.subscriptions, "_limits", small)
+    block, other = await make("a"), await make("b")
+    subscription = await subscribed(kernel, amy)
+    for number in range(60):
+        await splice(kernel, amy, block, 0, f"{number} " * 10)
+    await splice(kernel, amy, other, 0, "late")
+    events = await ended(kernel, amy, subscription)
+    assert len(events) <= 11
+    copy = Copy()
+    copy.texts, copy.versions = {other: "b"}, {other: 1}
+    for event in events:
+        copy.take(event)
+    assert (copy.texts, copy.versions) == await state_of(kernel)
+    assert [one.kind for one in events if one.block_id == block] == [EventKind.RESYNC]
+
+
+async def test_an_event_says_what_who_and_whose(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    block = await make("one two", status="done")
+    subscription = await subscribed(kernel, bo)
+    await splice(kernel, bo, block, 4, "and a 😀 ")
+    await splice(kernel, amy, block, 0, "x")
+    await kernel.call(amy, "block.collapse", {"block_id": block})
+    again = kernel.open_session(bo.principal, "test")
+    await kernel.call(again, "block.exclude", {"block_id": block})
+    new = await make("", role="user")
+    events = await ended(kernel, bo, subscription)
+    assert [one.version for one in events] == [2, 3, 4, 5, 1]
+    assert [one.kind for one in events] == ["edited", "edited", "header", "header", "created"]
+    origins = [Origin.OWN, Origin.OTHER, Origin.OTHER, Origin.OTHER, Origin.OTHER]
+    assert [one.origin for one in events] == origins
+    assert [(one.splices[0].offset, one.splices[0].insert) for one in events[:2]] == [
+        (4, "and a 😀 "),
+        (0, "x"),
+    ]
+    first = events[0]
+    assert first.attribution == f"agent:{bo.principal.id}:splice"
+    assert first.header is not None
+    assert first.header.edited_after_done
+    assert events[1].header is None
+    assert events[2].header is not None
+    assert events[2].header.collapsed
+    assert (events[4].block_id, events[4].content) == (new, "")
+
+
+async def test_only_the_blocks_that_were_named_are_told(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    await kernel.create_context("other")
+    here, unwanted = await make("1"), await make("2")
+    there = await make("3", context="other")
+    subscription = await subscribed(kernel, amy, block_ids=[here, there])
+    for block in (unwanted, there, here, unwanted):
+        await splice(kernel, amy, block, 0, "x")
+    events = await ended(kernel, amy, subscription)
+    assert [one.block_id for one in events] == [there, here]
+
+
+async def test_streamed_text_arrives_flush_by_flush(kernel: Kernel, amy: Actor, make: Make) -> None:
+    prompt = await make("go", status="done")
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    new = {"role": "model", "kind": "text", "parent_id": prompt}
+    block = (await kernel.call(aria, "block.create", new))["block_id"]
+    subscription = await subscribed(kernel, amy, block_ids=[block])
+    for number in range(50):
+        stream = {"block_id": block, "text": f"word {number}\n", "stream": True}
+        await kernel.call(aria, "block.append", stream)
+    await kernel.call(aria, "block.status", {"block_id": block, "status": "done"})
+    events = await ended(kernel, amy, subscription)
+    assert events[0].header is not None
+    assert events[0].header.status == "running"
+    text = ""
+    for event in events:
+        for one in event.splices:
+            assert one.offset == len(text)
+            text += one.insert
+    assert text == "".join(f"word {number}\n" for number in range(50))
+    assert {one.attribution for one in events[:-1]} == {f"agent:{aria.principal.id}:append"}
+    assert events[-1].kind is EventKind.HEADER
+
+
+async def test_who_comes_back_gets_a_patch_from_the_version_it_has(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, open_kernel: Any
+) -> None:
+    block, same = await make("line one\nline two\n", status="done"), await make("same")
+    copy = Copy()
+    for event in (await kernel.call(amy, "block.sync", {}))["new_blocks"]:
+        copy.take(BlockEvent.model_validate(event))
+    await splice(kernel, bo, block, 5, "number ")
+    await splice(kernel, bo, block, 0, "😀")
+    fresh = await make("new")
+    await kernel.close()
+    again = await open_kernel()
+    amy = again.open_session(again.owner, "test")
+    known = list(copy.versions.items())
+    subscription = await subscribed(again, amy, from_versions=known)
+    await splice(again, amy, block, 1, "!")
+    events = await ended(again, amy, subscription)
+    for event in events:
+        copy.take(event)
+    assert (copy.texts, copy.versions) == await state_of(again)
+    assert {one.block_id for one in events} == {block, fresh}
+    assert same not in {one.block_id for one in events}
+    patch = next(one for one in events if one.block_id == block)
+    assert patch.from_version == 1
+    assert sum(len(one.insert) for one in patch.splices) <= len("number 😀!")
+
+
+async def test_a_version_that_never_was_is_answered_with_the_block(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("x")
+    for version in (0, 99):
+        subscription = await subscribed(kernel, amy, from_versions={block: version})
+        events = await ended(kernel, amy, subscription)
+        assert [(one.kind, one.content) for one in events] == [(EventKind.RESYNC, "x")]
+        answer = await kernel.call(amy, "block.sync", {"versions": {block: version}})
+        assert [one["content"] for one in answer["patches"]] == ["x"]
+
+
+async def test_what_is_not_on_disk_is_told_to_nobody(
+    kernel: Kernel, amy: Actor, make: Make, data: Path
+) -> None:
+    block = await make("x")
+    subscription = await subscribed(kernel, amy)
+    async with aiosqlite.connect(data / "journal.db") as database:
+        broken = "CREATE TRIGGER broken BEFORE INSERT ON ops BEGIN SELECT RAISE(ABORT, 'no'); END"
+        await database.execute(broken)
+        await database.commit()
+        with pytest.raises(AntiphonError):
+            await splice(kernel, amy, block, 0, "lost")
+        with pytest.raises(AntiphonError) as caught:
+            await anext(subscription)
+        assert caught.value.code is ErrorCode.STORAGE_FAILED
+        await database.execute("DROP TRIGGER broken")
+        await database.commit()
+    again = await subscribed(kernel, amy, from_versions={block: 1})
+    await splice(kernel, amy, block, 0, "kept")
+    events = await ended(kernel, amy, again)
+    assert [(one.version, one.splices[0].insert) for one in events] == [(2, "kept")]
+
+
+async def test_a_subscription_ends_with_its_session_and_with_the_kernel(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    of_bo = await subscribed(kernel, bo)
+    of_amy = await subscribed(kernel, amy)
+    waiting = asyncio.create_task(anext(of_amy))
+    await kernel.close_session(bo)
+    assert [event async for event in of_bo] == []
+    await kernel.close()
+    with pytest.raises(AntiphonError) as caught:
+        await waiting
+    assert caught.value.code is ErrorCode.NO_KERNEL
+
+
+async def test_nobody_ends_somebody_elses_subscription(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    subscription = await subscribed(kernel, bo)
+    for actor, identity in ((amy, subscription.id), (bo, "nothing")):
+        with pytest.raises(AntiphonError) as caught:
+            await kernel.call(actor, "block.unsubscribe", {"subscription": identity})
+        assert caught.value.code is ErrorCode.INVALID_PARAMS
+    block = await make("x")
+    assert (await anext(subscription)).block_id == block
+
+
+async def test_a_session_may_not_have_endlessly_many(kernel: Kernel, amy: Actor) -> None:
+    limit = kernel.limits.subscriptions_per_session
+    made = [await subscribed(kernel, amy) for _ in range(limit)]
+    with pytest.raises(AntiphonError) as caught:
+        await subscribed(kernel, amy)
+    assert caught.value.code is ErrorCode.TOO_LARGE
+    await ended(kernel, amy, made[0])
+    await subscribed(kernel, amy)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_syncing_in_small_steps_brings_everything(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, seed: int
+) -> None:
+    rng = random.Random(seed)
+    blocks = [await make("start\n")]
+    copy = Copy()
+    for _ in range(6):
+        await scribble(kernel, [amy, bo], blocks, rng, 15)
+        while True:
+            versions = list(copy.versions.items())
+            answer = await kernel.call(amy, "block.sync", {"versions": versions, "limit": 2})
+            assert len(answer["patches"]) + len(answer["new_blocks"]) <= 2
+            for event in answer["patches"] + answer["new_blocks"]:
+                copy.take(BlockEvent.model_validate(event))
+            if not answer["truncated"]:
+                break
+        assert (copy.texts, copy.versions) == await state_of(kernel)
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "code"),
+    [
+        ("block.subscribe", {"block_ids": ["default.amy.9"]}, ErrorCode.BLOCK_NOT_FOUND),
+        ("block.subscribe", {"context": "nowhere"}, ErrorCode.CONTEXT_NOT_FOUND),
+        ("block.subscribe", {"from_versions": [["default.amy.1"]]}, ErrorCode.INVALID_PARAMS),
+        ("block.subscribe", {"from_versions": {"default.amy.1": "1"}}, ErrorCode.INVALID_PARAMS),
+        ("block.subscribe", {"from_versions": {"default.amy.9": 1}}, ErrorCode.BLOCK_NOT_FOUND),
+        (
+            "block.subscribe",
+            {"block_ids": ["default.amy.1"], "context": "other"},
+            ErrorCode.BLOCK_NOT_FOUND,
+        ),
+        ("block.sync", {"versions": {"default.amy.1": -1}}, ErrorCode.INVALID_PARAMS),
+        (
+            "block.sync",
+            {"versions": {"default.amy.1": 1, "other.amy.1": 1}},
+            ErrorCode.BLOCK_NOT_FOUND,
+        ),
+    ],
+)
+async def test_what_cannot_be_followed_is_an_error(
+    kernel: Kernel, amy: Actor, make: Make, tool: str, params: dict[str, Any], code: ErrorCode
+) -> None:
+    await kernel.create_context("other")
+    await make("x")
+    await make("y", context="other")
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, tool, params)
+    assert caught.value.code is code
+    assert kernel.subscriptions.claim(amy.session) == []
