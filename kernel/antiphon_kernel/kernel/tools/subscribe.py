@@ -49,6 +49,7 @@ class UnsubscribeResult(Result):
     """It is over; every event came before this answer."""
 
     subscription: str
+    """The one that was ended."""
 
 
 class SyncParams(Params):
