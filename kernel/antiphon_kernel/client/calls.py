@@ -94,6 +94,11 @@ class KernelCalls:
             self._cut_off(socket)
 
     def _answered(self, message: dict[str, Any]) -> None:
+        if "subscription" in message:
+            if "error" in message:
+                self._following.pop(message["subscription"], None)
+            self.on_push(message)
+            return
         # What the kernel could not read has no id: it can only have been the oldest call.
         number = message["id"] if message["id"] is not None else next(iter(self._pending), 0)
         answer = self._pending.get(number)

@@ -47,8 +47,11 @@ class SplicePatch(Result):
     """
 
     offset: int
+    """Code points from the start of the text."""
     delete_count: int
+    """Code points that went."""
     insert: str
+    """What came."""
     section: str | None = None
     """The path of the section; absent for a content that is one text."""
 
