@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket as sockets
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -165,6 +166,14 @@ class ServedKernel:
         raw = RawClient(await connect(uri, **options))
         self._raw.append(raw)
         return raw
+
+    async def slow_reader(self) -> RawClient:
+        """A plain connection with small system buffers, which reads only when told to."""
+        sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
+        sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 8192)
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", self.doors.port))
+        return await self.raw(sock=sock, max_queue=1, ping_interval=None)
 
     def forget_raw(self) -> None:
         """Hold on to no plain connection that was opened so far."""

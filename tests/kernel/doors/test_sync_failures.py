@@ -1,9 +1,10 @@
-"""What broke the library's own rooms must not break ours: drops, crowds, bursts, slow readers."""
+"""Whatever goes wrong on one connection, or on the disk, the others go on and nothing is lost.
+
+The failures that the library's own rooms were seen to have are in `test_room_failures.py`.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import socket as sockets
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.wire.frames import SyncStep2, SyncUpdate
 from antiphon_kernel.wire.varint import write_var_uint
-from tests.kernel.served import RawClient, ServedKernel, served_kernel, until
+from tests.kernel.served import ServedKernel, served_kernel, until
 
 
 @pytest.fixture
@@ -27,20 +28,6 @@ async def strict(tmp_path: Path) -> AsyncIterator[ServedKernel]:
 
 async def append(served: ServedKernel, block: str, text: str) -> None:
     await served.kernel.call(served.me, "block.append", {"block_id": block, "text": text})
-
-
-async def test_abrupt_disconnects_under_traffic_hurt_nobody(served: ServedKernel) -> None:
-    block = await served.block()
-    readers = [await served.replica() for _ in range(3)]
-    for number in range(400):
-        if number % 40 == 0:
-            leaver = await served.raw()
-            await leaver.join()
-            await append(served, block, f"{number} ")
-            leaver.socket.transport.abort()
-        await append(served, block, f"{number} ")
-    text = (await served.context()).document.text(block)
-    await until(lambda: all(reader.document.text(block) == text for reader in readers))
 
 
 async def test_a_client_that_drops_in_mid_sentence_loses_nothing_it_had_sent(
@@ -61,43 +48,10 @@ async def test_a_client_that_drops_in_mid_sentence_loses_nothing_it_had_sent(
     await until(lambda: reader.document.text(block) == document.text(block))
 
 
-async def test_clients_that_join_a_new_room_at_once_are_all_served(served: ServedKernel) -> None:
-    block = await served.block("here")
-    replicas = await asyncio.gather(*(served.replica(f"guest-{one % 4}") for one in range(12)))
-    assert all(replica.document.text(block) == "here" for replica in replicas)
-
-
-async def test_a_burst_of_66_000_transactions_arrives_whole(served: ServedKernel) -> None:
-    block = await served.block("x")
-    context = await served.context()
-    reader = await served.replica()
-    for number in range(66_000):
-        context.write(
-            served.me,
-            "burst",
-            lambda number=number: context.document.set_fields(block, language=str(number)),
-            undo=None,
-        )
-    await context.settled()
-    vector = context.document.state_vector()
-    await until(lambda: reader.document.state_vector() == vector, seconds=30)
-    assert reader.document.header(block).language == "65999"
-
-
-async def slow_reader(served: ServedKernel) -> RawClient:
-    """A client whose system buffers are small and which reads only when told to."""
-    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
-    sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 8192)
-    sock.setblocking(False)
-    address = ("127.0.0.1", served.doors.port)
-    await asyncio.get_running_loop().sock_connect(sock, address)
-    return await served.raw(sock=sock, max_queue=1, ping_interval=None)
-
-
 async def test_a_slow_reader_gets_the_state_in_place_of_what_it_missed(tmp_path: Path) -> None:
     async with served_kernel(tmp_path, DoorLimits(unread=128 * 1024)) as served:
         block = await served.block()
-        slow = await slow_reader(served)
+        slow = await served.slow_reader()
         document = Document(9)
         document.apply_update((await slow.join()).update)
         quick = await served.replica()
@@ -124,7 +78,7 @@ async def test_a_slow_reader_gets_the_state_in_place_of_what_it_missed(tmp_path:
 
 async def test_a_client_that_never_reads_is_cut_off(strict: ServedKernel) -> None:
     block = await strict.block()
-    slow = await slow_reader(strict)
+    slow = await strict.slow_reader()
     await slow.join()
     quick = await strict.replica()
     before = strict.doors.connections
