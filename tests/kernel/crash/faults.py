@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
-import aiosqlite
+from antiphon_kernel.journal import database
+from antiphon_kernel.journal.transaction import Statement
 
 STEPS = (
     "BEGIN",
@@ -36,35 +38,51 @@ class Fault:
     count: int = 1
 
 
-def inject(fault: Fault) -> Callable[[], None]:
-    """Let the statements of every database of this process fail; returns the way back."""
-    reached = 0
-    originals = (aiosqlite.Connection.execute, aiosqlite.Connection.executemany)
+class _Breaking:
+    """A connection as a transaction sees it, with the fault in its statements."""
 
-    def strike() -> None:
-        if fault.kills:
+    def __init__(self, connection: sqlite3.Connection, fault: Fault, reached: Counter[str]) -> None:
+        self._connection = connection
+        self._fault = fault
+        self._reached = reached
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def execute(self, sql: str) -> None:
+        self._run(sql, lambda: self._connection.execute(sql))
+
+    def executemany(self, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
+        self._run(sql, lambda: self._connection.executemany(sql, rows))
+
+    def _run(self, sql: str, carry_out: Callable[[], object]) -> None:
+        fault = self._fault
+        due = sql.startswith(fault.step)
+        self._reached[fault.step] += due
+        due = due and self._reached[fault.step] >= fault.count
+        if due and not fault.after:
+            self._strike()
+        carry_out()
+        if due:
+            self._strike()
+
+    def _strike(self) -> None:
+        if self._fault.kills:
             os.kill(os.getpid(), signal.SIGKILL)
         raise sqlite3.OperationalError("disk I/O error")
 
-    def breaking(original: Any) -> Any:
-        async def run(connection: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
-            nonlocal reached
-            due = sql.startswith(fault.step)
-            reached += due
-            due = due and reached >= fault.count
-            if due and not fault.after:
-                strike()
-            cursor = await original(connection, sql, *rest)
-            if due:
-                strike()
-            return cursor
 
-        return run
+def inject(fault: Fault) -> Callable[[], None]:
+    """Let the transactions of every database of this process fail; returns the way back."""
+    reached: Counter[str] = Counter()
+    original = database.carry_out
+
+    def broken(connection: sqlite3.Connection, statements: Sequence[Statement]) -> None:
+        original(cast("sqlite3.Connection", _Breaking(connection, fault, reached)), statements)
 
     def mend() -> None:
-        aiosqlite.Connection.execute = originals[0]  # type: ignore[method-assign]
-        aiosqlite.Connection.executemany = originals[1]  # type: ignore[method-assign]
+        database.carry_out = original  # type: ignore[attr-defined]
 
-    aiosqlite.Connection.execute = breaking(originals[0])  # type: ignore[method-assign]
-    aiosqlite.Connection.executemany = breaking(originals[1])  # type: ignore[method-assign]
+    database.carry_out = broken  # type: ignore[attr-defined]
     return mend

@@ -1,6 +1,7 @@
-"""Starts kernels quickly: one warm process that forks a kernel for every line it reads.
+"""Starts kernels and writers quickly: one warm process that forks one for every line it reads.
 
-A line is the JSON of `{"data": FOLDER, "faults": [...]}`; the answer is the process id.
+A line is the JSON of `{"data": FOLDER, "faults": [...]}` for a kernel, or of
+`{"data": FOLDER, "prefix": WORD, "facts": FILE}` for a writer; the answer is the process id.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.process.run import Settings, run_kernel
 from tests.kernel.crash.faults import Fault, inject
+from tests.kernel.crash.writer import write
 
 
 def serve(data: Path, faults: list[Fault]) -> None:
@@ -26,16 +29,25 @@ def serve(data: Path, faults: list[Fault]) -> None:
     run_kernel(Settings(data=data, project=data), ready, echo=False)
 
 
+def live(asked: dict[str, Any]) -> None:
+    """Be what was asked for."""
+    data = Path(asked["data"])
+    if "facts" in asked:
+        os.dup2(os.open(asked["facts"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
+        write(data, asked["prefix"])
+    else:
+        serve(data, [Fault(**fault) for fault in asked["faults"]])
+
+
 def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for what is killed
     for line in sys.stdin:
-        asked = json.loads(line)
         child = os.fork()
         if child == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.close(0)
             try:
-                serve(Path(asked["data"]), [Fault(**fault) for fault in asked["faults"]])
+                live(json.loads(line))
             finally:
                 os._exit(1)
         sys.stdout.write(f"{child}\n")

@@ -11,9 +11,10 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,8 @@ from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.journal.copies import copy_pages
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.kernel.doctor.examination import examine
-from antiphon_kernel.kernel.opening import open_document
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
+from antiphon_kernel.kernel.hosting.opening import open_document
 from tests.kernel.crash.faults import STEPS, Fault
 from tests.kernel.crash.words import numbers, pair
 
@@ -37,50 +38,56 @@ Facts = list[list[Any]]
 
 
 class Nursery:
-    """Where kernels come from."""
+    """Where kernels and writers come from."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
-        self._kernels: list[int] = []
+        self._children: list[int] = []
 
     async def kernel(self, data: Path, faults: Sequence[Fault] = ()) -> int:
         """The process id of a kernel that answers."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        asked = {"data": str(data), "faults": [asdict(fault) for fault in faults]}
-        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
-        pid = int(await asyncio.wait_for(self._process.stdout.readline(), DEADLINE))
-        self._kernels.append(pid)
+        pid = await self._fork(data=str(data), faults=[asdict(fault) for fault in faults])
         deadline = time.monotonic() + DEADLINE
         while (address := kernel_at(data)) is None or address.pid != pid:
             assert time.monotonic() < deadline, (data / "kernel.log").read_text()[-2000:]
             await asyncio.sleep(0.002)
         return pid
 
-    async def close(self) -> None:
-        """End it, and every kernel that still lives."""
+    async def writer(self, data: Path, prefix: str, facts: Path) -> int:
+        """The process id of a writer, which adds what it knows to the file `facts`."""
+        return await self._fork(data=str(data), prefix=prefix, facts=str(facts))
+
+    async def _fork(self, **asked: Any) -> int:
         assert self._process.stdin is not None
-        for pid in self._kernels:
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(asked).encode() + b"\n")
+        self._process.stdin.flush()
+        pid = int(await asyncio.to_thread(self._process.stdout.readline))
+        self._children.append(pid)
+        return pid
+
+    async def end_all(self) -> None:
+        """End everyone from here who still lives."""
+        while self._children:
+            pid = self._children.pop()
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
             await gone(pid)
-        self._process.stdin.close()
-        await self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def warm() -> Iterator[Nursery]:
+    command = [sys.executable, "-m", "tests.kernel.crash.nursery"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        yield Nursery(process)
 
 
 @pytest.fixture
-async def nursery() -> AsyncIterator[Nursery]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.kernel.crash.nursery",
-        cwd=ROOT,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    nursery = Nursery(process)
-    yield nursery
-    await nursery.close()
+async def nursery(warm: Nursery) -> AsyncIterator[Nursery]:
+    yield warm
+    await warm.end_all()
 
 
 async def gone(pid: int) -> None:
@@ -90,32 +97,27 @@ async def gone(pid: int) -> None:
             os.kill(pid, 0)
         except ProcessLookupError:
             return
-        assert time.monotonic() < deadline, "the kernel does not die"
+        assert time.monotonic() < deadline, "the process does not die"
         await asyncio.sleep(0.001)
 
 
 async def written_until_killed(
-    data: Path, kernel: int, prefix: str, seconds: float | None
+    nursery: Nursery, data: Path, kernel: int, prefix: str, seconds: float | None
 ) -> Facts:
     """Let a writer write, kill the kernel after so long (None: it dies by itself)."""
-    writer = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.kernel.crash.writer",
-        str(data),
-        prefix,
-        cwd=ROOT,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert writer.stdout is not None
-    said = [await asyncio.wait_for(writer.stdout.readline(), DEADLINE)]
+    facts = data.with_name(f"facts-{prefix}")
+    facts.touch()
+    writer = await nursery.writer(data, prefix, facts)
+    deadline = time.monotonic() + DEADLINE
+    while not facts.stat().st_size:
+        assert time.monotonic() < deadline, "the writer does not write"
+        await asyncio.sleep(0.001)
     if seconds is not None:
         await asyncio.sleep(seconds)
         os.kill(kernel, signal.SIGKILL)
-    said += (await asyncio.wait_for(writer.stdout.read(), DEADLINE)).splitlines()
-    await writer.wait()
     await gone(kernel)
-    return [json.loads(line) for line in said]
+    await gone(writer)
+    return [json.loads(line) for line in facts.read_bytes().splitlines()]
 
 
 @dataclass
@@ -185,8 +187,8 @@ async def test_what_was_acknowledged_survives_sigkill_at_any_moment(
     acknowledged = Acknowledged()
     for crash in range(CRASHES):
         kernel = await nursery.kernel(data)
-        delay = dice.uniform(0, 0.4)
-        facts = await written_until_killed(data, kernel, f"c{crash}", delay)
+        delay = dice.uniform(0, 0.3)
+        facts = await written_until_killed(nursery, data, kernel, f"c{crash}", delay)
         acknowledged.learn(facts)
         await check(acknowledged, data, tmp_path)
     assert sum(acknowledged.words.values()) > CRASHES
@@ -207,5 +209,5 @@ async def test_a_kernel_that_dies_at_a_step_of_a_write_has_lost_nothing(
         seldom = step in ("INSERT OR IGNORE INTO sessions", "INSERT OR IGNORE INTO clients")
         fault = Fault(step, after, kills=True, count=1 if seldom else dice.randint(1, 12))
         kernel = await nursery.kernel(data, [fault])
-        acknowledged.learn(await written_until_killed(data, kernel, f"c{crash}", None))
+        acknowledged.learn(await written_until_killed(nursery, data, kernel, f"c{crash}", None))
         await check(acknowledged, data, tmp_path)

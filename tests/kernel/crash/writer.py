@@ -1,4 +1,4 @@
-"""A process that writes through a kernel and says what has been acknowledged.
+"""Writes through a kernel and says what has been acknowledged.
 
 Every line on standard output is a JSON fact: `["block", name, id]`, `["word", name, number]`,
 `["pair", number]`, `["context", label]`. It ends when the kernel does.
@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from antiphon_kernel.client.address import read_address
+from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.client.replica import Replica, ReplicaState
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.crash.words import pair, word
+
+Locate = Callable[[], KernelAddress]
 
 
 def say(*fact: object) -> None:
@@ -68,15 +69,15 @@ async def found(calls: KernelCalls, prefix: str) -> None:
         label = f"{prefix}-{number}"
         await calls.call("context.create", {"label": label})
         say("context", label)
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.04)
 
 
-async def type_words(replica: Replica) -> None:
+async def type_words(replica: Replica, locate: Locate) -> None:
     """A person at a replica; what counts is what the kernel has acknowledged."""
     running = asyncio.create_task(replica.run())
     while replica.state is not ReplicaState.LIVE:
         await asyncio.sleep(0.001)
-    calls = KernelCalls(replica_address, as_name="typist")
+    calls = KernelCalls(locate, as_name="typist")
     block = await create(calls, "typed", "user")
     while block not in replica.document:
         await asyncio.sleep(0.001)
@@ -88,26 +89,24 @@ async def type_words(replica: Replica) -> None:
     await running
 
 
-data = Path(sys.argv[1])
+async def write_until_it_ends(data: Path, prefix: str) -> None:
+    """Everybody writes until the kernel does not answer any more."""
 
+    def locate() -> KernelAddress:
+        return read_address(data)
 
-def replica_address() -> Any:
-    return read_address(data)
-
-
-async def main() -> None:
-    prefix = sys.argv[2]
-    replica = Replica(replica_address, as_name="typist")
-    each = [KernelCalls(replica_address, as_name=name) for name in ("aria", "bert", "amy", "cy")]
+    replica = Replica(locate, as_name="typist")
+    each = [KernelCalls(locate, as_name=name) for name in ("aria", "bert", "amy", "cy")]
     doing = [append(each[0]), stream(each[1]), edit(each[2]), found(each[3], prefix)]
     try:
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-            for one in (*doing, type_words(replica)):
+            for one in (*doing, type_words(replica, locate)):
                 group.create_task(one)
     except* (AntiphonError, TimeoutError) as failure:
         say("end", str(failure.exceptions[0])[:200])
+
+
+def write(data: Path, prefix: str) -> None:
+    """Write, and end the process with the kernel."""
+    asyncio.run(write_until_it_ends(data, prefix))
     os._exit(0)
-
-
-if __name__ == "__main__":
-    asyncio.run(main())
