@@ -11,6 +11,7 @@ from tests.kernel.table.doors import Answer, Door
 from tests.kernel.table.rows import ROWS, Row
 
 _HEX_ID: Final = re.compile(r"[0-9a-f]{32}")
+_CUT_ID: Final = re.compile(r"[0-9a-f]{8,31}\.\.\.")
 _BLOCK_ID: Final = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})\.([0-9]+)")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _OF_THE_DOOR: Final = frozenset({"token", "join", "sessions", "ended"})
@@ -39,7 +40,7 @@ def filled(params: Any, kept: dict[str, str]) -> Any:
     if isinstance(params, str) and params.startswith("@") and params[1:] in kept:
         return kept[params[1:]]
     if isinstance(params, dict):
-        return {key: filled(value, kept) for key, value in params.items()}
+        return {filled(key, kept): filled(value, kept) for key, value in params.items()}
     if isinstance(params, list):
         return [filled(value, kept) for value in params]
     return params
@@ -65,7 +66,7 @@ def comparable(rows: list[tuple[Row, Answer | None]]) -> Iterator[Answer | None]
             yield {"error": {"code": code_of(answer)}}
             continue
         text = json.dumps(_without(answer, _OF_THE_DOOR), ensure_ascii=True)
-        yield json.loads(_TIME.sub("time", _HEX_ID.sub(named, text)))
+        yield json.loads(_TIME.sub("time", _CUT_ID.sub("…", _HEX_ID.sub(named, text))))
 
 
 def _without(value: Any, names: frozenset[str]) -> Any:
@@ -77,13 +78,14 @@ def _without(value: Any, names: frozenset[str]) -> Any:
 
 
 async def forms_of_every_id(door: Door, answers: list[Answer | None]) -> dict[str, list[str]]:
-    """Every block id that was printed, with the other ways to write it."""
+    """Every block id in a result, with the other ways to write it."""
     contexts = (await door.call(None, "context.list", {"archived": True}))["result"]["contexts"]
     members = (await door.call(None, "kernel.members", {}))["result"]["members"]
     labels = {one["context_id"]: one["label"] for one in contexts}
     people = {one["principal"]: one["username"] for one in members}
+    results = [one for one in answers if one is not None and "result" in one]
     forms: dict[str, list[str]] = {}
-    for context, principal, seq in _BLOCK_ID.findall(json.dumps(answers)):
+    for context, principal, seq in _BLOCK_ID.findall(json.dumps(results)):
         short = (shortest(context, labels), shortest(principal, people))
         forms[f"{context}.{principal}.{seq}"] = [
             f"{labels[context]}.{people[principal]}.{seq}",

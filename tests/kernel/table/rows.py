@@ -325,6 +325,12 @@ STRUCTURES: Final = (
     Row("block.import", at("@task", content={"title": None}), Code.SCHEMA_VIOLATION),
     Row("block.import", at("@task", content={"origin": "x"}), Code.READ_ONLY_FIELD),
     Row("block.blame", at("@paper", section="summary")),
+    Row("block.sync", {"versions": {"@list": 1, "@family": 1}, "limit": 3}),
+    Row("block.sync", {"versions": [["@note", 1]]}),
+    Row("block.sync", {"versions": {"@list": "1"}}, Code.INVALID_PARAMS),
+    Row("block.sync", {"versions": {"@list": 1, "@note": 1}}, Code.BLOCK_NOT_FOUND),
+    Row("block.subscribe", {"block_ids": ["default.bo.999"]}, Code.BLOCK_NOT_FOUND),
+    Row("block.unsubscribe", {"subscription": "none"}, Code.INVALID_PARAMS),
     Row("block.undo", at("@task")),
 )
 
