@@ -201,8 +201,10 @@ class Replica:
                 address = self._locate()
                 if address == refused_by:
                     break
+                # By its id once that is known: its label may be another one by now.
+                room = self.document.context or self._context
                 socket = await self._unless_closed(
-                    open_socket(address, ("sync", self._context), as_name=self._as_name, ack="1")
+                    open_socket(address, ("sync", room), as_name=self._as_name, ack="1")
                 )
             except AntiphonError as error:
                 self._trouble = error.message

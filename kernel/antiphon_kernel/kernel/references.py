@@ -1,7 +1,8 @@
 """From what people and scripts write for an id to the id.
 
 Contexts go by label or id, principals by username or id, blocks by `context.principal.seq` in any
-mixture of the two. An exact name beats a prefix of an id; an ambiguous prefix is an error.
+mixture of the two. A full id is that id whatever else is called so; an exact name beats a prefix of
+an id; an ambiguous prefix is an error.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Mapping
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _HEX = re.compile(r"[0-9a-f]{1,32}")
+_FULL = 32
+"""Digits of a full id."""
 _SEQ = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
@@ -26,6 +29,8 @@ def resolve(reference: str, names: Mapping[str, str], *, what: str, missing: Err
     Raises:
         AntiphonError: `missing` or ambiguous_id.
     """
+    if len(reference) == _FULL and reference in names.values():
+        return reference
     if reference in names:
         return names[reference]
     matches = []

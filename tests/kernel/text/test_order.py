@@ -42,6 +42,37 @@ def test_a_thousand_bisections_at_one_place_stay_under_200_characters(upwards: b
         assert len(middle) <= 200
 
 
+def test_a_thousand_bisections_from_side_to_side_stay_under_200_characters() -> None:
+    rng = random.Random(7)
+    for _ in range(20):
+        low, high = key_between(None, None), key_between(key_between(None, None), None)
+        for _ in range(1_000):
+            middle = key_between(low, high)
+            assert low < middle < high
+            assert len(middle) <= 200
+            low, high = (middle, high) if rng.random() < 0.5 else (low, middle)
+
+
+def test_twenty_thousand_principals_insert_anywhere_at_once() -> None:
+    """Nobody sees what the others of the same round insert, so keys may be equal: ids decide."""
+    rng = random.Random(12)
+    blocks: list[tuple[str, str]] = []
+    for _ in range(200):
+        seen = list(blocks)
+        for _ in range(100):
+            at = rng.randint(0, len(seen))
+            low = seen[at - 1][0] if at else None
+            high = next((key for key, _ in seen[at:] if low is None or key > low), None)
+            key = key_between(low, high)
+            assert low is None or low < key
+            assert high is None or key < high
+            blocks.append((key, f"{rng.getrandbits(128):032x}"))
+        blocks.sort()
+    assert len(blocks) == 20_000
+    assert len({principal for _, principal in blocks}) == 20_000
+    assert max(len(key) for key, _ in blocks) <= 40
+
+
 def test_a_known_hard_pair_has_a_key_between() -> None:
     assert "Az" < key_between("Az", "B") < "B"
 

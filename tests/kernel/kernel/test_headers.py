@@ -1,0 +1,145 @@
+"""Every kind and every header field goes in, comes out, and is still there after a restart."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, ToolKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+
+Make = Callable[..., Awaitable[str]]
+
+SOURCE = f"{'a' * 32}.{'b' * 32}.7"
+FIELDS: dict[str, Any] = {
+    "tool_kind": "mcp",
+    "drift_kind": "distill",
+    "tool_name": "grep",
+    "tool_call_id": "call-1",
+    "input": '{"pattern": "x"}',
+    "exit_code": -1,
+    "is_error": True,
+    "truncated": True,
+    "source_context": "a" * 32,
+    "source_block": SOURCE,
+    "path": "src/ü.py",
+    "language": "python",
+    "collapsed": True,
+    "excluded": True,
+    "ephemeral": True,
+    "stop_reason": "length",
+}
+
+
+async def test_every_kind_keeps_every_field_through_a_restart(
+    kernel: Kernel, amy: Actor, make: Make, open_kernel: Any
+) -> None:
+    prompt = await make("?", status="done")
+    made: dict[str, dict[str, Any]] = {}
+    for kind, role in itertools.product(BlockKind, Role):
+        metadata = {**FIELDS, "own": {"deep": [1, None, "x"]}}
+        block = await make(
+            "text", kind=kind, role=role, parent_id=prompt, status="done", metadata=metadata
+        )
+        read = await kernel.call(amy, "block.read", {"block_id": block})
+        assert (read["kind"], read["role"]) == (kind, role)
+        assert {name: read[name] for name in FIELDS} == FIELDS
+        assert read["metadata"] == {"own": {"deep": [1, None, "x"]}}
+        made[block] = read
+    await kernel.close()
+    again = await open_kernel()
+    amy = again.open_session(again.owner, "test")
+    for block, read in made.items():
+        assert await again.call(amy, "block.read", {"block_id": block}) == read
+
+
+@pytest.mark.parametrize("tool_kind", [*ToolKind, None])
+@pytest.mark.parametrize("kind", list(BlockKind))
+async def test_what_is_a_shell_block(
+    kernel: Kernel, make: Make, kind: BlockKind, tool_kind: ToolKind | None
+) -> None:
+    prompt = await make("?")
+    metadata = {"tool_kind": tool_kind} if tool_kind is not None else {}
+    block = await make("ls", kind=kind, role="tool", parent_id=prompt, metadata=metadata)
+    header = (await kernel.context()).document.header(block)
+    expected = kind in ("tool_call", "tool_result") and tool_kind == "shell"
+    assert header.is_shell == expected
+
+
+@pytest.mark.parametrize("drift_kind", list(DriftKind))
+async def test_every_drift_kind_is_kept(
+    kernel: Kernel, amy: Actor, make: Make, drift_kind: DriftKind
+) -> None:
+    block = await make("x", kind="drift", metadata={"drift_kind": drift_kind})
+    read = await kernel.call(amy, "block.read", {"block_id": block})
+    assert read["drift_kind"] == drift_kind
+
+
+async def test_a_stored_value_that_is_unknown_is_kept_and_shown(
+    kernel: Kernel, amy: Actor, make: Make, open_kernel: Any
+) -> None:
+    block = await make("x")
+    context = await kernel.context()
+    odd = {"kind": "poem", "role": "muse", "status": "asleep", "tool_kind": "abacus"}
+    odd |= {"drift_kind": "seep"}
+    written = context.write(amy, "test", lambda: context.document.set_fields(block, **odd))
+    await written.saved()
+    await kernel.call(amy, "block.collapse", {"block_id": block})
+    await kernel.close()
+    again = await open_kernel()
+    amy = again.open_session(again.owner, "test")
+    read = await again.call(amy, "block.read", {"block_id": block})
+    assert {name: read[name] for name in odd} == odd
+    assert read["collapsed"]
+    listed = await again.call(amy, "block.list", {})
+    assert listed["blocks"][0]["kind"] == "poem"
+    with pytest.raises(AntiphonError) as caught:
+        await again.call(amy, "block.status", {"block_id": block, "status": "done"})
+    assert caught.value.code is ErrorCode.INVALID_TRANSITION
+
+
+@pytest.mark.parametrize(
+    ("metadata", "names"),
+    [
+        ({"tool_kind": "abacus"}, "shell"),
+        ({"drift_kind": "seep"}, "distill"),
+        ({"exit_code": "0"}, "exit_code"),
+        ({"exit_code": True}, "exit_code"),
+        ({"exit_code": 1.5}, "exit_code"),
+        ({"collapsed": "yes"}, "collapsed"),
+        ({"path": 3}, "path"),
+        ({"source_block": "default.amy.1"}, "source_block"),
+        ({"source_block": 5}, "source_block"),
+        ({"source_context": "default"}, "source_context"),
+        ({"source_context": None}, "source_context"),
+    ],
+)
+async def test_a_field_that_cannot_be_is_refused_by_name(
+    kernel: Kernel, amy: Actor, metadata: dict[str, Any], names: str
+) -> None:
+    params = {"role": "user", "kind": "text", "metadata": metadata}
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.create", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert names in caught.value.message
+    assert len((await kernel.context()).document) == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "allowed"),
+    [("kind", list(BlockKind)), ("role", list(Role)), ("status", ["pending", "done"])],
+)
+async def test_an_unknown_value_in_a_request_names_the_allowed_ones(
+    kernel: Kernel, amy: Actor, field: str, allowed: list[str]
+) -> None:
+    params = {"role": "user", "kind": "text", field: "something"}
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.create", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    for one in allowed:
+        assert one in caught.value.message
