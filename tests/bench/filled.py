@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.context.order import order_at_end
 from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.order import order_at_end
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.clock import iso_time

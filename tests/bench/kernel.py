@@ -28,7 +28,7 @@ from websockets.asyncio.client import connect
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.admission import admit
+from antiphon_kernel.kernel.admission.admission import admit
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.kernel.registry import Registry

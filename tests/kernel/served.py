@@ -17,7 +17,7 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.replica import Replica, ReplicaState
 from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.serving import Doors, serve
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS

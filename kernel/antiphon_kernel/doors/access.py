@@ -12,9 +12,9 @@ from starlette.datastructures import Headers, QueryParams
 
 from antiphon_kernel.doors.scope import LEASH, TOKEN, VIA
 from antiphon_kernel.doors.wrong_tokens import WrongTokens
-from antiphon_kernel.kernel.invitations import NotAdmittedError, fingerprint_of
+from antiphon_kernel.kernel.access.invitations import NotAdmittedError, fingerprint_of
+from antiphon_kernel.kernel.access.permissions import check_act_as
 from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.permissions import check_act_as
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import is_name
 from antiphon_kernel.types.records import Actor, Principal

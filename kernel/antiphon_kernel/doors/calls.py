@@ -18,9 +18,9 @@ from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.pushes import Pushes, pushed
 from antiphon_kernel.doors.sync.connection import short_reason
-from antiphon_kernel.kernel.invitations import NotAdmittedError
+from antiphon_kernel.kernel.access.invitations import NotAdmittedError
+from antiphon_kernel.kernel.following.subscription import Subscription
 from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.subscription import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import CloseCode

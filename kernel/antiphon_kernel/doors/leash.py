@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from antiphon_kernel.doors.scope import CUT_EXTENSION, LEASH
 from antiphon_kernel.doors.sync.connection import short_reason
-from antiphon_kernel.kernel.sessions import Dismissal
+from antiphon_kernel.kernel.access.sessions import Dismissal
 
 GOODBYE_SECONDS: Final = 2.0
 """How long a client has to read why it is dismissed."""

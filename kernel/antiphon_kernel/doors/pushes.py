@@ -7,8 +7,8 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
-from antiphon_kernel.kernel.subscription import Subscription
-from antiphon_kernel.kernel.subscriptions import Subscriptions
+from antiphon_kernel.kernel.following.subscription import Subscription
+from antiphon_kernel.kernel.following.subscriptions import Subscriptions
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import SessionId
 

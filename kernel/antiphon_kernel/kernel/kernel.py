@@ -15,23 +15,23 @@ from antiphon_kernel.journal.copies import JOURNAL_FILE
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import ContextRow
-from antiphon_kernel.kernel.append_buffer import AppendBuffers
-from antiphon_kernel.kernel.commitment import Applied
-from antiphon_kernel.kernel.context import Context
-from antiphon_kernel.kernel.directory import Directory, First
-from antiphon_kernel.kernel.gate import Gate
-from antiphon_kernel.kernel.invitations import Invitations
+from antiphon_kernel.kernel.access.gate import Gate
+from antiphon_kernel.kernel.access.invitations import Invitations
+from antiphon_kernel.kernel.access.members import Members
+from antiphon_kernel.kernel.access.permissions import check_tool
+from antiphon_kernel.kernel.access.sessions import OpenSession, Sessions
+from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
+from antiphon_kernel.kernel.context.commitment import Applied
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.following.subscriptions import Subscriptions
+from antiphon_kernel.kernel.hosting.directory import Directory, First
+from antiphon_kernel.kernel.hosting.opening import open_document
+from antiphon_kernel.kernel.hosting.quarantine import Quarantine
+from antiphon_kernel.kernel.hosting.snapshotting import Snapshotting
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
-from antiphon_kernel.kernel.members import Members
-from antiphon_kernel.kernel.opening import open_document
-from antiphon_kernel.kernel.permissions import check_tool
-from antiphon_kernel.kernel.quarantine import Quarantine
 from antiphon_kernel.kernel.references import resolve, split_block
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.search_index import SearchIndex
-from antiphon_kernel.kernel.sessions import OpenSession, Sessions
-from antiphon_kernel.kernel.snapshotting import Snapshotting
-from antiphon_kernel.kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT

@@ -21,7 +21,7 @@ from antiphon_kernel.journal.search_table import (
     Wanted,
     row_number,
 )
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.types.errors import AntiphonError
 
 _log = logging.getLogger(__name__)

@@ -16,9 +16,9 @@ from typing import Any, Final
 import click
 
 from antiphon_kernel.journal.copies import JOURNAL_FILE, back_up
-from antiphon_kernel.kernel.chronicle import Event, EventKind, chronicle
-from antiphon_kernel.kernel.doctor.examination import examine
-from antiphon_kernel.kernel.restoring import restore
+from antiphon_kernel.kernel.at_rest.chronicle import Event, EventKind, chronicle
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
+from antiphon_kernel.kernel.at_rest.restoring import restore
 from antiphon_kernel.process.data_folder import DataFolder, DataFolderInUse
 from antiphon_kernel.text.neutral import neutralise
 from antiphon_kernel.types.clock import SystemClock, iso_time

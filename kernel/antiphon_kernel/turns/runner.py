@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import INTERRUPTED, Kernel, Submission
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.presence import ModelPresence

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

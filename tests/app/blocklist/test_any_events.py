@@ -122,10 +122,10 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
                 case "fold", _, _:
                     watcher.held = None
                     if app.area.editor is None:
-                        app.cells.toggle_fold(block)
+                        app.area.moves.toggle_fold(block)
                 case "focus", int(direction), _:
                     watcher.held = None
-                    app.cells.focus_next() if direction > 0 else app.cells.focus_previous()
+                    app.area.moves.next() if direction > 0 else app.area.moves.previous()
                 case "edit", _, _:
                     watcher.held = None
                     app.area.edit(block)

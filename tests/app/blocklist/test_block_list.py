@@ -86,8 +86,8 @@ async def test_many_blocks_at_once_are_shown_from_their_end() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         sample.add_turns(50)
         await until(pilot, lambda: "   return x" in app.screen_text()[-1], what="the end is drawn")
-        assert not app.cells.next_unread()
-        app.cells.focus_first()
+        assert not app.area.moves.next_unread()
+        app.area.moves.first()
         await until(pilot, lambda: app.screen_text()[1] == " ┃ What is 0?", what="the start")
 
 
@@ -168,12 +168,12 @@ async def test_a_fold_opens_and_closes_where_it_is() -> None:
         await pilot.pause()
         before = app.screen_text()
         row = next(row for row, text in enumerate(before) if text == "┃aria  ▸ thinking · 9 lines")
-        app.cells.toggle_fold()
+        app.area.moves.toggle_fold()
         await pilot.pause()
         opened = app.screen_text()
         assert opened[row] == " aria" or opened[row].endswith("▾ thinking · 9 lines")
         assert sum("hm" in text for text in opened) > 3
-        app.cells.toggle_fold()
+        app.area.moves.toggle_fold()
         await pilot.pause()
         assert app.screen_text()[row] == before[row]
 
@@ -185,7 +185,7 @@ async def test_the_focus_goes_from_cell_to_cell_and_through_a_high_one() -> None
     last = sample.add("last", author=AMY)
     app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
-        app.cells.focus_first()
+        app.area.moves.first()
         await pilot.pause()
         assert app.cells.focused_cell == first
         seen: set[str] = set()
@@ -193,12 +193,12 @@ async def test_the_focus_goes_from_cell_to_cell_and_through_a_high_one() -> None
             assert app.cells.focused_cell in (first, high, last)
             if app.cells.focused_cell == last:
                 break
-            app.cells.focus_next()
+            app.area.moves.next()
             await pilot.pause()
             seen.update(text.removeprefix(" ┃ ") for text in app.screen_text() if "┃" in text)
         assert app.cells.focused_cell == last
         assert {f"paragraph {number}" for number in range(40)} <= seen
-        assert not app.cells.focus_next()
+        assert not app.area.moves.next()
 
 
 async def test_next_unread_goes_to_cells_that_changed_unseen() -> None:
@@ -206,16 +206,16 @@ async def test_next_unread_goes_to_cells_that_changed_unseen() -> None:
     blocks = sample.add_turns(10)
     app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
-        app.cells.focus_first()
+        app.area.moves.first()
         await pilot.pause()
         sample.peer.splice(blocks[15], 0, 0, "edited ")
         sample.peer.splice(blocks[21], 0, 0, "edited ")
         await pilot.pause()
-        assert app.cells.next_unread() and app.cells.focused_cell == blocks[15]
+        assert app.area.moves.next_unread() and app.cells.focused_cell == blocks[15]
         await pilot.pause()
-        assert app.cells.next_unread() and app.cells.focused_cell == blocks[21]
+        assert app.area.moves.next_unread() and app.cells.focused_cell == blocks[21]
         await pilot.pause()
-        assert not app.cells.next_unread()
+        assert not app.area.moves.next_unread()
 
 
 async def test_wide_views_name_authors_in_the_gutter() -> None:

@@ -19,7 +19,7 @@ from antiphon.options import AppOptions
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
 from antiphon_kernel.doors.serving import Doors, serve
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS

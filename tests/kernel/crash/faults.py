@@ -8,10 +8,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from antiphon_kernel.journal import database
-from antiphon_kernel.journal.transaction import Statement
 
 STEPS = (
     "BEGIN",
@@ -73,16 +71,76 @@ class _Breaking:
         raise sqlite3.OperationalError("disk I/O error")
 
 
-def inject(fault: Fault) -> Callable[[], None]:
-    """Let the transactions of every database of this process fail; returns the way back."""
-    reached: Counter[str] = Counter()
-    original = database.carry_out
+class _Faults:
+    """Counts the statements of one kind, and strikes."""
 
-    def broken(connection: sqlite3.Connection, statements: Sequence[Statement]) -> None:
-        original(cast("sqlite3.Connection", _Breaking(connection, fault, reached)), statements)
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self._reached = 0
+
+    def due(self, sql: str) -> bool:
+        due = sql.startswith(self._fault.step)
+        self._reached += due
+        return due and self._reached >= self._fault.count
+
+    def before(self, due: bool) -> None:
+        if due and not self._fault.after:
+            self._strike()
+
+    def after(self, due: bool) -> None:
+        if due and self._fault.after:
+            self._strike()
+
+    def _strike(self) -> None:
+        if self._fault.kills:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise sqlite3.OperationalError("disk I/O error")
+
+
+class _Breaking:
+    """An open file whose statements may fail."""
+
+    def __init__(self, connection: sqlite3.Connection, faults: _Faults) -> None:
+        self._connection = connection
+        self._faults = faults
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def execute(self, sql: str, *rest: Any) -> Any:
+        return self._run(self._connection.execute, sql, *rest)
+
+    def executemany(self, sql: str, *rest: Any) -> Any:
+        return self._run(self._connection.executemany, sql, *rest)
+
+    def _run(self, statement: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        due = self._faults.due(sql)
+        self._faults.before(due)
+        done = statement(sql, *rest)
+        self._faults.after(due)
+        return done
+
+
+def inject(fault: Fault) -> Callable[[], None]:
+    """Let the statements of every database of this process fail; returns the way back."""
+    faults = _Faults(fault)
+    execute, carry_out = aiosqlite.Connection.execute, database.carry_out
+
+    async def one(connection: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
+        due = faults.due(sql)
+        faults.before(due)
+        cursor = await execute(connection, sql, *rest)
+        faults.after(due)
+        return cursor
+
+    def transaction(connection: sqlite3.Connection, statements: Any) -> None:
+        carry_out(_Breaking(connection, faults), statements)
 
     def mend() -> None:
-        database.carry_out = original  # type: ignore[attr-defined]
+        aiosqlite.Connection.execute = execute  # type: ignore[method-assign]
+        database.carry_out = carry_out
 
-    database.carry_out = broken  # type: ignore[attr-defined]
+    aiosqlite.Connection.execute = one  # type: ignore[method-assign,assignment]
+    database.carry_out = transaction
     return mend

@@ -10,7 +10,7 @@ from starlette.types import Message
 
 from antiphon_kernel.doors import leash as leashes
 from antiphon_kernel.doors.leash import Leash
-from antiphon_kernel.kernel.sessions import Dismissal
+from antiphon_kernel.kernel.access.sessions import Dismissal
 from antiphon_kernel.wire.close_codes import CloseCode
 
 KICKED = Dismissal(CloseCode.KICKED, "amy kicked bo.")

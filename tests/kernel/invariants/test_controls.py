@@ -15,8 +15,8 @@ import pytest
 
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, StoredContext
-from antiphon_kernel.kernel.append_buffer import AppendBuffers
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.wire.update import EMPTY_UPDATE

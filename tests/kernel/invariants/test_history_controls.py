@@ -12,7 +12,7 @@ import pytest
 from antiphon_kernel.document.history.block_history import BlockHistory, Run
 from antiphon_kernel.document.history.carry import Carry
 from antiphon_kernel.document.history.plan import Plan
-from antiphon_kernel.kernel.undo_stack import UndoStacks
+from antiphon_kernel.kernel.context.undo_stack import UndoStacks
 from antiphon_kernel.wire.id_set import IdRange
 from tests.kernel.invariants.broken import Fault, is_noticed
 

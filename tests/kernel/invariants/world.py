@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.commitment import Broadcast
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.commitment import Broadcast
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import INTERRUPTED, Kernel
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.registry import Registry

@@ -10,7 +10,7 @@ import pytest
 
 from antiphon_kernel.journal.auth import AUTH_FILE, AuthStore, Client, Credential
 from antiphon_kernel.journal.auth_schema import AUTH_MIGRATIONS
-from antiphon_kernel.kernel.invitations import NotAdmittedError
+from antiphon_kernel.kernel.access.invitations import NotAdmittedError
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS

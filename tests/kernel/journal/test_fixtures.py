@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.journal.schema import MIGRATIONS
-from antiphon_kernel.kernel.doctor.examination import examine
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS

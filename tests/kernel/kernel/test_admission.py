@@ -13,7 +13,7 @@ import pytest
 from pycrdt import Array, Doc, Map, Text
 
 from antiphon_kernel.document.schema import decode_schema
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

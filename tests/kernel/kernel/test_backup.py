@@ -11,9 +11,9 @@ import pytest
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.journal.copies import back_up
-from antiphon_kernel.kernel.doctor.examination import examine
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
+from antiphon_kernel.kernel.at_rest.restoring import restore
 from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.restoring import restore
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor

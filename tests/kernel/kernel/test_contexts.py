@@ -23,7 +23,9 @@ async def test_a_renamed_context_goes_by_its_new_label_and_its_id(
     made = await kernel.call(amy, "context.create", {"label": "notes"})
     block = (
         await kernel.call(
-            amy, "block.create", {"context": "notes", "role": "user", "kind": "text", "content": "x"}
+            amy,
+            "block.create",
+            {"context": "notes", "role": "user", "kind": "text", "content": "x"},
         )
     )["block_id"]
     context = await kernel.context("notes")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.kernel.doctor.examination import examine
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status

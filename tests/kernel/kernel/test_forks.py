@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.family import Family
+from antiphon_kernel.kernel.context.family import Family
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor, BlockHeader

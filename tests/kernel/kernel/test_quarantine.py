@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.kernel.doctor.examination import examine
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 

@@ -12,8 +12,8 @@ import pytest
 from pycrdt import Doc, Map, Text, merge_updates
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.commitment import Broadcast
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.commitment import Broadcast
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.permissions import (
+from antiphon_kernel.kernel.access.permissions import (
     check_act_as,
     check_arrange,
     check_interrupt,
@@ -18,6 +17,7 @@ from antiphon_kernel.kernel.permissions import (
     check_status,
     check_undo_of,
 )
+from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.turns.tools import TURN_TOOLS
 from antiphon_kernel.types.access import AccessRole, Right

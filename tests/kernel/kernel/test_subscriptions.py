@@ -12,9 +12,9 @@ from typing import Any
 import aiosqlite
 import pytest
 
-from antiphon_kernel.kernel.block_events import BlockEvent, EventKind, Origin
+from antiphon_kernel.kernel.following.block_events import BlockEvent, EventKind, Origin
+from antiphon_kernel.kernel.following.subscription import Subscription
 from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.subscription import Subscription
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor

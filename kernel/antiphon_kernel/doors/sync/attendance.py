@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon_kernel.doors.sync.connection import Connection
-from antiphon_kernel.kernel.presence import Presence
+from antiphon_kernel.kernel.context.presence import Presence
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Member
 from antiphon_kernel.wire.awareness import AwarenessEntry

@@ -20,8 +20,8 @@ from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.attendance import Attendance
 from antiphon_kernel.doors.sync.connection import Connection, Goodbye, MisuseError
 from antiphon_kernel.doors.sync.outgoing import StateRequest, UpdateFrame
-from antiphon_kernel.kernel.commitment import Broadcast
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.commitment import Broadcast
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.wire.awareness import AwarenessEntry, decode_awareness, encode_awareness
 from antiphon_kernel.wire.close_codes import CloseCode

@@ -21,7 +21,7 @@ from antiphon_kernel.doors.sync.connection import (
 )
 from antiphon_kernel.doors.sync.pace import TokenBucket
 from antiphon_kernel.doors.sync.room import Room
-from antiphon_kernel.kernel.invitations import NotAdmittedError
+from antiphon_kernel.kernel.access.invitations import NotAdmittedError
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.kernel.context.undo_stack import UndoKind
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.sizes import check_size
-from antiphon_kernel.kernel.undo_stack import UndoKind
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.access.permissions import check_arrange
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.context.order import order_after, order_before
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.order import order_after, order_before
-from antiphon_kernel.kernel.permissions import check_arrange
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from antiphon_kernel.document.history.carry import Carry, StaleError
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.text.edits import EditOperation, Insert, plan_edit
 from antiphon_kernel.text.lines import line_count, split_lines

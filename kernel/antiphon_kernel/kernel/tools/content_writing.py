@@ -9,7 +9,7 @@ from antiphon_kernel.document.conformity import joined
 from antiphon_kernel.document.content_writes import Write
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import names_of
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.read_only import refuse_read_only
 from antiphon_kernel.kernel.registry import REFERENCES, Result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_kernel.journal.rows import ContextRow
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import Right

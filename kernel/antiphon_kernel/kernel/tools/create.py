@@ -9,10 +9,10 @@ from pydantic import Field
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import TEXT, Schema
+from antiphon_kernel.kernel.block_header import header_fields
+from antiphon_kernel.kernel.context.order import order_after, order_at_end
 from antiphon_kernel.kernel.kernel import Call, Submission
-from antiphon_kernel.kernel.order import order_after, order_at_end
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.kernel.tools.block_header import header_fields
 from antiphon_kernel.kernel.tools.sizes import check_content_size, check_schema_size, check_size
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.clock import iso_time

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from antiphon_kernel.kernel.exchange import read_export
-from antiphon_kernel.kernel.exporting import as_markdown, export_context
-from antiphon_kernel.kernel.importing import import_context
+from antiphon_kernel.kernel.exchange.exporting import as_markdown, export_context
+from antiphon_kernel.kernel.exchange.importing import import_context
+from antiphon_kernel.kernel.exchange.records import read_export
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import Right

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.journal.rows import Commit, ContextRow
-from antiphon_kernel.kernel.context import Context
-from antiphon_kernel.kernel.forking import (
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.hosting.forking import (
     Fork,
     fork_commits,
     read_authors,

@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import Field
 
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.block_header import BlockInfo, header_values
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.kernel.tools.block_header import BlockInfo, header_values
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from antiphon_kernel.kernel.block_header import BlockInfo, header_values
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.kernel.text_places import check_text
-from antiphon_kernel.kernel.tools.block_header import BlockInfo, header_values
 from antiphon_kernel.kernel.tools.carrying import check_version
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
 from antiphon_kernel.types.access import Right

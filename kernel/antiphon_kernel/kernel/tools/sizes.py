@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from antiphon_kernel.document.schema import Schema, TextSchema, each_part, encode_schema
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.kernel.access.permissions import check_status
+from antiphon_kernel.kernel.context.order import order_at_end
 from antiphon_kernel.kernel.kernel import Call, Submission
-from antiphon_kernel.kernel.order import order_at_end
-from antiphon_kernel.kernel.permissions import check_status
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import Status

@@ -6,8 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from antiphon_kernel.kernel.block_events import BlockEvent, EventKind, block_since, whole_block
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.following.block_events import (
+    BlockEvent,
+    EventKind,
+    block_since,
+    whole_block,
+)
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.access import Right

@@ -5,9 +5,9 @@ from __future__ import annotations
 from antiphon_kernel.document.history.plan import Plan
 from antiphon_kernel.document.history.units import Turn
 from antiphon_kernel.journal.rows import UndoRow
-from antiphon_kernel.kernel.context import Context
+from antiphon_kernel.kernel.access.permissions import check_undo_of
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.permissions import check_undo_of
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

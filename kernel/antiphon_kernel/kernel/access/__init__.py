@@ -1,0 +1,1 @@
+"""Who may come in, who is in, and what each may do."""

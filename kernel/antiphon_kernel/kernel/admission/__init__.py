@@ -1,0 +1,1 @@
+"""What a raw update of a connected client may do, decided before it reaches the document."""

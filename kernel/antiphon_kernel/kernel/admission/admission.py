@@ -1,0 +1,265 @@
+"""What a connected client's raw update may do; decided before it reaches the document.
+
+A client edits text and other content that is not read-only, and creates its own drafts. Everything
+else (header fields, other people's block ids, ``meta``, ``members``) goes through tools. An update
+is accepted or refused whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel.access.permissions import check_update
+from antiphon_kernel.kernel.admission.content_rules import ContentRules
+from antiphon_kernel.kernel.admission.draft_rules import DraftRules
+from antiphon_kernel.kernel.admission.placement import BLOCKS, Nature, Place, Placement
+from antiphon_kernel.kernel.admission.refusals import denied, tools_only
+from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.wire.id_set import IdRange, normalise
+from antiphon_kernel.wire.squash import continuations, squash
+from antiphon_kernel.wire.update import (
+    ContentKind,
+    DecodedUpdate,
+    ItemId,
+    Struct,
+    decode_update,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """An update that may be applied: the blocks it creates and the client ids it writes with."""
+
+    update: bytes = b""
+    """What to apply: the same, in a form that costs the engine no more than it should."""
+    placed: Placement | None = None
+    """Where its items are, to be adopted once it is applied; None if it would change nothing."""
+    drafts: tuple[str, ...] = ()
+    clients: tuple[int, ...] = ()
+
+
+NOTHING: Final = Admitted()
+
+_CRUMBS: Final = 20
+"""Items that only continue others; the engine's cost grows with the square of their number."""
+
+
+def admit(
+    document: Document,
+    actor: Actor,
+    update: bytes,
+    owners: Mapping[int, str],
+    placement: Placement,
+    limits: Limits,
+    *,
+    catching_up: bool = False,
+) -> Admitted:
+    """Check one raw update.
+
+    Args:
+        owners: CRDT client id to the principal that writes with it.
+        placement: where everything is that the document holds.
+        catching_up: whether it is the first of its connection, which may be larger.
+
+    Raises:
+        AntiphonError: too_large, invalid_params (not an update, or one that would tear a character
+            apart), gap, permission_denied, read_only_field, read_only_section, schema_violation.
+    """
+    limit = limits.catch_up_bytes if catching_up else limits.update_bytes
+    if len(update) > limit:
+        raise AntiphonError(
+            ErrorCode.TOO_LARGE,
+            f"An update has {len(update)} bytes, {limit} are allowed: send it in smaller pieces.",
+            limit=limit,
+        )
+    try:
+        decoded = decode_update(update)
+    except ValueError as error:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
+        ) from error
+    admitted = _Check(document, actor, owners, placement).admit(decoded, limits)
+    is_in_crumbs = continuations(decoded.structs) > _CRUMBS
+    return replace(admitted, update=squash(decoded) if is_in_crumbs else update)
+
+
+class _Check:
+    """One update against one document."""
+
+    def __init__(
+        self,
+        document: Document,
+        actor: Actor,
+        owners: Mapping[int, str],
+        placement: Placement,
+    ) -> None:
+        self._document = document
+        self._actor = actor
+        self._owners = owners
+        self._known = placement
+        self._staged = Placement(placement)
+        self._content = ContentRules(document, actor)
+        self._drafts = DraftRules(document, actor)
+
+    def admit(self, decoded: DecodedUpdate, limits: Limits) -> Admitted:
+        known = self._known
+        new = [one for one in decoded.structs if one.clock + one.length > known.end(one.client)]
+        if len(new) > limits.update_structs:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"An update brings {len(new)} items, {limits.update_structs} are allowed:"
+                " send it in smaller pieces.",
+                limit=limits.update_structs,
+            )
+        if new:
+            self._refuse_if_read_only()
+        for item in self._staged.ready(new):
+            self._place(item)
+        self._refuse_gaps(new, decoded.deletions)
+        clients = self._writing_clients(new)
+        deletes = self._check_deletions(decoded.deletions) if decoded.deletions else False
+        self._drafts.check_complete()
+        if not new and not deletes:
+            return NOTHING
+        self._staged.delete(decoded.deletions)
+        return Admitted(b"", self._staged, self._drafts.created, clients)
+
+    def _refuse_if_read_only(self) -> None:
+        check_update(self._actor.principal, self._actor.role)
+
+    def _place(self, item: Struct) -> None:
+        """Find out where a new item goes; raises if it may not go there."""
+        staged = self._staged
+        place = staged.place_of(item)
+        self._refuse_tears(item, place)
+        if place.nature is Nature.FRAME:
+            self._place_frame(item, place)
+        elif place.nature is not Nature.NOTHING:
+            self._content.check_item(item, place)
+        staged.take(item, place)
+
+    def _place_frame(self, item: Struct, place: Place) -> None:
+        if item.parent == BLOCKS and item.key is not None:
+            self._drafts.create(item)
+        elif not self._drafts.is_field(item, place):
+            raise tools_only()
+
+    def _refuse_tears(self, item: Struct, place: Place) -> None:
+        """Neighbours must be in the same container, with no half of a character between them."""
+        staged = self._staged
+        beside = item.origin
+        if beside is not None and staged.tears(beside.client, beside.clock + 1):
+            raise _torn(beside)
+        after = item.right_origin
+        if after is not None:
+            if staged.tears(after.client, after.clock):
+                raise _torn(after)
+            if place.nature is not Nature.NOTHING and not _together(place, staged.place(after)):
+                raise _misplaced(item)
+        known = staged.end(item.client)
+        if item.clock < known:
+            if item.kind is ContentKind.STRING and _tears(item, known):
+                raise _torn(ItemId(item.client, known))
+            if not _together(place, staged.place(ItemId(item.client, known - 1))):
+                raise _misplaced(item)
+        parent = item.parent
+        if isinstance(parent, ItemId) and staged.made_by(parent) is None:
+            if staged.place(parent).nature is not Nature.NOTHING:
+                raise _misplaced(item)
+
+    def _refuse_gaps(self, new: list[Struct], deletions: tuple[IdRange, ...]) -> None:
+        """Everything an update builds on must be here already or come with it."""
+        missing = self._staged.missing
+        if missing is not None:
+            raise _gap(missing)
+        for one in new:
+            if one.clock + one.length > self._staged.end(one.client):
+                raise _gap(ItemId(one.client, one.clock))  # a part of it was skipped
+        for ids in deletions:
+            if ids.end > self._staged.end(ids.client):
+                raise _gap(ItemId(ids.client, ids.start))
+
+    def _writing_clients(self, new: list[Struct]) -> tuple[int, ...]:
+        clients = {one.client for one in new}
+        document, principal = self._document, self._actor.principal.id
+        for client in clients:
+            owner = self._owners.get(client)
+            if owner == principal:
+                continue
+            if owner is not None or client in (document.client_id, document.genesis_client):
+                raise denied(
+                    f"The CRDT client id {client} belongs to somebody else: use a fresh one."
+                )
+        return tuple(client for client in clients if client not in self._owners)
+
+    def _check_deletions(self, deletions: tuple[IdRange, ...]) -> bool:
+        """Whether the update takes away anything but format marks.
+
+        A reading client repeats what others have deleted, and clears marks that have no effect.
+        """
+        staged, deleted = self._staged, self._known.deleted
+        changes = False
+        for ids in deletions:
+            # As they stand: the engine cuts at the border of each range, touching ones too.
+            for fresh in deleted.lacks(ids):
+                for border in (fresh.start, fresh.end):
+                    if staged.tears(fresh.client, border):
+                        raise _torn(ItemId(fresh.client, border))
+        for ids in normalise(deletions):
+            for fresh in deleted.lacks(ids):
+                for place in staged.places(fresh):
+                    if place.nature is Nature.FRAME:
+                        if not self._drafts.owns(place):
+                            raise tools_only()
+                        self._drafts.refuse_deletion(fresh)
+                    elif place.nature is Nature.VALUE:
+                        self._refuse_if_read_only()
+                        self._content.check_deletion(place)
+                        changes = True
+        return changes
+
+
+def _together(one: Place, other: Place) -> bool:
+    return one.container is other.container or other.nature is Nature.NOTHING
+
+
+def _tears(item: Struct, clock: int) -> bool:
+    """Whether the item's text has a surrogate pair around `clock`."""
+    units = str(item.content).encode("utf-16-le")
+    at = (clock - item.clock) * 2
+    return 0xDC <= units[at + 1] <= 0xDF
+
+
+def _gap(missing: ItemId) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.GAP,
+        f"An update builds on item {missing.clock} of client {missing.client}, which has not"
+        " arrived: send everything since the state vector that follows.",
+        client=str(missing.client),
+        clock=missing.clock,
+    )
+
+
+def _torn(at: ItemId) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"An update cuts between items {at.clock - 1} and {at.clock} of client {at.client}, which"
+        " are the two halves of one character: count in whole characters.",
+        client=str(at.client),
+        clock=at.clock,
+    )
+
+
+def _misplaced(item: Struct) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"Item {item.clock} of client {item.client} names neighbours in different places, or a"
+        " parent that holds nothing: start again with a new document.",
+        client=str(item.client),
+        clock=item.clock,
+    )

@@ -1,0 +1,314 @@
+"""Which block, and which place in it, every CRDT item of a document belongs to.
+
+An update names an item's parent only if the item has no neighbour; so this has to be known of all
+items to say what a raw update touches. Ids are kept as coalesced runs per CRDT client: a block
+written in one go takes two entries, however long its text is.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Final
+
+from antiphon_kernel.document.header import CONTENT
+from antiphon_kernel.kernel.admission.causal_order import CausalQueue
+from antiphon_kernel.wire.id_intervals import IdIntervals
+from antiphon_kernel.wire.id_set import IdRange
+from antiphon_kernel.wire.update import (
+    ContentKind,
+    DecodedUpdate,
+    ItemId,
+    SharedType,
+    Struct,
+    decode_in_parts,
+    decode_update,
+)
+
+BLOCKS: Final = "blocks"
+
+_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+_PART: Final = 500
+"""Structs decoded at a time: about 3 ms."""
+
+
+class Nature(Enum):
+    """What an item is to a client that would write."""
+
+    FRAME = "frame"
+    """Roots, blocks, header fields, shared types: what tools alone write."""
+    VALUE = "value"
+    """A character of a text, an item of a list, the value of a map's field."""
+    MARK = "mark"
+    """A format mark in a text; without meaning."""
+    NOTHING = "nothing"
+    """An item that was collected before it came here."""
+
+
+class Container:
+    """One shared type."""
+
+    __slots__ = ("_fields", "block", "frame", "mark", "path", "shared", "value")
+
+    def __init__(
+        self, block: str | None, path: tuple[str, ...] | None, shared: SharedType | None
+    ) -> None:
+        self.block = block
+        """The block it is in; None outside of blocks."""
+        self.path = path
+        """Where in the block's content; None for its header and outside of blocks."""
+        self.shared = shared
+        """What it is; None for a root."""
+        self.frame = Place(self, None, Nature.FRAME)
+        self.value = Place(self, None, Nature.VALUE)
+        self.mark = Place(self, None, Nature.MARK)
+        self._fields: dict[str, Place] = {}
+
+    def field(self, key: str) -> Place:
+        """The place of one key of a map."""
+        place = self._fields.get(key)
+        if place is None:
+            place = self._fields[key] = Place(self, key, Nature.VALUE)
+        return place
+
+
+class Place:
+    """Where items are: compared by identity."""
+
+    __slots__ = ("container", "key", "nature")
+
+    def __init__(self, container: Container, key: str | None, nature: Nature) -> None:
+        self.container = container
+        self.key = key
+        self.nature = nature
+
+
+OUTSIDE: Final = Container(None, None, None)
+"""Roots that hold no blocks, and whatever has no place."""
+
+NOWHERE: Final = Place(OUTSIDE, None, Nature.NOTHING)
+
+
+class _Line:
+    """The items of one CRDT client, from clock `first` up to `end`."""
+
+    __slots__ = ("end", "first", "places", "starts", "torn")
+
+    def __init__(self, first: int) -> None:
+        self.first = self.end = first
+        self.starts = array("Q")
+        self.places: list[Place] = []
+        self.torn = array("Q")
+        """Clocks at which a cut would go through a surrogate pair."""
+
+    def add(self, end: int, place: Place) -> None:
+        if not self.places or self.places[-1] is not place:
+            self.starts.append(self.end)
+            self.places.append(place)
+        self.end = end
+
+    def extend(self, later: _Line) -> None:
+        ends = [*later.starts[1:], later.end]
+        for end, place in zip(ends, later.places, strict=True):
+            self.add(end, place)
+        self.torn.extend(later.torn)
+
+
+class Placement:
+    """The places of all items of a document, as of the updates it has followed.
+
+    With `below`, what would be if an update were applied to the document that `below` describes.
+    """
+
+    def __init__(self, below: Placement | None = None) -> None:
+        self._below = below
+        self._lines: dict[int, _Line] = {}
+        self._made: dict[ItemId, Container] = {}
+        self._blocks: dict[str, Container] = {}
+        self._queue = CausalQueue(self.end)
+        self._deletions: tuple[IdRange, ...] = ()
+        self.deleted = IdIntervals()
+        """Ids that are gone, those of `below` apart."""
+
+    # Following
+
+    def follow(self, update: bytes) -> None:
+        """Take in an update that has been applied."""
+        self._follow(decode_update(update))
+
+    def follow_in_parts(self, update: bytes) -> Iterator[None]:
+        """The same, pausing every few milliseconds."""
+        for part in decode_in_parts(update, _PART):
+            self._follow(part)
+            yield
+
+    def _follow(self, decoded: DecodedUpdate) -> None:
+        for item in self._queue.ready(decoded.structs):
+            self.take(item, self.place_of(item))
+        for ids in decoded.deletions:
+            self.deleted.add(ids)
+
+    def adopt(self, above: Placement) -> None:
+        """What `above` (made over this one) supposed has happened."""
+        for client, line in above._lines.items():
+            own = self._lines.get(client)
+            if own is None:
+                self._lines[client] = line
+            else:
+                own.extend(line)
+        self._made.update(above._made)
+        self._blocks.update(above._blocks)
+        for ids in above._deletions:
+            self.deleted.add(ids)
+
+    def delete(self, deletions: tuple[IdRange, ...]) -> None:
+        """Suppose that these ids are gone, to be told when this is adopted."""
+        self._deletions = deletions
+
+    def take(self, item: Struct, place: Place) -> None:
+        """Add an item, or what is new of it."""
+        client, end = item.client, item.clock + item.length
+        line = self._lines.get(client)
+        if line is None:
+            below = self._below
+            line = self._lines[client] = _Line(below.end(client) if below is not None else 0)
+        if item.kind is ContentKind.STRING:
+            text = str(item.content)
+            if len(text) != item.length:
+                for units, match in enumerate(_ASTRAL.finditer(text), item.clock + 1):
+                    if (at := match.start() + units) >= line.end:
+                        line.torn.append(at)
+        elif item.kind is ContentKind.TYPE:
+            self._make(item, place)
+        line.add(end, place)
+
+    def _make(self, item: Struct, place: Place) -> None:
+        shared = item.content
+        assert isinstance(shared, SharedType)
+        container = self._container_of(item)
+        made = OUTSIDE
+        if item.parent == BLOCKS and item.key is not None:
+            made = place.container
+            made.shared = shared
+            self._blocks[item.key] = made
+        elif container.block is not None and container.path is None:
+            if item.key == CONTENT:
+                made = Container(container.block, (), shared)
+        elif container.path is not None:
+            key = item.key if item.key is not None else place.key
+            path = container.path if key is None else (*container.path, key)
+            made = Container(container.block, path, shared)
+        self._made[ItemId(item.client, item.clock)] = made
+
+    # Asking
+
+    def end(self, client: int) -> int:
+        """The clock after the last item of a client."""
+        line = self._lines.get(client)
+        if line is not None:
+            return line.end
+        return self._below.end(client) if self._below is not None else 0
+
+    @property
+    def missing(self) -> ItemId | None:
+        """An id that has not come, though something that has come builds on it."""
+        return self._queue.missing
+
+    def ready(self, items: Iterable[Struct]) -> Iterator[Struct]:
+        """The new ones of `items`, each behind all that it builds on; see `CausalQueue`."""
+        return self._queue.ready(items)
+
+    def place_of(self, item: Struct) -> Place:
+        """Where an item goes whose neighbours and parent are known."""
+        kind = item.kind
+        if kind is ContentKind.GC:
+            return NOWHERE
+        parent = item.parent
+        if parent is None:
+            beside = self._beside(item)
+            if beside.nature is Nature.NOTHING or beside.nature is Nature.FRAME:
+                return beside
+            container = beside.container
+            if kind is ContentKind.TYPE:
+                return self._frame(container)
+            if beside.key is not None:
+                return beside
+        else:
+            container = self._container_of(item)
+            if container is OUTSIDE:
+                return OUTSIDE.frame
+            if container.path is None:
+                return container.frame
+            if kind is ContentKind.TYPE:
+                return self._frame(container)
+            if item.key is not None:
+                return container.field(item.key)
+        return container.mark if kind is ContentKind.FORMAT else container.value
+
+    def _frame(self, container: Container) -> Place:
+        block = self.block(container.block) if container.block is not None else None
+        return (block or OUTSIDE).frame
+
+    def _beside(self, item: Struct) -> Place:
+        beside = item.origin or item.right_origin
+        return self.place(beside) if beside is not None else OUTSIDE.frame
+
+    def _container_of(self, item: Struct) -> Container:
+        parent = item.parent
+        if isinstance(parent, ItemId):
+            return self.made_by(parent) or OUTSIDE
+        if parent == BLOCKS and item.key is not None:
+            return self.block(item.key) or Container(item.key, None, None)
+        return OUTSIDE if parent is not None else self._beside(item).container
+
+    def block(self, key: str) -> Container | None:
+        """The header of a block; None if there is no such block."""
+        block = self._blocks.get(key)
+        if block is None and self._below is not None:
+            return self._below.block(key)
+        return block
+
+    def made_by(self, item: ItemId) -> Container | None:
+        """The shared type that an item created; None if it created none."""
+        made = self._made.get(item)
+        if made is None and self._below is not None:
+            return self._below.made_by(item)
+        return made
+
+    def place(self, item: ItemId) -> Place:
+        """Where an item is; nowhere if it is not known."""
+        line = self.line(item.client, item.clock)
+        if line is None:
+            return NOWHERE
+        return line.places[bisect_right(line.starts, item.clock) - 1]
+
+    def places(self, ids: IdRange) -> Iterator[Place]:
+        """The places that a range of items goes through."""
+        client, start, end = ids
+        while start < end:
+            line = self.line(client, start)
+            if line is None:
+                return
+            at = bisect_right(line.starts, start) - 1
+            while at < len(line.starts) and line.starts[at] < end:
+                yield line.places[at]
+                at += 1
+            start = line.end
+
+    def tears(self, client: int, clock: int) -> bool:
+        """Whether a cut before the item `clock` would go through a surrogate pair."""
+        line = self.line(client, clock)
+        if line is None or not line.torn:
+            return False
+        at = bisect_left(line.torn, clock)
+        return at < len(line.torn) and line.torn[at] == clock
+
+    def line(self, client: int, clock: int) -> _Line | None:
+        """The line that an item is in."""
+        line = self._lines.get(client)
+        if line is not None and line.first <= clock:
+            return line if clock < line.end else None
+        return self._below.line(client, clock) if self._below is not None else None

@@ -1,0 +1,1 @@
+"""Work on the files of a kernel that is not running: examining, telling, restoring."""

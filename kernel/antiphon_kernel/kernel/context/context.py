@@ -1,0 +1,311 @@
+"""One context while it is open: its document, its journal, its outbox.
+
+Every change goes the same way: it is applied to the document, handed to the journal, and when it is
+on disk it is acknowledged and given to the subscribers, in the order of `seq`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from pycrdt import merge_updates
+
+from antiphon_kernel.document.changes import Transaction
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.history.block_history import BlockHistory
+from antiphon_kernel.document.history.plan import Plan
+from antiphon_kernel.journal.journal import Journal
+from antiphon_kernel.journal.rows import (
+    BlockChange,
+    ContextRow,
+    StoredContext,
+    UndoRow,
+)
+from antiphon_kernel.kernel.admission.admission import admit
+from antiphon_kernel.kernel.admission.structure import Structure
+from antiphon_kernel.kernel.context.commitment import Applied, Broadcast, Written
+from antiphon_kernel.kernel.context.commits import Commits
+from antiphon_kernel.kernel.context.family import Family
+from antiphon_kernel.kernel.context.header_rules import normalise_draft
+from antiphon_kernel.kernel.context.histories import Histories
+from antiphon_kernel.kernel.context.introductions import Introductions
+from antiphon_kernel.kernel.context.numbering import Numbering
+from antiphon_kernel.kernel.context.presence import Presence
+from antiphon_kernel.kernel.context.undo_stack import UndoKind, UndoStacks
+from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.types.clock import Clock, iso_time
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.records import Actor, Member
+from antiphon_kernel.wire.state_vector import decode_state_vector
+
+
+class Context:
+    """An open context. All methods belong to one event loop."""
+
+    def __init__(
+        self,
+        stored: StoredContext,
+        document: Document,
+        journal: Journal,
+        clock: Clock,
+        limits: Limits,
+    ) -> None:
+        self.document = document
+        self.presence = Presence()
+        self.limits = limits
+        self.structure = Structure(document)
+        self.family = Family(document)
+        self._journal = journal
+        self._clock = clock
+        self._commits = Commits(
+            stored, document, self.structure, journal, clock, limits.undo_entries
+        )
+        self._introductions = Introductions(document)
+        self._owners = dict(stored.clients)
+        self._numbering = Numbering(stored.row.id, document.block_ids())
+
+    @property
+    def id(self) -> ContextId:
+        return self.row.id
+
+    @property
+    def row(self) -> ContextRow:
+        """As the journal knows the context, or will when what is on its way is on disk."""
+        return self._commits.row
+
+    @property
+    def label(self) -> str:
+        return self.row.label
+
+    @property
+    def epoch(self) -> str:
+        return self.row.epoch
+
+    @property
+    def seq(self) -> int:
+        """The version of the context: the number of its last transaction."""
+        return self._commits.seq
+
+    @property
+    def undo(self) -> UndoStacks:
+        """What everybody can undo and redo."""
+        return self._commits.undo
+
+    @property
+    def histories(self) -> Histories:
+        """What the contents of the blocks have been."""
+        return self._commits.histories
+
+    def number(self, block: str) -> int:
+        """What stands for a block in the journal."""
+        return self._commits.number(block)
+
+    def version(self, block: str) -> int:
+        """How often a block has changed; 1 at creation, 0 if there is no such block."""
+        return self._commits.version(block)
+
+    def persisted_version(self, block: str) -> int:
+        """The last version of a block that is on disk; 0 if there is none yet."""
+        return self._commits.persisted_version(block)
+
+    async def history(self, block: str) -> BlockHistory:
+        """The history of a block's content, up to date with the document until the next await.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        return (await self.histories.open([block]))[0]
+
+    async def changes(self, block: str) -> list[BlockChange]:
+        """Every change of a block that is on disk, in order.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        return await self._journal.changes_of(self.row, self.number(block))
+
+    # Writing
+
+    def write(
+        self,
+        actor: Actor,
+        operation: str,
+        change: Callable[[], None],
+        *,
+        undo: UndoKind | None = UndoKind.CALL,
+    ) -> Written:
+        """Apply a change that is known to be valid and send it on its way to disk.
+
+        Args:
+            change: writes to `document`; runs inside one transaction.
+            undo: how its text counts for the actor's undo; None if not at all.
+
+        Raises:
+            AntiphonError: storage_failed, if the context has been stopped by an earlier failure.
+        """
+        self._commits.refuse_if_stopped()
+        with self.document.transaction(operation) as transaction:
+            self._introductions.introduce(actor)
+            change()
+        return self._commits.commit(actor, operation, transaction, transaction.update, undo)
+
+    def turn(self, actor: Actor, row: UndoRow, plan: Plan) -> Written:
+        """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        self._commits.refuse_if_stopped()
+        clock, transaction = self._carry_out(plan, row.stack)
+        return self._commits.commit(
+            actor,
+            row.stack,
+            transaction,
+            self._introductions.with_introduction(actor, transaction),
+            None,
+            stacks=self.undo.turn(row, self.seq + 1, self._clock.now_ms()),
+            revivals=plan.revivals(self.document.client_id, clock),
+        )
+
+    def restore(self, actor: Actor, plan: Plan) -> Written:
+        """Give a text back what it was, as its history says: an edit like any other.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        self._commits.refuse_if_stopped()
+        _, transaction = self._carry_out(plan, "restore")
+        update = self._introductions.with_introduction(actor, transaction)
+        return self._commits.commit(actor, "restore", transaction, update, UndoKind.CALL)
+
+    def _carry_out(self, plan: Plan, origin: str) -> tuple[int, Transaction]:
+        """Change contents as planned; the clock with which what is written begins."""
+        client = self.document.client_id
+        clock = decode_state_vector(self.document.state_vector()).get(client, 0)
+        return clock, self.document.apply_update(plan.update(client, clock), origin)
+
+    def apply_remote(
+        self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
+    ) -> asyncio.Future[int]:
+        """Check and apply a raw update of a connected client; the future gives `seq` when on disk.
+
+        Raises:
+            AntiphonError: what `admit` refuses; storage_failed.
+        """
+        self._commits.refuse_if_stopped()
+        admitted = admit(
+            self.document,
+            actor,
+            update,
+            self._owners,
+            self.structure.placement,
+            self.limits,
+            catching_up=catching_up,
+        )
+        if admitted.placed is None:
+            return asyncio.ensure_future(self._seq_settled())
+        update = admitted.update
+        transaction = self.document.apply_update(update, origin=source)
+        self.structure.adopt(update, admitted.placed)
+        for client in admitted.clients:
+            self._owners[client] = actor.principal.id
+        raw = update if transaction.update is not None else None
+        added = self._complete(actor, admitted.drafts)
+        if raw is not None and added is not None:
+            raw = merge_updates(raw, added)
+        written = self._commits.commit(
+            actor,
+            "sync",
+            transaction,
+            raw if raw is not None else added,
+            UndoKind.TYPING,
+            source=source,
+            clients=admitted.clients,
+            echo=added,
+        )
+        return written.seq_on_disk()
+
+    def _complete(self, actor: Actor, drafts: Sequence[str]) -> bytes | None:
+        """What the kernel adds to a client's update: who it is, and what drafts must say."""
+        if not drafts and self._introductions.knows(actor):
+            return None
+        with self.document.transaction("draft") as completed:
+            self._introductions.introduce(actor)
+            for draft in drafts:
+                normalise_draft(self.document, actor, draft)
+        return completed.update
+
+    def welcome(self, actor: Actor) -> Member:
+        """Make a principal known to the context's document; its name and colour."""
+        if self.document.member(actor.principal.id) is None:
+            self.write(actor, "join", lambda: None, undo=None)
+        member = self.document.member(actor.principal.id)
+        assert member is not None
+        return member
+
+    def next_block_id(self, principal: PrincipalId) -> BlockId:
+        """A fresh id for a block that this principal creates through a tool."""
+        return self._numbering.next(principal)
+
+    def restate(self, actor: Actor, operation: str, row: ContextRow) -> Written:
+        """The context has another label, or is archived, or is not any more.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        self._commits.refuse_if_stopped()
+        with self.document.transaction(operation) as transaction:
+            self._introductions.introduce(actor)
+            archived = iso_time(row.archived) if row.archived is not None else None
+            self.document.set_meta(label=row.label, archived=archived)
+        self._commits.row = row
+        return self._commits.commit(
+            actor, operation, transaction, transaction.update, None, restated=True
+        )
+
+    # Following
+
+    def subscribe(self, listener: Callable[[Broadcast], None]) -> Callable[[], None]:
+        """Call `listener` with each change once it is on disk; returns the way to stop."""
+        return self._commits.subscribe(listener)
+
+    def on_applied(self, listener: Callable[[Applied], None]) -> Callable[[], None]:
+        """Call `listener` with each change when it is applied, not on disk yet.
+
+        What it learns is to be told to nobody before the broadcast of the same `seq`. Returns the
+        way to stop.
+        """
+        return self._commits.on_applied(listener)
+
+    def on_failure(self, listener: Callable[[AntiphonError], None]) -> Callable[[], None]:
+        """Call `listener` when a commit has failed: this object must not be used any more.
+
+        Returns the way to stop.
+        """
+        return self._commits.on_failure(listener)
+
+    async def settled(self) -> None:
+        """Wait until everything that has been applied so far is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        await self._commits.settled()
+
+    async def _seq_settled(self) -> int:
+        seq = self.seq
+        await self.settled()
+        return seq
+
+    async def committed_state(self, state_vector: bytes | None) -> bytes:
+        """The update that brings a peer up to date; everything in it is on disk."""
+        update = self.document.update_since(state_vector)
+        await self.settled()
+        return update
+
+    def close(self) -> None:
+        """Let go of the document; what was handed to the journal is still written."""
+        self._commits.close()
+        self.document.close()

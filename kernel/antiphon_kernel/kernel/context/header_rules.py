@@ -1,0 +1,55 @@
+"""What the kernel itself writes into headers, as a consequence of what others wrote."""
+
+from __future__ import annotations
+
+from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel.context.order import order_at_end
+from antiphon_kernel.text.order import is_order_key
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.records import Actor
+
+
+def follow_change(document: Document, change: DocumentChange) -> bytes | None:
+    """The first write makes a pending block running; a later one marks a finished block edited.
+
+    Returns the update that says so; None if there is nothing to say.
+    """
+    due: dict[str, dict[str, object]] = {}
+    written = [text.block for text in change.texts]
+    written += [content.block for content in change.contents]
+    for block in dict.fromkeys(written):
+        header = document.header(block)
+        if header.status == Status.PENDING:
+            due[block] = {"status": Status.RUNNING}
+        elif header.status in (Status.DONE, Status.ERROR) and not header.edited_after_done:
+            due[block] = {"edited_after_done": True}
+    for block in change.added:
+        header = document.header(block)
+        if header.status == Status.PENDING and header.is_draft and document.text(block):
+            due[block] = {"status": Status.RUNNING}
+    if not due:
+        return None
+    with document.transaction("kernel") as transaction:
+        for block, fields in due.items():
+            document.set_fields(block, **fields)
+    return transaction.update
+
+
+def normalise_draft(document: Document, actor: Actor, draft: str) -> None:
+    """A client chose the header of its draft; what follows from who it is, the kernel says."""
+    header = document.header(draft)
+    fields: dict[str, object] = {}
+    if header.role != Role.USER:
+        fields["role"] = Role.USER
+    if header.kind != BlockKind.TEXT:
+        fields["kind"] = BlockKind.TEXT
+    if header.status not in (Status.PENDING, Status.RUNNING):
+        fields["status"] = Status.PENDING
+    if header.author != actor.principal.id:
+        fields["author"] = actor.principal.id
+    end = order_at_end(document, without=draft)
+    if not is_order_key(header.order) or header.order > end:
+        fields["order"] = end
+    if fields:
+        document.set_fields(draft, **fields)

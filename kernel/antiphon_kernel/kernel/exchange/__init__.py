@@ -1,0 +1,1 @@
+"""Contexts as files: out of one kernel, into another."""

@@ -1,0 +1,155 @@
+"""An exported context becomes a new one: same blocks, same order, same authors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, InheritedRun, InheritedText
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.exchange.records import BlockLine, Export, RunLine
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
+
+
+async def import_context(kernel: Kernel, actor: Actor, export: Export, label: str) -> Context:
+    """Make a new context of an export. It is there whole or not at all.
+
+    Principals are those of this kernel with the same usernames, made where there are none. Blocks
+    keep their numbers, their order and their fields.
+
+    Raises:
+        AntiphonError: invalid_params if something in it cannot be; storage_failed.
+    """
+    principals: dict[str, Principal] = {}
+    for line in export.principals:
+        known = await kernel.principal(line.username, _kind(line.kind))
+        principals[line.id] = known
+
+    async def first(row: ContextRow) -> list[Commit]:
+        return [_commit(kernel, actor, export, row, principals)]
+
+    return await kernel.create_context(label, first)
+
+
+def _commit(
+    kernel: Kernel,
+    actor: Actor,
+    export: Export,
+    row: ContextRow,
+    principals: Mapping[str, Principal],
+) -> Commit:
+    ids = {block.id: _moved(block.id, row.id, principals) for block in export.blocks}
+    document = Document.found(
+        kernel.ids.client_id(), context=row.id, epoch=row.epoch, label=row.label
+    )
+    with document.transaction("import") as transaction:
+        # An empty context names nobody; then whoever imports it is its first member.
+        members = {one.id: one for one in (principals or {"": actor.principal}).values()}
+        for slot, principal in enumerate(members.values()):
+            name, kind = principal.username, principal.kind
+            document.set_member(Member(principal.id, name, kind, slot % COLOUR_SLOTS))
+        for block in export.blocks:
+            try:
+                document.create_block(_header(block, ids, principals), block.text)
+            except (ValueError, TypeError) as error:
+                raise _refusal(block.id, str(error)) from error
+    document.close()
+    rows = tuple(BlockRow(number, ids[one.id], 1) for number, one in enumerate(export.blocks, 1))
+    inherited = tuple(
+        InheritedText(number, None, tuple(_runs(one, principals)))
+        for number, one in enumerate(export.blocks, 1)
+    )
+    update = transaction.update
+    assert update is not None, "there is at least one member"
+    return Commit(
+        context=row,
+        seq=2,
+        time=kernel.clock.now_ms(),
+        principal=actor.principal,
+        session=actor.session,
+        operation="import",
+        blocks=rows,
+        update=update,
+        inherited=inherited,
+    )
+
+
+def _moved(block: str, context: ContextId, principals: Mapping[str, Principal]) -> str:
+    try:
+        found = BlockId.parse(block)
+    except ValueError as error:
+        raise _refusal(block, str(error)) from error
+    return str(BlockId(context, PrincipalId(_principal(found.principal, principals)), found.seq))
+
+
+def _header(
+    block: BlockLine, ids: Mapping[str, str], principals: Mapping[str, Principal]
+) -> BlockHeader:
+    fields = dict(block.header)
+    for name, enum in (("kind", BlockKind), ("role", Role), ("status", Status)):
+        value = fields.get(name)
+        # What this version does not know is kept as it is.
+        fields[name] = next((member for member in enum if member == value), value)
+    fields["author"] = _principal(fields.get("author"), principals)
+    if "parent" in fields:
+        parent = fields["parent"]
+        if parent not in ids:
+            raise _refusal(block.id, f"its parent {parent!r} is not in the export")
+        fields["parent"] = ids[parent]
+    return BlockHeader(id=ids[block.id], **fields)
+
+
+def _runs(block: BlockLine, principals: Mapping[str, Principal]) -> list[InheritedRun]:
+    end = 0
+    runs = []
+    for run in block.authors:
+        if run.start != end or run.end <= run.start:
+            raise _refusal(block.id, f"its authors do not follow one another at {run.start}")
+        end = run.end
+        principal = _principal(run.principal, principals)
+        runs.append(InheritedRun(run.start, run.end, principal, run.version, _time(block, run)))
+    if end != len(block.text):
+        raise _refusal(block.id, f"its authors end at {end}, its text at {len(block.text)}")
+    return runs
+
+
+def _time(block: BlockLine, run: RunLine) -> int:
+    try:
+        return round(datetime.fromisoformat(run.time).timestamp() * 1000)
+    except ValueError as error:
+        raise _refusal(block.id, str(error)) from error
+
+
+def _principal(stated: object, principals: Mapping[str, Principal]) -> str:
+    found = principals.get(stated) if isinstance(stated, str) else None
+    if found is None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The export names the principal {stated!r} without a line about it."
+            " Nothing was imported.",
+        )
+    return found.id
+
+
+def _kind(stated: str) -> PrincipalKind:
+    try:
+        return PrincipalKind(stated)
+    except ValueError as error:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"{stated!r} is no kind of principal: use {', '.join(PrincipalKind)}.",
+            allowed=list(PrincipalKind),
+        ) from error
+
+
+def _refusal(block: str, what: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"Block {block} cannot be imported: {what}. Nothing was imported.",
+        block=block,
+    )

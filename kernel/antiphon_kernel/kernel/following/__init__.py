@@ -1,0 +1,1 @@
+"""What happens to blocks, told to those who asked to know."""

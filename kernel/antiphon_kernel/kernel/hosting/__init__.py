@@ -1,0 +1,1 @@
+"""The contexts of a kernel: found, opened, kept, forked."""

@@ -1,0 +1,184 @@
+"""The contexts of a kernel: which there are, what they are called, how one comes to be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from antiphon_kernel.document.genesis import genesis_update
+from antiphon_kernel.journal.journal import Journal
+from antiphon_kernel.journal.rows import Commit, ContextRow
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.references import resolve
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import ContextId, IdSource, is_name
+from antiphon_kernel.types.records import Actor
+
+First = Callable[[ContextRow], Awaitable[Sequence[Commit]]]
+"""Makes the transactions that come with the founding one of a context, from seq 2 on."""
+
+
+class Directory:
+    """Every context as the journal has it; whether one is open is not known here."""
+
+    def __init__(self, journal: Journal, clock: Clock, ids: IdSource) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._ids = ids
+        self._rows: dict[ContextId, ContextRow] = {}
+        self._reserved: set[str] = set()
+
+    async def load(self) -> None:
+        """Read what is on disk."""
+        for row in await self._journal.contexts():
+            self._rows[row.id] = row
+
+    def rows(self) -> list[ContextRow]:
+        """Every context, oldest first, archived ones too."""
+        return list(self._rows.values())
+
+    def __getitem__(self, context: ContextId) -> ContextRow:
+        return self._rows[context]
+
+    def find(self, reference: str) -> ContextId:
+        """A context by label, id or prefix of an id.
+
+        Raises:
+            AntiphonError: context_not_found, ambiguous_id.
+        """
+        names = {row.label: row.id for row in self._rows.values()}
+        return ContextId(
+            resolve(reference, names, what="context", missing=ErrorCode.CONTEXT_NOT_FOUND)
+        )
+
+    def free_label(self, stem: str) -> str:
+        """A label that nobody has: the stem itself, or with a number behind it."""
+        taken = {row.label for row in self._rows.values()} | self._reserved
+        label, number = stem, 1
+        while label in taken:
+            number += 1
+            label = f"{stem}-{number}"
+        return label
+
+    async def create(self, label: str, founder: Actor, first: First | None = None) -> ContextRow:
+        """A new context; empty, unless something is to be in it from the start.
+
+        Args:
+            first: its transactions are there together with the founding one, or none is.
+
+        Raises:
+            AntiphonError: invalid_params if the label is taken or cannot be one; storage_failed.
+        """
+        self._reserve(label)
+        try:
+            context, epoch = ContextId(self._ids.uuid7()), self._ids.uuid7()
+            time = self._clock.now_ms()
+            row = self._journal.add_context(context, label, epoch, time)
+            commits = [
+                Commit(
+                    context=row,
+                    seq=1,
+                    time=time,
+                    principal=founder.principal,
+                    session=founder.session,
+                    operation="found",
+                    blocks=(),
+                    update=genesis_update(context, epoch, label),
+                ),
+                *(await first(row) if first is not None else ()),
+            ]
+        except BaseException:
+            self._reserved.remove(label)
+            raise
+        # Handed in at once: they share a transaction of the database.
+        *_, founded = [self._journal.commit(one) for one in commits]
+        await self._until_stated(row, founded, label)
+        return row
+
+    async def rename(self, actor: Actor, context: Context, label: str) -> int:
+        """Give a context another label; the version of the context that has it.
+
+        Raises:
+            AntiphonError: invalid_params if the label is taken or cannot be one; storage_failed.
+        """
+        row = context.row
+        if label == row.label:
+            return await _as_it_is(context)
+        _refuse_default(row, "keeps its label")
+        self._reserve(label)
+        try:
+            written = context.restate(actor, "rename", replace(row, label=label))
+        except BaseException:
+            self._reserved.remove(label)
+            raise
+        await self._until_stated(context.row, written.on_disk, label)
+        return written.seq
+
+    async def archive(self, actor: Actor, context: Context, archived: bool) -> int:
+        """Put a context out of the way, or back; the version of the context that is so.
+
+        Raises:
+            AntiphonError: invalid_params for the default context; storage_failed.
+        """
+        row = context.row
+        if archived == (row.archived is not None):
+            return await _as_it_is(context)
+        _refuse_default(row, "is not archived")
+        time = self._clock.now_ms() if archived else None
+        operation = "archive" if archived else "unarchive"
+        written = context.restate(actor, operation, replace(row, archived=time))
+        await self._until_stated(context.row, written.on_disk)
+        return written.seq
+
+    def _reserve(self, label: str) -> None:
+        """Nobody else gets this label; raises AntiphonError invalid_params."""
+        taken = [row.label for row in self._rows.values()] + list(self._reserved)
+        if not is_name(label) or label in taken:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"{label!r} cannot be the label of another context: use a-z, 0-9, _ and -, and a"
+                f" label that is not taken ({', '.join(taken)}).",
+                found=label,
+            )
+        self._reserved.add(label)
+
+    async def _until_stated(
+        self, row: ContextRow, on_disk: asyncio.Future[None], label: str | None = None
+    ) -> None:
+        """Wait until what is new of a context is on disk, and let go of the label.
+
+        Until then its old label, if it has one, is not free.
+        """
+
+        def stated(done: asyncio.Future[None]) -> None:
+            if label is not None:
+                self._reserved.remove(label)
+            if done.exception() is None:
+                self._rows[row.id] = row
+
+        on_disk.add_done_callback(stated)
+        try:
+            await asyncio.shield(on_disk)
+        except AntiphonError:
+            # A commit that failed may have reached the disk: the label is taken then.
+            await self.load()
+            raise
+
+
+def _refuse_default(row: ContextRow, what: str) -> None:
+    if row.label == DEFAULT_CONTEXT:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The context {DEFAULT_CONTEXT} {what}, since calls that name no context mean it:"
+            " fork it, or create another.",
+            found=row.label,
+        )
+
+
+async def _as_it_is(context: Context) -> int:
+    seq = context.seq
+    await context.settled()
+    return seq
