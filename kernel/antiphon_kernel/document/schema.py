@@ -42,7 +42,8 @@ class FieldType(StrEnum):
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    # Most documents have no schemas: building the validators waits for the first one.
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)
 
 
 class TextSchema(_Model):
@@ -157,11 +158,8 @@ ItemSchema: TypeAlias = Annotated[
 Part: TypeAlias = TextSchema | MapSchema | ListSchema | LogSchema | CompositeSchema | FieldSchema
 """What a path leads to."""
 
-for _model in (FieldSchema, MapSchema, ListSchema, Section, CompositeSchema):
-    _model.model_rebuild()
-
 TEXT: Final = TextSchema()
-_SCHEMA: Final[TypeAdapter[Schema]] = TypeAdapter(Schema)
+_SCHEMA: Final[TypeAdapter[Schema]] = TypeAdapter(Schema, config=ConfigDict(defer_build=True))
 
 
 def _refuse_duplicates(what: str, names: Iterable[str]) -> None:
