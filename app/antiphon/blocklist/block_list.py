@@ -14,28 +14,26 @@ from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 from textual.selection import Selection
 from textual.strip import Strip
-from textual.widget import Widget
 
 from antiphon.blocklist.anchor import HEAD, Place
 from antiphon.blocklist.anchoring import Anchoring
-from antiphon.blocklist.arrivals import GUESSED_ROWS, Arrivals
+from antiphon.blocklist.arrivals import GUESSED_ROWS
 from antiphon.blocklist.cell_walk import CellWalk
-from antiphon.blocklist.cells import BULK, CellChange, CellSource
+from antiphon.blocklist.cells import CellSource
+from antiphon.blocklist.editor_overlay import EditorOverlay
 from antiphon.blocklist.frame_clock import FrameClock
 from antiphon.blocklist.heights import Heights
 from antiphon.blocklist.highlights import Tint
 from antiphon.blocklist.looks import Looks
 from antiphon.blocklist.screen_rows import ScreenRows, with_selection
+from antiphon.blocklist.scroll_position import ScrollPosition
+from antiphon.blocklist.source_changes import STREAM_FRAME, Layout, SourceChanges
 from antiphon.blocklist.unread import Unread
 from antiphon.blocklist.viewport import Viewport
 from antiphon.editor.cell_editor import CellEditor
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
 
-_STREAM_FRAME = 1 / 30
-_CROWD_FRAME = 1 / 15
-_UNSEEN_FRAME = 1 / 4
-_READ_AHEAD = 1 / 50
 WHEEL_ROWS: Final = 3
 
 
@@ -88,23 +86,25 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self.walk = CellWalk(source, self._heights)
         self._anchoring = Anchoring(source, self._looks, self.viewport)
         self._unread = Unread(self._heights, self.viewport)
-        self._arrivals = Arrivals(source, self._heights)
         self._page = Size(80, 0)
         """The place for rows: the widget without its scroll bar."""
         self._rows = ScreenRows()
         self._clock = FrameClock(self.draw, self.call_next, self.set_timer, clock)
-        self._streams: set[str] = set()
-        self._followed: str | None = None
-        self._place_editor: Callable[[Region], None] | None = None
-        self._stop_watching = source.watch(self._source_changed)
-        self._thumb = (0, 0)
-        self._is_reading_ahead = False
+        self._overlay = EditorOverlay(self._looks, self.viewport)
+        self._changes = SourceChanges(
+            source,
+            Layout(self._heights, self._looks, self.viewport, self._anchoring, self._unread),
+            self._rows,
+            self._clock,
+            self.set_timer,
+        )
+        self._position = ScrollPosition()
 
     def on_mount(self) -> None:
-        self._start_reading_ahead()
+        self._changes.begin()
 
     def on_unmount(self) -> None:
-        self._stop_watching()
+        self._changes.close()
 
     @property
     def frames(self) -> int:
@@ -129,19 +129,18 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         if not width or not height:
             return
         self._clock.drawn()
-        self._streams.clear()
+        self._changes.drawn()
         self.viewport.height = height
         self._anchoring.find_again()
         self.viewport.settle()
-        self._keep_followed_in_view()
         if self._looks.editor is None:
             self.viewport.follow_if_same()
         unread = self._unread.look()
         self._looks.unread = self._unread.start
-        self._show_scroll_position()
+        self._position.show(self, self.viewport.first_row, self._heights.total, width, height)
         for run in self._rows.lay(self.viewport.places, self._looks):
             self.refresh(Region(0, run.start, width, len(run)))
-        self._lay_editor()
+        self._overlay.lay(self._page.height)
         self._anchoring.choose(self.focused_cell if self.has_focus else None)
         self.following = self.viewport.following
         self.unread_lines = unread
@@ -160,89 +159,16 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         """The text that is selected on the screen, as it is drawn."""
         return self._rows.selected_text(selection, self._looks.gutters.columns.gutter), "\n"
 
-    def _show_scroll_position(self) -> None:
-        """Set the scroll bar by hand, if it looks different: scrolling by Textual's own means lays
-        out the whole screen, and a new total draws the whole bar."""
-        height = self.viewport.height
-        first = max(0, self.viewport.first_row)
-        total = max(self._heights.total, first + height)
-        self.set_reactive(Widget.virtual_size, Size(self._page.width, total))
-        self.set_reactive(Widget.scroll_y, float(first))
-        self.set_reactive(Widget.scroll_target_y, float(first))
-        eighths = 8 * height
-        thumb = (first * eighths // total, height * eighths // total)
-        if self.show_vertical_scrollbar and thumb != self._thumb:
-            self._thumb = thumb
-            bar = self.vertical_scrollbar
-            bar.window_virtual_size = total
-            bar.window_size = height
-            bar.position = first
-
     # When to draw
 
     def _draw_soon(self) -> None:
         if self.is_mounted:
             self._clock.draw_soon()
 
-    def _source_changed(self, change: CellChange) -> None:
-        self._arrivals.place((*change.added, *change.moved))
-        for text in change.texts:
-            if not self._rows.is_shown(text.block) and not self.source.is_folded(text.block):
-                self._arrivals.grow(text, self._looks.gutters.columns.text)
-        self._anchoring.follow_texts(change.texts)
-        if len(change.added) <= BULK:
-            self._note_unseen(change)
-        if change.drafts or len(change.added) > BULK:
-            self._start_reading_ahead()
-        self._draw_for(change)
-
-    def _note_unseen(self, change: CellChange) -> None:
-        for block in change.changed:
-            if self._rows.is_shown(block) or block not in self._heights:
-                continue
-            if self.source.is_hidden(block):
-                self._heights.set(block, 0)
-            elif change.texts or change.added:
-                self._unread.blocks[block] = None
-
-    def _start_reading_ahead(self) -> None:
-        """Find the drafts of a long document bit by bit."""
-        if self.is_mounted and not self._is_reading_ahead:
-            self._is_reading_ahead = True
-            self._read_ahead()
-
-    def _read_ahead(self) -> None:
-        self._is_reading_ahead = self.source.read_ahead()
-        if self._is_reading_ahead:
-            self.set_timer(_READ_AHEAD, self._read_ahead)
-
-    def _draw_for(self, change: CellChange) -> None:
-        """What a person did is drawn at once, a stream at its rate, what is not seen rarely."""
-        if not self.is_mounted:
-            return
-        if not change.streamed:
-            self._clock.draw_soon()
-        elif self.viewport.following or any(map(self._rows.is_shown, change.changed)):
-            self._streams.update(change.changed)
-            crowd = len(self._streams) > 1
-            self._clock.draw_within_rate(_CROWD_FRAME if crowd else _STREAM_FRAME)
-        else:
-            self._clock.draw_within_rate(_UNSEEN_FRAME)
-
     def on_resize(self) -> None:
         self._page = self.scrollable_content_region.size
         self._looks.set_page(self._page.width, self._looks.theme)
         self.draw()
-
-    def _keep_followed_in_view(self) -> None:
-        found = None if self._followed is None else self.source.cursor_of(self._followed)
-        if found is None or found[0] not in self._heights or self.source.is_hidden(found[0]):
-            return
-        block, offset = found
-        line = self.picture(block).place_of(offset)[0]
-        if self.viewport.row_of(block, line) is None:
-            self.viewport.anchor_on(block, line, self.viewport.height * 2 // 3, offset)
-            self.viewport.settle()
 
     # Moving
 
@@ -252,7 +178,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def scroll_rows(self, rows: int) -> None:
         """Scroll down by so many rows, up if negative."""
-        self._settle_now()
+        self.settle_now()
         self.viewport.scroll(rows)
         self._moved()
 
@@ -270,7 +196,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def reveal(self, block: str, offset: int | None = None) -> None:
         """Scroll as little as needed to see a cell, or a place of its text."""
-        self._settle_now()
+        self.settle_now()
         if block not in self._heights or self.source.is_hidden(block):
             return
         measured = self.viewport.measured(block)
@@ -280,7 +206,15 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self.viewport.reveal(block, first, last)
         self._moved()
 
-    def _settle_now(self) -> None:
+    def has_cell(self, block: str) -> bool:
+        """The block has a place in the list, be it a hidden one."""
+        return block in self._heights
+
+    def unread_cells(self) -> list[str]:
+        """Every cell with something new."""
+        return self._unread.cells()
+
+    def settle_now(self) -> None:
         """Bring the layout up to date before moving in it."""
         self.viewport.height = self._page.height
         self._anchoring.find_again()
@@ -292,11 +226,6 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.viewport.following = False
         if self.text_selection is not None:
             self.screen.clear_selection()
-        self._draw_soon()
-
-    def follow(self, principal: str | None) -> None:
-        """Keep somebody's cursor in view; None stops it."""
-        self._followed = principal
         self._draw_soon()
 
     # The focused cell
@@ -312,91 +241,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         if changed:
             self.post_message(self.CellFocused(block))
 
-    def focus_next(self) -> bool:
-        """To the cell below, or further down in one that goes on below the view."""
-        return self._focus_neighbour(1)
-
-    def focus_previous(self) -> bool:
-        """To the cell above, or further up in one that begins above the view."""
-        return self._focus_neighbour(-1)
-
-    def _focus_neighbour(self, direction: int) -> bool:
-        self._settle_now()
-        block = self.focused_cell
-        if block is None or block not in self._heights:
-            seen = [place.block for place in self.viewport.places if place is not None]
-            if seen:
-                self.focus_cell(seen[0 if direction > 0 else -1])
-            return bool(seen)
-        end = self.viewport.measured(block).body - 1 if direction > 0 else 0
-        if self.viewport.seen_rows(block) and self.viewport.row_of(block, end) is None:
-            self.half_page(direction)
-            return True
-        following = self.walk.neighbour(block, direction)
-        if following is not None:
-            self.focus_cell(following)
-        return following is not None
-
-    def focus_first(self) -> None:
-        """Go to the first cell."""
-        self.viewport.to_head()
-        self.focus_cell(self.walk.first())
-
-    def focus_last(self) -> None:
-        """Go to the last cell and follow the tail."""
-        self.focus_cell(self.walk.last(), reveal=False)
-        self.to_tail()
-
-    def next_unread(self) -> bool:
-        """Focus the next cell below with something new; False if there is none."""
-        return self._focus_unread(1)
-
-    def previous_unread(self) -> bool:
-        """Focus the next cell above with something new; False if there is none."""
-        return self._focus_unread(-1)
-
-    def _focus_unread(self, direction: int) -> bool:
-        blocks = self._unread.cells()
-        found = self.walk.nearest(blocks, self.focused_cell, direction)
-        if found is not None:
-            self.focus_cell(found)
-        return found is not None
-
     # What can be done with cells
-
-    def toggle_fold(self, block: str | None = None) -> None:
-        """Fold or open a cell, its first line staying where it is."""
-        block = block or self.focused_cell
-        if block is None or block not in self._heights:
-            return
-        self._settle_now()
-        rows = self.viewport.seen_rows(block)
-        row = self.viewport.row_of(block, 0)
-        if rows:
-            self.viewport.anchor_on(block, 0, rows[0] if row is None else row)
-        self.source.set_folded([block], not self.source.is_folded(block))
-
-    def fold_all_thinking(self) -> None:
-        """Open all thinking if all of it is folded, else fold it."""
-        self._settle_now()
-        thinking = self.walk.thinking()
-        folded = not all(self.source.is_folded(block) for block in thinking)
-        self.source.set_folded(thinking, folded)
-
-    def copy_source(self) -> str | None:
-        """The exact text of the focused cell."""
-        block = self.focused_cell
-        return None if block is None else self.source.document.text(block)
-
-    def set_matches(
-        self,
-        matches: Mapping[str, Sequence[tuple[int, int]]],
-        current: tuple[str, int, int] | None = None,
-    ) -> None:
-        """Mark search hits: ranges of code points by block, in order and apart; one stands out."""
-        self._looks.matches = {block: tuple(ranges) for block, ranges in matches.items()}
-        self._looks.current_match = current
-        self._draw_soon()
 
     def set_tints(self, tints: Mapping[str, Sequence[Tint]]) -> None:
         """Tint text by author (blame), by block, in order and apart; an empty mapping ends it."""
@@ -407,10 +252,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def lay_over(self, editor: CellEditor | None, place: Callable[[Region], None] | None) -> None:
         """Give an editor the place of its cell; `place` is told it with every frame."""
-        self._looks.editor = editor
-        self._place_editor = place
-        if editor is not None:
-            editor.set_text_width(self._looks.gutters.columns.text)
+        self._overlay.lay_over(editor, place)
 
     def hold(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""
@@ -429,26 +271,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         if by_person:
             self._draw_soon()
         elif self.is_mounted:
-            self._clock.draw_within_rate(_STREAM_FRAME)
-
-    def _lay_editor(self) -> None:
-        editor = self._looks.editor
-        if editor is None or self._place_editor is None:
-            return
-        rows = [
-            row
-            for row in self.viewport.seen_rows(editor.block)
-            if (place := self.viewport.places[row]) is not None and place.line != HEAD
-        ]
-        columns = self._looks.gutters.columns
-        top = rows[0] if rows else self._page.height
-        place = self.viewport.places[top] if rows else None
-        height = len(rows)
-        if rows and all(place is None for place in self.viewport.places[rows[-1] + 1 :]):
-            # Room to grow below the last cell: a new row is then not a new layout.
-            height = self._page.height - top
-        self._place_editor(Region(columns.gutter, top, columns.text + 1, max(1, height)))
-        editor.show_rows(place.line if place is not None else 0, len(rows))
+            self._clock.draw_within_rate(STREAM_FRAME)
 
     # Mouse
 

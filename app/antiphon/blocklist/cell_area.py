@@ -10,6 +10,7 @@ from textual.widget import Widget
 
 from antiphon.blocklist.block_list import WHEEL_ROWS, BlockList
 from antiphon.blocklist.cells import CellChange, CellSource
+from antiphon.blocklist.focus_moves import FocusMoves
 from antiphon.editor.cell_editor import CellEditor
 from antiphon.render.cell_theme import CellTheme
 from antiphon_kernel.text.transform import shift_offset
@@ -17,7 +18,9 @@ from antiphon_kernel.types.enums import BlockKind, Status
 
 
 class CellArea(Widget):
-    """What the app mounts. `cells` scrolls, `editor` is there while a cell is edited.
+    """What the app mounts. `cells` scrolls, `moves` goes from cell to cell.
+
+    `editor` is there while a cell is edited.
 
     The editor's messages bubble out of here: `CellEditor.Left` (the editor is closed already and
     the list has the focus), `NeighbourRequested` (done already), `UndoRequested`, `RedoRequested`,
@@ -52,6 +55,7 @@ class CellArea(Widget):
         super().__init__()
         self.source = source
         self.cells = BlockList(source, theme)
+        self.moves = FocusMoves(self.cells)
         self.editor: CellEditor | None = None
         self._theme_of_cells = theme
         self._last_places: dict[str, tuple[int, int | None]] = {}

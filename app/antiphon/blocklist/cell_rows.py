@@ -26,8 +26,6 @@ class CellLook(NamedTuple):
     unread_line: int | None
     cursors: tuple[RemoteCursor, ...]
     tints: tuple[Tint, ...]
-    matches: tuple[tuple[int, int], ...]
-    current_match: tuple[int, int] | None
 
 
 class CellRows:
@@ -69,7 +67,6 @@ class CellRows:
         return (
             not self._layers
             and not other.tints
-            and not other.matches
             and not any(cursor.anchor is not None for cursor in other.cursors)
             and mine.author == other.author
             and mine.gutters is other.gutters
@@ -135,13 +132,10 @@ def _layers(look: CellLook) -> list[Highlights]:
         Highlights(
             Highlight(tint.start, tint.end, blame[tint.colour % len(blame)]) for tint in look.tints
         ),
-        Highlights(Highlight(start, end, theme.match) for start, end in look.matches),
     ]
     for cursor in look.cursors:
         if cursor.anchor is not None:
             low, high = sorted((cursor.anchor, cursor.offset))
             style = selections[cursor.colour % len(selections)]
             layers.append(Highlights([Highlight(low, high, style)]))
-    if look.current_match is not None:
-        layers.append(Highlights([Highlight(*look.current_match, theme.current_match)]))
     return layers

@@ -177,11 +177,6 @@ class CellSource:
         """Of others, in this block."""
         return self._tracks.of(block)
 
-    def cursor_of(self, principal: str) -> tuple[str, int] | None:
-        """Block and offset of somebody's cursor."""
-        found = self._tracks.find(principal)
-        return None if found is None else (found[0], found[1].offset)
-
     def drafts(self) -> list[Draft]:
         """Of others, in document order; empty ones are left out."""
         found: list[tuple[str, Draft]] = []
@@ -303,7 +298,6 @@ class CellSource:
             version=version,
             author=name,
             colour=colour,
-            is_self=header.author == self.me,
             tool_kind=header.tool_kind,
             tool_name=header.tool_name,
             input=header.input,

@@ -24,14 +24,6 @@ class CursorTracks:
         """The cursors in a block."""
         return tuple(self._blocks.get(block, {}).values())
 
-    def find(self, principal: str) -> tuple[str, RemoteCursor] | None:
-        """The block and the cursor of a principal."""
-        for block, cursors in self._blocks.items():
-            for cursor in cursors.values():
-                if cursor.principal == principal:
-                    return block, cursor
-        return None
-
     def is_anybody_in(self, block: str) -> bool:
         return block in self._blocks
 

@@ -35,8 +35,6 @@ class Looks:
         self.unread: Place | None = None
         """The first line that was not seen yet."""
         self.tints: Mapping[str, tuple[Tint, ...]] = {}
-        self.matches: Mapping[str, tuple[tuple[int, int], ...]] = {}
-        self.current_match: tuple[str, int, int] | None = None
 
     def set_page(self, width: int, theme: CellTheme) -> bool:
         """The width of the view and the theme; True if that is news."""
@@ -69,7 +67,6 @@ class Looks:
         if author == source.me:
             name = OWN_NAME
         unread = self.unread
-        match = self.current_match
         return CellLook(
             picture=None if edited else self.pictures.picture(block),
             author=GutterLook(
@@ -82,8 +79,6 @@ class Looks:
             unread_line=unread.line if unread is not None and unread.block == block else None,
             cursors=tuple(source.cursors(block)),
             tints=self.tints.get(block, ()),
-            matches=self.matches.get(block, ()),
-            current_match=match[1:] if match is not None and match[0] == block else None,
         )
 
     def _head(self, block: str) -> int:

@@ -48,10 +48,6 @@ class Pictures:
         self._kept.clear()
         self._lines = 0
 
-    def knows(self, block: str) -> bool:
-        """There is a picture of this cell, perhaps of an older version."""
-        return block in self._kept
-
     def picture(self, block: str) -> RenderedCell:
         """The picture of the cell as it is now. Raises KeyError."""
         kept = self._kept.get(block)

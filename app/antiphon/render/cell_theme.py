@@ -32,7 +32,6 @@ CELL_COLOURS: Final = (
     "code-comment",
     "code-removed",
     "selection",
-    "match",
     "focus",
     "unread",
 )
@@ -109,9 +108,6 @@ class CellTheme:
     focus: Style
     """The gutter bar of the focused cell."""
     unread: Style
-    match: Style
-    """Search hits."""
-    current_match: Style
 
     @classmethod
     def from_theme(cls, theme: Theme) -> CellTheme:
@@ -181,7 +177,6 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
     marks = [Style()] * COLOUR_SLOTS
     if len({colour.hex for colour in slots}) < COLOUR_SLOTS:
         marks = list(_ATTRIBUTES)
-    match = palette.cell("match", palette.warning)
     return CellTheme(
         name=theme.name,
         dark=theme.dark,
@@ -229,8 +224,6 @@ def _build(theme: Theme, palette: _Palette) -> CellTheme:
         ),
         focus=_foreground(palette.cell("focus", palette.primary), bold=True),
         unread=_foreground(palette.cell("unread", palette.accent), bold=True),
-        match=Style(bgcolor=palette.mixed(match, 0.35).rich_color, underline=True),
-        current_match=Style(color=page.rich_color, bgcolor=match.rich_color, bold=True),
     )
 
 

@@ -60,14 +60,6 @@ class RenderedLine(NamedTuple):
         )
 
 
-class Span(NamedTuple):
-    """Columns `start` to `end` (exclusive) of a line."""
-
-    line: int
-    start: int
-    end: int
-
-
 class Section:
     """Consecutive lines of a cell whose runs count offsets from `start`."""
 
@@ -200,24 +192,6 @@ class RenderedCell:
             if runs:
                 return _nearest(runs, 0)
         return None
-
-    def spans_of(self, start: int, end: int) -> list[Span]:
-        """The columns that show the text from `start` to `end`, from the top down."""
-        if end <= start or not self.line_count:
-            return []
-        first, last = self.place_of(start)[0], self.place_of(end)[0]
-        spans: list[Span] = []
-        for number in range(first, last + 1):
-            for run in self.line(number).runs:
-                low, high = max(start, run.offset), min(end, run.offset + run.length)
-                if low >= high or not run.width:
-                    continue
-                left = run.column_of(low)
-                right = run.column + run.width if run.atomic else run.column_of(high)
-                if spans and spans[-1].line == number and spans[-1].end == left:
-                    left = spans.pop().start
-                spans.append(Span(number, left, right))
-        return spans
 
     @property
     def _section_count(self) -> int:

@@ -13,7 +13,6 @@ import re
 from typing import Final
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.common_ends import common_prefix, common_suffix
 from antiphon.render.display import SourceLines
 from antiphon.render.lines import RenderedCell, RenderedLine, Section
 from antiphon.render.markdown_blocks import (
@@ -26,6 +25,7 @@ from antiphon.render.markdown_blocks import (
 )
 from antiphon.render.markdown_cuts import START, Cut, Fence, Leftover
 from antiphon.render.wrap import Piece, compose
+from antiphon_kernel.text.common_ends import common_prefix, common_suffix
 
 TEXT_WIDTH: Final = 84
 """Columns beyond which text does not get wider: longer lines are hard to read."""

@@ -31,8 +31,6 @@ class CellView:
     """Username of whoever created the block."""
     colour: int = 0
     """The author's colour slot, 0 to 11."""
-    is_self: bool = False
-    """The person at this screen is the author."""
     tool_kind: ToolKind | str | None = None
     tool_name: str | None = None
     input: str | None = None

@@ -47,6 +47,7 @@ class Acts:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._cells = desk.area.cells
+        self._moves = desk.area.moves
 
     def perform(self, name: str) -> Awaitable[None] | None:
         """Do it; what is returned, if anything, is still to be awaited."""
@@ -72,7 +73,7 @@ class Acts:
 
     def navigate(self) -> None:
         if self._cells.focused_cell is None or self._cells.following:
-            self._cells.focus_last()
+            self._moves.last()
         self._cells.focus()
 
     def edit(self) -> None:
@@ -115,16 +116,16 @@ class Acts:
     # Cells
 
     def next_cell(self) -> None:
-        self._cells.focus_next()
+        self._moves.next()
 
     def previous_cell(self) -> None:
-        self._cells.focus_previous()
+        self._moves.previous()
 
     def first_cell(self) -> None:
-        self._cells.focus_first()
+        self._moves.first()
 
     def last_cell(self) -> None:
-        self._cells.focus_last()
+        self._moves.last()
 
     def half_page_down(self) -> None:
         self._cells.half_page(1)
@@ -145,21 +146,21 @@ class Acts:
             self._cells.to_tail()
 
     def fold(self) -> None:
-        self._cells.toggle_fold()
+        self._moves.toggle_fold()
 
     def fold_thinking(self) -> None:
-        self._cells.fold_all_thinking()
+        self._moves.fold_all_thinking()
 
     def next_unread(self) -> None:
-        if not self._cells.next_unread():
+        if not self._moves.next_unread():
             self._desk.hint("Nothing unread below.")
 
     def previous_unread(self) -> None:
-        if not self._cells.previous_unread():
+        if not self._moves.previous_unread():
             self._desk.hint("Nothing unread above.")
 
     async def copy(self) -> None:
-        text = self._cells.copy_source()
+        text = self._moves.copy_source()
         if not text:
             self._desk.hint("There is nothing to copy in this cell.")
             return

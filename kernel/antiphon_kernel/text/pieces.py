@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from antiphon_kernel.text.common_ends import common_prefix, common_suffix
 from antiphon_kernel.types.records import TextSplice
 
 
@@ -44,21 +45,8 @@ def as_splices(text: str, pieces: Sequence[Piece]) -> list[TextSplice]:
 def _trim(text: str, piece: Piece) -> None:
     """Leave the code points alone that are the same before and after, at both ends."""
     before, after = text[piece.start : piece.end], piece.text
-    head = _common_head(before, after)
-    before, after = before[head:], after[head:]
-    tail = _common_head(before[::-1], after[::-1])
+    head = common_prefix(before, after)
+    tail = common_suffix(before, after, head)
     piece.start += head
     piece.end -= tail
-    piece.text = after[: len(after) - tail]
-
-
-def _common_head(one: str, other: str) -> int:
-    """How many code points two texts begin with in common, by halving: long texts are usual."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    piece.text = after[head : len(after) - tail]

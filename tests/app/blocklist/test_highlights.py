@@ -8,11 +8,21 @@ from rich.style import Style
 
 from antiphon.blocklist.highlights import Highlight, Highlights, Tint
 from antiphon.render.cell import render_cell
+from antiphon.render.lines import SourceRun
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from tests.app.blocklist.sample import AMY, ANSWER, ARIA, BEN, THEME, Sample, SampleApp
+from tests.app.blocklist.sample import AMY, ANSWER, THEME, Sample, SampleApp
 
 TEXT = ANSWER.format("中文 👍🏽") + "\n\ttab and **bold** text that goes on for more than one line."
+
+
+def columns_of(run: SourceRun, wanted: range) -> range:
+    """The columns in which a run shows some of the wanted text."""
+    low, high = max(wanted.start, run.offset), min(wanted.stop, run.offset + run.length)
+    if low >= high or not run.width:
+        return range(0)
+    right = run.column + run.width if run.atomic else run.column_of(high)
+    return range(run.column_of(low), right)
 
 
 @settings(deadline=None)
@@ -22,9 +32,10 @@ def test_a_range_is_marked_where_the_cell_shows_it(start: int, size: int, width:
     picture = render_cell(view, width, THEME)
     end = min(start + size, len(TEXT))
     expected = {
-        (span.line, column)
-        for span in picture.spans_of(start, end)
-        for column in range(span.start, span.end)
+        (number, column)
+        for number in range(picture.line_count)
+        for run in picture.line(number).runs
+        for column in columns_of(run, range(start, end))
     }
     highlights = Highlights([Highlight(start, end, Style())])
     assert expected == {
@@ -53,14 +64,3 @@ async def test_blame_tints_text_and_names_its_author_in_the_gutter() -> None:
         app.cells.set_tints({})
         await pilot.pause()
         assert app.screen_text()[1] == " │ mine and yours"
-
-
-async def test_search_hits_stand_out_and_the_current_one_more() -> None:
-    sample = Sample()
-    block = sample.add("one two one", author=BEN)
-    other = sample.add("one", author=ARIA)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.cells.set_matches({block: ((0, 3), (8, 11)), other: ((0, 3),)}, (block, 8, 11))
-        await pilot.pause()
-        assert len(styles_of(app, "one")) == 2

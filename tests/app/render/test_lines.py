@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.render.lines import RenderedCell, Span
+from antiphon.render.lines import RenderedCell
 from antiphon.render.plain import PlainStream
 from antiphon.render.wrap import Piece, compose
 from tests.app.render.notation import THEME, plain
@@ -47,12 +47,6 @@ def test_inside_a_picture_is_no_place() -> None:
         (0, 10),
     ]
     assert cell.offset_at(0, 5) == 1
-
-
-def test_spans_name_the_columns_of_a_part_of_the_text() -> None:
-    cell = drawn("one two three", 8)
-    assert cell.spans_of(4, 10) == [Span(0, 4, 7), Span(1, 0, 2)]
-    assert cell.spans_of(3, 3) == []
 
 
 def test_decoration_frames_a_cell_without_taking_part_in_the_map() -> None:
