@@ -9,7 +9,7 @@ SPEED ?= 1
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo join test test-kernel test-app test-e2e invariants lint format bench docs screenshots clean crash
+.PHONY: help venv demo join test test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots clean crash
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ format: $(READY) ## put the code in shape
 bench: $(READY) ## measure everything: document, kernel, app
 	@for place in document kernel app; do \
 		test ! -f tests/bench/$$place.py || $(BIN)/antiphon bench $$place || exit; done
+
+benchmarks: $(READY) ## measure everything and write docs/benchmarks.md
+	@$(BIN)/python -m tests.bench.page
 
 docs: $(READY) ## write docs/tools/*.md and docs/errors.md from the registry
 	@$(BIN)/python -m tests.kernel.reference

@@ -1,0 +1,77 @@
+"""`make benchmarks`: runs benchmarks and writes docs/benchmarks.md.
+
+    python -m tests.bench.page [document] [kernel] [app]
+
+Without a name all are run; a section whose benchmark is not run stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+PAGE: Final = ROOT / "docs" / "benchmarks.md"
+PLACES: Final = ("document", "kernel", "app")
+INTRODUCTION: Final = """# Benchmarks
+
+The last run, written by `make benchmarks`. Times are medians, with the 95th percentile beside them.
+Absolute figures are of one machine and say little about another; ratios compare two things that
+were measured in turns in the same run.
+"""
+
+
+def section(place: str) -> str:
+    """What the benchmark of one place says now, as Markdown."""
+    command = [str(Path(sys.executable).with_name("antiphon")), "bench", place, "--json"]
+    before = os.getloadavg()[0]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    figures = [json.loads(line) for line in done.stdout.splitlines()]
+    return "\n".join(_lines(place, figures, before)) + "\n"
+
+
+def _lines(place: str, figures: list[dict[str, Any]], load: float) -> Iterator[str]:
+    yield f"## {place.capitalize()}\n"
+    cores, version = os.cpu_count(), platform.python_version()
+    yield (
+        f"`antiphon bench {place}` on {cores} cores with Python {version}; load of the machine"
+        f" when it began: {load:.1f}.\n"
+    )
+    yield "| figure | measured | p95 | budget | in the same run |"
+    yield "|---|---|---|---|---|"
+    for one in figures:
+        yield "| " + " | ".join(_cells(one)) + " |"
+
+
+def _cells(one: Mapping[str, Any]) -> Iterator[str]:
+    yield one["name"]
+    yield f"{one['median']:.4g} {one['unit']}".strip()
+    yield f"{one['p95']:.4g}" if one["p95"] != one["median"] else ""
+    kept = "" if one["within"] in (True, None) else " (exceeded)"
+    yield f"{one['budget']:g}{kept}" if one["budget"] is not None else ""
+    against = one["against"] or "the baseline"
+    yield f"{one['ratio']:.2f} x {against} ({one['baseline']:.4g})" if one["ratio"] else ""
+
+
+def sections_of(page: str) -> dict[str, str]:
+    """The sections that a page has, by place."""
+    parts = page.split("\n## ")[1:]
+    return {part.split("\n")[0].lower(): f"## {part.strip()}\n" for part in parts}
+
+
+def main(places: list[str]) -> None:
+    known = sections_of(PAGE.read_text("utf-8")) if PAGE.exists() else {}
+    for place in places or PLACES:
+        known[place] = section(place)
+    told = [known[place] for place in PLACES if place in known]
+    PAGE.write_text("\n".join([INTRODUCTION, *told]), "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
