@@ -22,6 +22,10 @@ class ToolSteps(Case):
         role = {MODEL: "model", SCRIPT: "tool"}.get(name, "user")
         content = self.word(name)
         params: dict[str, Any] = {"role": role, "kind": "text", "content": content}
+        if role == "model" and not len(self.world.context.document):
+            params["role"] = "user"
+        elif role == "model":
+            params["parent_id"] = self.block()
         if self.rng.random() < 0.3:
             params["status"] = "done"
         if self.rng.random() < 0.3 and len(self.world.context.document):
