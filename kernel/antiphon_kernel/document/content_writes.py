@@ -8,7 +8,7 @@ applied inside a transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -56,19 +56,31 @@ class Write:
     """How many items the list or log then has."""
 
 
-def plan_set(document: Document, block: str, path: str | None, value: Any) -> list[Write]:
+def plan_set(
+    document: Document,
+    block: str,
+    path: str | None,
+    value: Any,
+    *,
+    allow: Collection[Rule] = (),
+) -> list[Write]:
     """What makes the part at a path hold `value`; nothing if it does.
 
     Fields and sections that an object does not name stay as they are; null empties a field.
+
+    Args:
+        allow: what may be broken all the same, because it was where the value comes from.
 
     Raises:
         KeyError: if there is no such block.
         AntiphonError: schema_violation.
     """
     part = part_of(document, block, path)
-    refuse_violations(block, violations(part, value, path))
+    found = [one for one in violations(part, value, path) if one.rule not in allow]
+    refuse_violations(block, found)
     writes = list(_Plan(document, block).set(part, path, value))
-    refuse_violations(block, _unnamed(document, block, part, path, value))
+    if Rule.REQUIRED not in allow:
+        refuse_violations(block, _unnamed(document, block, part, path, value))
     return writes
 
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon_kernel.document.rendering import render
 from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.journal.search_table import (
     Candidate,
@@ -150,7 +151,7 @@ class SearchIndex:
         waiting: list[Indexed] = []
         size = 0
         for number, block in await self._table.changed(row.number):
-            header, text = context.document.header(block), context.document.text(block)
+            header, text = context.document.header(block), render(context.document, block)
             version, kind = context.version(block), str(header.kind)
             waiting.append(Indexed(row.number, number, version, kind, header.path, text))
             size += len(text)
@@ -189,7 +190,7 @@ def _portions(rows: Sequence[int], indexed: dict[int, Candidate]) -> Iterator[Se
 def _read(changed: _Changed, wanted: Wanted) -> tuple[Candidate, str] | None:
     """A block as it is in its document, if it has what is wanted."""
     document = changed.context.document
-    header, text = document.header(changed.block), document.text(changed.block)
+    header, text = document.header(changed.block), render(document, changed.block)
     kind, path = str(header.kind), header.path
     if kind not in wanted.kinds or not all(literal in text for literal in wanted.literals):
         return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
+from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import INTERRUPTED, Kernel, Submission
 from antiphon_kernel.turns.models import Models
@@ -197,7 +198,7 @@ class TurnRunner:
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
 
     def _submitted(self, submission: Submission) -> None:
-        text = submission.context.document.text(submission.block)
+        text = render(submission.context.document, submission.block)
         for model in self._models.addressed(text):
             self.start_turn(submission.context, model, submission.block)
 

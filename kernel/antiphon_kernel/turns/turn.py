@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from typing import Any
 
+from antiphon_kernel.document.rendering import render
 from antiphon_kernel.turns.events import (
     End,
     ProviderError,
@@ -60,7 +61,7 @@ class Turn:
         """
         results: tuple[ToolOutcome, ...] = ()
         context = self._writer.context
-        text = context.document.text(self._prompt) if self._prompt is not None else ""
+        text = render(context.document, self._prompt) if self._prompt is not None else ""
         for number in range(MAX_ROUNDS):
             calls = await self._round(RoundRequest(context.id, text, number, results))
             if not calls:

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterator
+from typing import Any
 
-from antiphon_kernel.document.schema import TEXT
+from antiphon_kernel.document.content import read_value
+from antiphon_kernel.document.history.block_history import BlockHistory
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.document.schema import (
+    TEXT,
+    Schema,
+    each_part,
+    encode_schema,
+    is_text,
+    path_of,
+)
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.exchange.records import (
     BlockLine,
@@ -17,7 +30,6 @@ from antiphon_kernel.kernel.exchange.records import (
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader, Principal
 
 
@@ -25,41 +37,27 @@ async def export_context(kernel: Kernel, context: Context) -> Export:
     """Everything of a context but what is undone and who did what when.
 
     Raises:
-        AntiphonError: invalid_params if a block is no text; storage_failed.
+        AntiphonError: storage_failed.
     """
     document = context.document
-    for block in document.block_ids():
-        if document.schema(block) != TEXT:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
-                f"Block {block} is no text but has a schema, which lines of JSON cannot carry yet:"
-                " `antiphon backup` keeps everything.",
-                block=block,
-            )
     version = context.seq
     lines = []
     for block in tuple(document.block_ids()):
         history = await context.history(block)
         # From here to the next await nothing comes between: each block is as of one moment.
-        header, authors, at = document.header(block), [], 0
-        for run in history.blame():
-            authors.append(
-                RunLine(
-                    start=at,
-                    end=at + run.length,
-                    principal=run.stamp.principal,
-                    version=run.stamp.version,
-                    time=iso_time(run.stamp.time),
-                )
-            )
-            at += run.length
+        schema = document.schema(block)
+        structured: dict[str, Any] = {}
+        if schema != TEXT:
+            structured["schema"] = json.loads(encode_schema(schema))
+            structured["content"] = read_value(document, block)
         lines.append(
             BlockLine(
                 id=block,
                 version=context.version(block),
-                header=header_fields(header),
+                header=header_fields(document.header(block)),
                 text=document.text(block),
-                authors=authors,
+                authors=[*_authors(history, schema)],
+                **structured,
             )
         )
     await context.settled()
@@ -72,13 +70,31 @@ async def export_context(kernel: Kernel, context: Context) -> Export:
     )
 
 
+def _authors(history: BlockHistory, schema: Schema) -> Iterator[RunLine]:
+    """The authors of each text in a content, text by text."""
+    for names, part in each_part(schema):
+        if not is_text(part):
+            continue
+        section, at = path_of(names), 0
+        for run in history.blame(section):
+            yield RunLine(
+                start=at,
+                end=at + run.length,
+                principal=run.stamp.principal,
+                version=run.stamp.version,
+                time=iso_time(run.stamp.time),
+                section=section,
+            )
+            at += run.length
+
+
 def as_markdown(kernel: Kernel, context: Context) -> str:
     """What a person reads: a heading for each block, its text, code and output fenced."""
     document = context.document
     parts = [f"# {context.label}\n"]
     for block in document.block_ids():
         header = document.header(block)
-        text = document.text(block) if document.schema(block) == TEXT else ""
+        text = render(document, block)
         heading = _heading(header, kernel.find_principal(header.author).username)
         parts.append(f"{heading}\n\n{_body(header, text)}")
     return "\n".join(parts)

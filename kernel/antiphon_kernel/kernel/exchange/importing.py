@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from antiphon_kernel.document.conformity import Rule
+from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
 from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, InheritedRun, InheritedText
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.exchange.records import BlockLine, Export, RunLine
@@ -55,15 +59,16 @@ def _commit(
             document.set_member(Member(principal.id, name, kind, slot % COLOUR_SLOTS))
         for block in export.blocks:
             try:
-                document.create_block(_header(block, ids, principals), block.text)
+                _create(document, block, _header(block, ids, principals))
             except (ValueError, TypeError) as error:
                 raise _refusal(block.id, str(error)) from error
+        inherited = tuple(
+            text
+            for number, one in enumerate(export.blocks, 1)
+            for text in _inherited(document, number, one, ids[one.id], principals)
+        )
     document.close()
     rows = tuple(BlockRow(number, ids[one.id], 1) for number, one in enumerate(export.blocks, 1))
-    inherited = tuple(
-        InheritedText(number, None, tuple(_runs(one, principals)))
-        for number, one in enumerate(export.blocks, 1)
-    )
     update = transaction.update
     assert update is not None, "there is at least one member"
     return Commit(
@@ -104,17 +109,51 @@ def _header(
     return BlockHeader(id=ids[block.id], **fields)
 
 
-def _runs(block: BlockLine, principals: Mapping[str, Principal]) -> list[InheritedRun]:
+def _create(document: Document, block: BlockLine, header: BlockHeader) -> None:
+    if block.block_schema is None:
+        document.create_block(header, block.text)
+        return
+    schema = decode_schema(json.dumps(block.block_schema))
+    if schema is None:
+        raise ValueError("its schema is none that this antiphon knows")
+    check_defaults(schema)
+    document.create_block(header, schema=schema)
+    # What merging had broken where it comes from stays as it is.
+    broken = (Rule.MAX_ITEMS, Rule.REQUIRED)
+    for write in plan_set(document, header.id, None, block.content, allow=broken):
+        write.apply()
+
+
+def _inherited(
+    document: Document,
+    number: int,
+    block: BlockLine,
+    moved: str,
+    principals: Mapping[str, Principal],
+) -> Iterator[InheritedText]:
+    """Who wrote each text of a new block."""
+    for names, part in each_part(document.schema(moved)):
+        if is_text(part):
+            section = path_of(names)
+            runs = _runs(block, section, len(document.text(moved, section)), principals)
+            yield InheritedText(number, section, tuple(runs))
+
+
+def _runs(
+    block: BlockLine, section: str | None, length: int, principals: Mapping[str, Principal]
+) -> list[InheritedRun]:
     end = 0
     runs = []
     for run in block.authors:
+        if run.section != section:
+            continue
         if run.start != end or run.end <= run.start:
             raise _refusal(block.id, f"its authors do not follow one another at {run.start}")
         end = run.end
         principal = _principal(run.principal, principals)
         runs.append(InheritedRun(run.start, run.end, principal, run.version, _time(block, run)))
-    if end != len(block.text):
-        raise _refusal(block.id, f"its authors end at {end}, its text at {len(block.text)}")
+    if end != length:
+        raise _refusal(block.id, f"its authors end at {end}, its text at {length}")
     return runs
 
 

@@ -21,7 +21,7 @@ FORMAT: Final = 1
 
 
 class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
 
 class ContextLine(_Line):
@@ -52,10 +52,12 @@ class RunLine(_Line):
     principal: str
     version: int
     time: str
+    section: str | None = None
+    """Path of the text in a content with a schema; absent where the block is one text."""
 
 
 class BlockLine(_Line):
-    """A block: its header, its text, and who wrote that."""
+    """A block: its header, its text or its content with a schema, and who wrote what is text."""
 
     type: Literal["block"] = "block"
     id: str
@@ -63,7 +65,12 @@ class BlockLine(_Line):
     header: dict[str, Any]
     """Header fields that are not as they are by default."""
     text: str
+    """Empty if there is a schema."""
     authors: list[RunLine]
+    block_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    """What the content looks like; absent if it is one text."""
+    content: Any = None
+    """As `block.get` gives it, if there is a schema."""
 
 
 AnyLine = Annotated[ContextLine | PrincipalLine | BlockLine, Field(discriminator="type")]
@@ -87,7 +94,7 @@ class Export:
     def lines(self) -> Iterator[str]:
         """One JSON document a line, without line ends."""
         for line in (self.context, *self.principals, *self.blocks):
-            yield json.dumps(line.model_dump(), ensure_ascii=False)
+            yield json.dumps(line.model_dump(by_alias=True, exclude_none=True), ensure_ascii=False)
 
 
 def header_fields(header: BlockHeader) -> dict[str, Any]:

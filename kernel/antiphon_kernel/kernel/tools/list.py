@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
+from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.block_header import BlockInfo, header_values
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
@@ -101,7 +102,7 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
 
 
 def _summary(context: Context, block: str) -> dict[str, Any]:
-    text = context.document.text(block)
+    text = render(context.document, block)
     first = text.split("\n", 1)[0]
     return {
         "summary": first if len(first) <= _SUMMARY else first[: _SUMMARY - 1] + "…",

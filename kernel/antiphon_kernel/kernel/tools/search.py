@@ -141,8 +141,8 @@ async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResu
 async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchResult:
     """Find text in the blocks of every context, open or not; only in files unless told otherwise.
 
-    What was written before the call is found. Sections and fields of structured blocks are not
-    looked at: block.search does that.
+    What was written before the call is found. A block with a schema is searched as `block.render`
+    shows it.
     """
     kernel = call.kernel
     query = _query(params.query, params.regex, kernel.limits)

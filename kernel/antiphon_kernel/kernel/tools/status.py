@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.access.permissions import check_status
 from antiphon_kernel.kernel.context.order import order_at_end
 from antiphon_kernel.kernel.kernel import Call, Submission
@@ -51,7 +52,7 @@ async def status(call: Call, params: StatusParams) -> StatusResult:
     check_status(header, call.actor.principal, call.role)
     _check_transition(params, header)
     submits = header.is_draft and params.status is Status.DONE
-    if submits and not context.document.text(block).strip():
+    if submits and not render(context.document, block).strip():
         raise AntiphonError(
             ErrorCode.INVALID_TRANSITION,
             f"Block {params.block_id} is an empty draft, and an empty draft cannot be submitted:"
