@@ -96,6 +96,7 @@ class Replica:
         self._follow(Document(client_id if client_id is not None else RandomIds().client_id()))
         self._locate = locate
         self._context = context
+        self._kernel: str | None = None
         self._as_name = as_name
         self._state = ReplicaState.CONNECTING
         self._refusal: str | None = None
@@ -193,6 +194,12 @@ class Replica:
         finally:
             self._end()
 
+    def _room(self, address: KernelAddress) -> str:
+        """By its id once this kernel has said it: the label may be another one by now."""
+        known = self.document.context if address.kernel == self._kernel else None
+        self._kernel = address.kernel
+        return known or self._context
+
     async def _keep_connected(self) -> None:
         attempt = 0
         refused_by: KernelAddress | None = None
@@ -201,10 +208,10 @@ class Replica:
                 address = self._locate()
                 if address == refused_by:
                     break
-                # By its id once that is known: its label may be another one by now.
-                room = self.document.context or self._context
                 socket = await self._unless_closed(
-                    open_socket(address, ("sync", room), as_name=self._as_name, ack="1")
+                    open_socket(
+                        address, ("sync", self._room(address)), as_name=self._as_name, ack="1"
+                    )
                 )
             except AntiphonError as error:
                 self._trouble = error.message

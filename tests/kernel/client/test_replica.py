@@ -258,3 +258,18 @@ async def test_saved_fails_when_the_replica_is_closed(served: ServedKernel) -> N
     with pytest.raises(AntiphonError):
         await waiting
     await served.start()
+
+
+async def test_a_renamed_context_is_known_by_its_new_label_and_found_again(
+    served: ServedKernel,
+) -> None:
+    await served.kernel.create_context("notes")
+    replica = await served.replica("bo", context="notes")
+    rename = {"context": "notes", "label": "ideas"}
+    await served.kernel.call(served.me, "context.rename", rename)
+    await until(lambda: replica.document.label == "ideas", "the new label has come")
+    await served.stop()
+    await until(lambda: replica.state is not ReplicaState.LIVE, "the replica has noticed")
+    await served.start()
+    await until(lambda: replica.state is ReplicaState.LIVE, "the replica is live again")
+    assert replica.document.label == "ideas"

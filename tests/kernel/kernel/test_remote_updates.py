@@ -17,7 +17,7 @@ from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor, BlockHeader
 
 Make = Callable[..., Awaitable[str]]
@@ -135,6 +135,28 @@ async def test_what_a_draft_says_of_its_author_is_corrected(
         bo.principal.id,
     )
     assert found.status is Status.RUNNING
+
+
+@pytest.mark.parametrize("case", ["itself", "nothing", "too deep"])
+async def test_a_draft_that_cannot_answer_what_it_says_is_refused(
+    context: Context, bo: Actor, make: Make, case: str
+) -> None:
+    header = draft_header(context, bo)
+    block = await make("0")
+    for _ in range(context.limits.parent_depth - 2 if case == "too deep" else 0):
+        block = await make("deeper", parent_id=block)
+    fitting = Client(context)
+    fitting.document.create_block(replace(header, parent=block))
+    await context.apply_remote(bo, fitting.take(), "client")
+    parents = {"itself": header.id, "nothing": header.id[:-1] + "9"}
+    deeper = Client(context)
+    number = BlockId.parse(header.id).seq + 1
+    lower = replace(draft_header(context, bo, number=number), parent=header.id)
+    if case != "too deep":
+        lower = replace(lower, parent=lower.id if case == "itself" else parents[case])
+    deeper.document.create_block(lower)
+    error = await refused(context, bo, deeper.take())
+    assert "parent" in error.message
 
 
 @pytest.mark.parametrize("case", ["somebody else's", "small number", "taken", "other context"])

@@ -83,7 +83,7 @@ def admit(
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
         ) from error
-    admitted = _Check(document, actor, owners, placement).admit(decoded, limits)
+    admitted = _Check(document, actor, owners, placement, limits).admit(decoded)
     is_in_crumbs = continuations(decoded.structs) > _CRUMBS
     return replace(admitted, update=squash(decoded) if is_in_crumbs else update)
 
@@ -97,17 +97,19 @@ class _Check:
         actor: Actor,
         owners: Mapping[int, str],
         placement: Placement,
+        limits: Limits,
     ) -> None:
         self._document = document
+        self._limits = limits
         self._actor = actor
         self._owners = owners
         self._known = placement
         self._staged = Placement(placement)
         self._content = ContentRules(document, actor)
-        self._drafts = DraftRules(document, actor)
+        self._drafts = DraftRules(document, actor, limits)
 
-    def admit(self, decoded: DecodedUpdate, limits: Limits) -> Admitted:
-        known = self._known
+    def admit(self, decoded: DecodedUpdate) -> Admitted:
+        known, limits = self._known, self._limits
         new = [one for one in decoded.structs if one.clock + one.length > known.end(one.client)]
         if len(new) > limits.update_structs:
             raise AntiphonError(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 
+from antiphon_kernel.document.ancestry import chain_length
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import CONTENT, FIELDS
 from antiphon_kernel.kernel.admission.placement import Place
 from antiphon_kernel.kernel.admission.refusals import denied, tools_only
+from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange
@@ -17,8 +19,9 @@ from antiphon_kernel.wire.update import ContentKind, ItemId, SharedType, Struct
 class DraftRules:
     """The drafts that one update creates."""
 
-    def __init__(self, document: Document, actor: Actor) -> None:
+    def __init__(self, document: Document, actor: Actor, limits: Limits) -> None:
         self._document = document
+        self._limits = limits
         self._actor = actor
         self._items: dict[str, ItemId] = {}
         self._contents: dict[str, ItemId] = {}
@@ -81,9 +84,19 @@ class DraftRules:
             raise denied(f"A block has no header field {item.key!r}: see the document layout.")
         if not all(map(_is_plain, values)):
             raise denied(f"A header field of draft {block} is no string, number or boolean.")
-        if item.key == "parent" and values[0] not in self._document:
-            raise denied(f"The parent of draft {block} is no block of this context.")
+        if item.key == "parent":
+            self._check_parent(block, values[0])
         return self._in_field(item)
+
+    def _check_parent(self, block: str, parent: object) -> None:
+        if not isinstance(parent, str) or parent not in self._document:
+            raise denied(f"The parent of draft {block} is no block of this context.")
+        limit = self._limits.parent_depth
+        if chain_length(self._document, parent, limit) >= limit:
+            raise denied(
+                f"The chain of parents above draft {block} would be longer than {limit}: answer"
+                " a block nearer to the start."
+            )
 
     def _in_field(self, item: Struct) -> bool:
         """A field that is written twice stands behind its first value, never behind a type."""

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from antiphon_kernel.document.ancestry import chain_length
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import TEXT, Schema
@@ -132,15 +133,12 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
 
 
 def _refuse_too_deep(document: Document, parent: str, limit: int) -> None:
-    depth, at = 1, document.header(parent).parent
-    while at is not None and at in document:
-        depth += 1
-        if depth >= limit:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
-                f"The chain of parents above the new block would be longer than {limit}:"
-                " answer a block nearer to the start.",
-                field="parent_id",
-                limit=limit,
-            )
-        at = document.header(at).parent
+    if chain_length(document, parent, limit) < limit:
+        return
+    raise AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"The chain of parents above the new block would be longer than {limit}:"
+        " answer a block nearer to the start.",
+        field="parent_id",
+        limit=limit,
+    )
