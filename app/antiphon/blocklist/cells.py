@@ -12,6 +12,8 @@ from antiphon.render.stream import FOLDED_RESULT_LINES
 from antiphon.render.view import OWN_NAME, CellView
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
@@ -127,6 +129,10 @@ class CellSource:
         """A draft: not shown among the cells."""
         return self.header(block).is_draft
 
+    def text(self, block: str) -> str:
+        """The text of a cell: of a block with a schema, its content as it is rendered."""
+        return render(self.document, block)
+
     def version(self, block: str) -> int:
         """Grows with everything that `view` says."""
         return self._versions.get(block, 0)
@@ -162,7 +168,7 @@ class CellSource:
         if header.kind == BlockKind.THINKING:
             return True
         if header.kind == BlockKind.TOOL_RESULT:
-            return line_count(self.document.text(block)) > FOLDED_RESULT_LINES
+            return line_count(self.text(block)) > FOLDED_RESULT_LINES
         return self._came_collapsed.setdefault(block, header.collapsed)
 
     def set_folded(self, blocks: Iterable[str], folded: bool) -> None:
@@ -185,7 +191,7 @@ class CellSource:
             if not header.is_draft or header.author == self.me:
                 self._drafts.discard(block)
                 continue
-            text = self.document.text(block)
+            text = self.text(block)
             if text:
                 name, colour = self.name(header.author)
                 found.append((header.order, Draft(block, name, colour, text)))
@@ -202,6 +208,8 @@ class CellSource:
             return (
                 "A tool call has run already: edit its command in the composer and send it again."
             )
+        if self.document.schema(block) != TEXT:
+            return "This cell has a schema: its fields are set by tools, like block.set_field."
         return None
 
     # Following
@@ -244,7 +252,9 @@ class CellSource:
             streamed = streamed and header.role != Role.USER
             if "order" in header_change.fields:
                 moved.append(block)
-        for text in change.texts:
+        # Inside a content with a schema, offsets are not those of the cell.
+        texts = tuple(text for text in change.texts if text.section is None)
+        for text in texts:
             drafts = drafts or text.block in self._drafts
             streamed = self._follow_text(text) and streamed
         for block in change.touched:
@@ -254,7 +264,7 @@ class CellSource:
                 changed=frozenset(change.touched),
                 added=change.added,
                 moved=tuple(moved),
-                texts=change.texts,
+                texts=texts,
                 drafts=drafts,
                 streamed=streamed,
             )
@@ -286,7 +296,7 @@ class CellSource:
 
     def _build(self, block: str, version: int) -> CellView:
         header = self.document.header(block)
-        text = self.document.text(block)
+        text = self.text(block)
         self._lengths[block] = len(text)
         name, colour = self.name(header.author)
         return CellView(

@@ -85,4 +85,4 @@ class FocusMoves:
     def copy_source(self) -> str | None:
         """The exact text of the focused cell."""
         block = self._cells.focused_cell
-        return None if block is None else self._cells.source.document.text(block)
+        return None if block is None else self._cells.source.text(block)
