@@ -1,4 +1,4 @@
-"""What each action of `antiphon.bindings` does; a method a name."""
+"""What each action of `antiphon.actions` does; a method a name."""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from antiphon.bindings import footer_actions, shown_key
+from antiphon.action import shown_key
+from antiphon.bindings import footer_actions
 from antiphon.render.cell_theme import CellTheme
 from antiphon.situation import Situation
 from antiphon.status.line import Piece, StatusLine

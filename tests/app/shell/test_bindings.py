@@ -2,15 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon.bindings import (
-    ACTIONS,
-    action_for,
-    bound_keys,
-    footer_actions,
-    help_sections,
-    palette_actions,
-    shown_key,
-)
+from antiphon.action import shown_key
+from antiphon.actions import ACTIONS
+from antiphon.bindings import action_for, bound_keys, footer_actions, help_sections, palette_actions
 from antiphon.modes import Mode
 from antiphon.screens.acts import Acts
 from antiphon.situation import Situation
