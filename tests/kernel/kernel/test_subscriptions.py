@@ -387,3 +387,49 @@ async def test_what_cannot_be_followed_is_an_error(
         await kernel.call(amy, tool, params)
     assert caught.value.code is code
     assert kernel.subscriptions.claim(amy.session) == []
+
+
+COMPOSITE = {
+    "type": "composite",
+    "sections": [
+        {"name": "notes", "content": {"type": "text"}},
+        {"name": "log", "content": {"type": "log"}},
+        {
+            "name": "facts",
+            "content": {"type": "map", "fields": [{"name": "hits", "field_type": "counter"}]},
+        },
+    ],
+}
+
+
+async def test_a_structured_block_is_told_part_by_part_and_one_part_can_be_followed(
+    kernel: Kernel, amy: Actor
+) -> None:
+    new = {"role": "user", "kind": "text", "schema": COMPOSITE}
+    block = (await kernel.call(amy, "block.create", new))["block_id"]
+    everything = await subscribed(kernel, amy)
+    notes = await subscribed(kernel, amy, block_ids=[block], section="notes")
+    facts = await subscribed(kernel, amy, block_ids=[block], section="facts/hits")
+    write = {"block_id": block, "section": "notes", "offset": 0, "insert": "hi 😀"}
+    await kernel.call(amy, "block.splice", write)
+    count = {"block_id": block, "section": "facts", "field": "hits", "by": 3}
+    await kernel.call(amy, "block.increment", count)
+    await kernel.call(
+        amy, "block.append_log", {"block_id": block, "section": "log", "entry": "x"}
+    )
+    told = await ended(kernel, amy, everything)
+    assert [one.version for one in told] == [2, 3, 4]
+    assert [(one.section, one.insert) for one in told[0].splices] == [("notes", "hi 😀")]
+    assert [(one.path, one.value) for one in told[1].parts] == [("facts/hits", 3)]
+    assert [one.path for one in told[2].parts] == ["log"]
+    assert [one.version for one in await ended(kernel, amy, notes)] == [2]
+    assert [one.version for one in await ended(kernel, amy, facts)] == [3]
+    again = await subscribed(kernel, amy, block_ids=[block], section="notes", from_versions=[])
+    assert [one.content for one in await ended(kernel, amy, again)] == ["hi 😀"]
+    for params, code in (
+        ({"section": "notes"}, ErrorCode.INVALID_PARAMS),
+        ({"section": "nope", "block_ids": [block]}, ErrorCode.SCHEMA_VIOLATION),
+    ):
+        with pytest.raises(AntiphonError) as caught:
+            await kernel.call(amy, "block.subscribe", params)
+        assert caught.value.code is code

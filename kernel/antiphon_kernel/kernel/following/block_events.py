@@ -82,7 +82,8 @@ class BlockEvent(Result):
     header: BlockInfo | None = None
     """The whole header, if something in it changed."""
     content: Any = None
-    """The whole content, if `kind` is created or resync: the text, or JSON of another schema."""
+    """The whole content, or of the part that is followed, if `kind` is created or resync: the text,
+    or JSON of another schema."""
     operation: str | None = None
     """What was done; absent if the event stands for several changes."""
     attribution: str | None = None
@@ -91,6 +92,18 @@ class BlockEvent(Result):
     time: str | None = None
     origin: Origin = Origin.OTHER
     """`own` if the session that subscribed did it."""
+
+    def about(self, section: str) -> BlockEvent | None:
+        """What of the event is about one part of the content; None if nothing is."""
+
+        def within(path: str | None) -> bool:
+            return path is None or path == section or path.startswith(section + "/")
+
+        splices = [one for one in self.splices if within(one.section)]
+        parts = [one for one in self.parts if within(one.path)]
+        if not splices and not parts:
+            return None
+        return self.model_copy(update={"splices": splices, "parts": parts})
 
     @property
     def size(self) -> int:
@@ -154,8 +167,13 @@ def _header(context: Context, block: str) -> BlockInfo:
     return BlockInfo(**header_values(context, block))
 
 
-async def whole_block(context: Context, block: str, kind: EventKind) -> BlockEvent:
+async def whole_block(
+    context: Context, block: str, kind: EventKind, section: str | None = None
+) -> BlockEvent:
     """A block as it is; what it says is on disk.
+
+    Args:
+        section: the part of its content that is told; None for all of it.
 
     Raises:
         AntiphonError: storage_failed.
@@ -167,7 +185,7 @@ async def whole_block(context: Context, block: str, kind: EventKind) -> BlockEve
         version=context.version(block),
         kind=kind,
         header=_header(context, block),
-        content=read_value(context.document, block),
+        content=read_value(context.document, block, section),
     )
     await context.settled()
     return event

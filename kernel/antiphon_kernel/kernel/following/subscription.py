@@ -33,17 +33,20 @@ class Subscription:
         actor: Actor,
         contexts: Mapping[str, Context],
         blocks: frozenset[str] | None,
+        section: str | None,
         limits: Limits,
     ) -> None:
         """
         Args:
             contexts: by id, those that the blocks are in.
             blocks: which to follow; None for all, also those that come.
+            section: the part of their content to follow; None for all of it and the header.
         """
         self.id = identity
         self.session: SessionId = actor.session
         self._contexts = contexts
         self._blocks = blocks
+        self._section = section
         self._limits = limits
         self._queue: deque[tuple[BlockEvent, SessionId]] = deque()
         self._size = 0
@@ -73,10 +76,11 @@ class Subscription:
         block = event.block_id
         if self._ended or not self.follows(block) or block in self._missed:
             return
-        if event.version <= self._told.get(block, 0):
+        about = event if self._section is None else event.about(self._section)
+        if about is None or event.version <= self._told.get(block, 0):
             return
-        self._queue.append((event, session))
-        self._size += event.size
+        self._queue.append((about, session))
+        self._size += about.size
         limits = self._limits
         too_many = len(self._queue) > limits.subscription_events
         if too_many or self._size > limits.subscription_code_points:
@@ -124,8 +128,9 @@ class Subscription:
         block, version = self._missed.popitem()
         context = self._contexts[block.split(".", 1)[0]]
         # What comes in from here on is queued: some of it may be in what is read here.
-        if version is None:
-            event: BlockEvent | None = await whole_block(context, block, EventKind.RESYNC)
+        event: BlockEvent | None
+        if version is None or self._section is not None:
+            event = await whole_block(context, block, EventKind.RESYNC, self._section)
         else:
             event = await block_since(context, block, version)
         if event is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
+from antiphon_kernel.document.content import read_value
 from antiphon_kernel.kernel.context.commitment import Applied, Broadcast
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.following.block_events import BlockEvent, events_of
@@ -64,9 +65,16 @@ class Subscriptions:
         self._feeds: dict[str, Feed] = {}
 
     def open(
-        self, actor: Actor, contexts: Sequence[Context], blocks: frozenset[str] | None
+        self,
+        actor: Actor,
+        contexts: Sequence[Context],
+        blocks: frozenset[str] | None,
+        section: str | None = None,
     ) -> Subscription:
         """Begin to follow blocks of these contexts; None for all of them.
+
+        Args:
+            section: the part of their content to follow; None for all there is.
 
         Raises:
             AntiphonError: too_large, if the session has too many.
@@ -80,12 +88,12 @@ class Subscriptions:
                 limit=limit,
             )
         by_id: Mapping[str, Context] = {context.id: context for context in contexts}
-        made = Subscription(self._ids.uuid7(), actor, by_id, blocks, self._limits)
+        made = Subscription(self._ids.uuid7(), actor, by_id, blocks, section, self._limits)
         for context in contexts:
             document = context.document
             for block in document.block_ids() if blocks is None else blocks:
                 if block in document:
-                    document.text(block)  # who has been read once says what changes in it
+                    read_value(document, block)  # who has been read once says what changes in it
             feed = self._feeds.get(context.id)
             if feed is None or feed.context is not context:
                 feed = self._feeds[context.id] = Feed(context, self.end)

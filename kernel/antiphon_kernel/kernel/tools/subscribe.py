@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
+from antiphon_kernel.document.content import part_of
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.following.block_events import (
     BlockEvent,
@@ -30,6 +32,9 @@ class SubscribeParams(Params):
     """Label or id; if no blocks are named, all blocks of it, also those that come later."""
     block_ids: list[str] | None = None
     """Only these blocks; all of the context if absent or empty."""
+    section: str | None = None
+    """Only what concerns this part of the content of the blocks that are named: path of a section
+    or of a field."""
     from_versions: Versions | None = None
     """The versions that the caller has: what has changed since comes first, as a patch where there
     can be one; so do the blocks that it does not have. Nothing comes first if absent."""
@@ -79,7 +84,11 @@ class SyncResult(Result):
     context_version: int
 
 
-@tool("block.subscribe", needs=Right.READ, errors=(*REFERENCES, ErrorCode.TOO_LARGE))
+@tool(
+    "block.subscribe",
+    needs=Right.READ,
+    errors=(*REFERENCES, ErrorCode.SCHEMA_VIOLATION, ErrorCode.TOO_LARGE),
+)
 async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
     """Follow blocks: every committed change of one becomes an event.
 
@@ -101,7 +110,8 @@ async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
             )
     else:
         contexts, blocks = [await call.context(params.context)], None
-    made = call.kernel.subscriptions.open(call.actor, contexts, blocks)
+    _check_section(params.section, named)
+    made = call.kernel.subscriptions.open(call.actor, contexts, blocks, params.section)
     if params.from_versions is not None:
         for context in contexts:
             for block in context.document.block_ids():
@@ -143,6 +153,19 @@ async def sync(call: Call, params: SyncParams) -> SyncResult:
     return SyncResult(
         patches=patches, new_blocks=new_blocks, truncated=truncated, context_version=seq
     )
+
+
+def _check_section(section: str | None, named: Sequence[tuple[Context, str]]) -> None:
+    if section is None:
+        return
+    if not named:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "section is a part of the blocks that are named: give block_ids with it.",
+            field="section",
+        )
+    for context, block in named:
+        part_of(context.document, block, section)
 
 
 async def _known(call: Call, versions: Versions) -> dict[str, int]:
