@@ -8,23 +8,35 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import aiosqlite
 
 from antiphon_kernel.journal.schema import MIGRATIONS
+from antiphon_kernel.journal.transaction import Statement, carry_out
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
-Statement = tuple[str, Sequence[tuple[object, ...]]]
-"""SQL, and the rows it is carried out for."""
+_ROWS_AT_ONCE = 64
+"""How many rows of an open cursor are fetched in one go."""
+
+
+class _Connection(aiosqlite.Connection):
+    """The library's connection, with a whole transaction in one trip to its thread.
+
+    A trip costs as much as several statements, and each of them would take one.
+    """
+
+    async def transact(self, statements: Sequence[Statement]) -> None:
+        await self._execute(  # type: ignore[no-untyped-call]
+            carry_out, self._conn, statements
+        )
 
 
 class Database:
     """One open file; one transaction at a time."""
 
-    def __init__(
-        self, path: Path, connection: aiosqlite.Connection, migrations: Sequence[str]
-    ) -> None:
+    def __init__(self, path: Path, connection: _Connection, migrations: Sequence[str]) -> None:
         self.path = path
         self._connection = connection
         self._migrations = migrations
@@ -47,8 +59,10 @@ class Database:
             AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
                 newer version.
         """
+        connect = partial(sqlite3.connect, path, isolation_level=None)
+        connection = _Connection(connect, _ROWS_AT_ONCE)
         try:
-            connection = await aiosqlite.connect(path, isolation_level=None)
+            await connection
         except sqlite3.Error as error:
             raise _failed(path, error) from error
         database = cls(path, connection, migrations)
@@ -89,17 +103,11 @@ class Database:
 
     async def write(self, statements: Iterable[Statement]) -> None:
         """All statements in one transaction, or none of them."""
-        connection = self._connection
+        due = [(sql, rows) for sql, rows in statements if rows]
         async with self._lock:
             try:
-                await connection.execute("BEGIN IMMEDIATE")
-                for sql, rows in statements:
-                    if rows:
-                        await connection.executemany(sql, rows)
-                await connection.execute("COMMIT")
+                await self._connection.transact(due)
             except sqlite3.Error as error:
-                if connection.in_transaction:
-                    await connection.execute("ROLLBACK")
                 raise _failed(self.path, error) from error
 
     async def _migrate(self) -> None:

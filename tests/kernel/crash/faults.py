@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import aiosqlite
 
 from antiphon_kernel.journal import database
 
@@ -34,41 +36,6 @@ class Fault:
     kills: bool = False
     """The process dies of SIGKILL; else the statement fails as on a broken disk."""
     count: int = 1
-
-
-class _Breaking:
-    """A connection as a transaction sees it, with the fault in its statements."""
-
-    def __init__(self, connection: sqlite3.Connection, fault: Fault, reached: Counter[str]) -> None:
-        self._connection = connection
-        self._fault = fault
-        self._reached = reached
-
-    @property
-    def in_transaction(self) -> bool:
-        return self._connection.in_transaction
-
-    def execute(self, sql: str) -> None:
-        self._run(sql, lambda: self._connection.execute(sql))
-
-    def executemany(self, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
-        self._run(sql, lambda: self._connection.executemany(sql, rows))
-
-    def _run(self, sql: str, carry_out: Callable[[], object]) -> None:
-        fault = self._fault
-        due = sql.startswith(fault.step)
-        self._reached[fault.step] += due
-        due = due and self._reached[fault.step] >= fault.count
-        if due and not fault.after:
-            self._strike()
-        carry_out()
-        if due:
-            self._strike()
-
-    def _strike(self) -> None:
-        if self._fault.kills:
-            os.kill(os.getpid(), signal.SIGKILL)
-        raise sqlite3.OperationalError("disk I/O error")
 
 
 class _Faults:

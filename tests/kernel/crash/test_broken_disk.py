@@ -162,13 +162,13 @@ async def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     connections: list[aiosqlite.Connection] = []
-    connect = aiosqlite.connect
+    make = aiosqlite.Connection.__init__
 
-    def remembering(*args: Any, **options: Any) -> aiosqlite.Connection:
-        connections.append(connect(*args, **options))
-        return connections[-1]
+    def remembering(made: aiosqlite.Connection, *args: Any, **options: Any) -> None:
+        make(made, *args, **options)
+        connections.append(made)
 
-    monkeypatch.setattr(aiosqlite, "connect", remembering)
+    monkeypatch.setattr(aiosqlite.Connection, "__init__", remembering)
     kernel = await open_kernel(tmp_path)
     actors = [kernel.open_session(await kernel.principal(name), "test") for name in ("a", "b", "c")]
     work = Work(kernel, actors)
