@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 from codecs import getincrementaldecoder
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from time import monotonic
 from typing import Final
 
 from textual import events
@@ -18,27 +20,42 @@ POLL_SECONDS: Final = 0.1
 """How often the driver looks for an escape key that nothing follows, and for its end."""
 
 
+ESCAPE: Final = "\x1b"
+ESCAPE_SECONDS: Final = 0.1
+"""How long an escape character may be the start of what a function key sends."""
+
+_ESCAPES_AND_TEXT: Final = re.compile(r"\x1b+(?=[^\x00-\x20\x7f\[\]OPX^_\\bf]|\x20|$)")
+"""Escapes before something that begins no sequence of a terminal. Alt with B or F is how many send
+a word's move to the left or right; the others of this kind mean nothing here."""
+
+
 class PasteSafeParser(XTermParser):
-    """Takes a bracketed paste as it is; the base class looks for keys in it.
+    """Takes a bracketed paste as it is, and Esc for a key of its own whatever is typed after it.
 
     The base class gets the brackets only: what it makes of the text between them loses characters
-    and puts others before the paste as soon as there is an escape character in it.
+    and puts others before the paste as soon as there is an escape character in it. Of an escape
+    character directly before a letter, as a slow line delivers them, it makes the letter with Alt.
     """
 
-    def __init__(self, debug: bool = False) -> None:
+    def __init__(self, debug: bool = False, clock: Callable[[], float] = monotonic) -> None:
         self._pasted: list[str] | None = None
         self._tail = ""
+        self._clock = clock
+        self._held = ""
+        """Escape characters at the end of the input so far."""
+        self._held_since = 0.0
         super().__init__(debug)
 
     def feed(self, data: str) -> Iterable[Message]:
         """Events of the next piece of input, wherever it was cut; an empty one ends the input."""
         if not data:
+            yield from self._release()
             yield from super().feed("")
             return
         while data:
             if self._pasted is None:
                 typed, data = self._until(BRACKETED_PASTE_START, data)
-                yield from super().feed(typed)
+                yield from self._typed(typed)
                 if self._tail == BRACKETED_PASTE_START:
                     self._pasted, self._tail = [], ""
                 continue
@@ -52,7 +69,29 @@ class PasteSafeParser(XTermParser):
                         yield event
                 yield events.Paste(text)
 
+    def _typed(self, data: str) -> Iterable[Message]:
+        data, self._held = self._held + data, ""
+        at = 0
+        for found in _ESCAPES_AND_TEXT.finditer(data):
+            if found.start() > at:
+                yield from super().feed(data[at : found.start()])
+            at = found.end()
+            self._held = found.group()
+            if at < len(data):
+                yield from self._release()
+        self._held_since = self._clock()
+        if at < len(data):
+            yield from super().feed(data[at:])
+
+    def _release(self) -> Iterable[Message]:
+        held, self._held = self._held, ""
+        for _ in held:
+            yield events.Key("escape", ESCAPE)
+
     def tick(self) -> Iterable[Message]:
+        if self._held and self._clock() - self._held_since >= ESCAPE_SECONDS:
+            self._tail = ""
+            yield from self._release()
         for event in super().tick():
             # The base class has given up an unfinished sequence: it is no bracket any more.
             self._tail = ""

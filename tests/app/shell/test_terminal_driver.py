@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual import events
 from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START
 
-from antiphon.terminal_driver import PasteSafeParser
+from antiphon.terminal_driver import ESCAPE_SECONDS, PasteSafeParser
 
 typed = st.text("abcé\u3000\u200d", min_size=1)
 pasted = st.text("a\n\r\t\x1b[2013~m\x00\u200d").filter(
@@ -55,3 +56,39 @@ def test_keys_work_after_a_paste_with_escapes() -> None:
     ]  # fmt: skip
     assert isinstance(got[0], events.Paste) and got[0].text == "four\x1b[31mred\x1b"
     assert isinstance(got[1], events.Key) and got[1].key == "up"
+
+
+def keys_of(pieces: list[str]) -> list[str]:
+    """Names of the keys, an escape at the end included."""
+    parser = PasteSafeParser(clock=lambda: 0)
+    got = [event for piece in [*pieces, ""] for event in parser.feed(piece)]
+    return [event.key for event in got if isinstance(event, events.Key)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "keys"),
+    [
+        ("\x1bj", ["escape", "j"]),
+        ("\x1bG", ["escape", "G"]),
+        ("\x1b ", ["escape", "space"]),
+        ("\x1b/x", ["escape", "slash", "x"]),
+        ("\x1b\x1bu", ["escape", "escape", "u"]),
+        ("j\x1b", ["j", "escape"]),
+        ("\x1b\x1b[A", ["escape", "up"]),
+        ("\x1b[A\x1bOB", ["up", "down"]),
+        ("\x1b[106;3u", ["alt+j"]),
+        ("\x1bb\x1bf", ["ctrl+left", "ctrl+right"]),
+        ("\x1b\r", ["enter"]),
+    ],
+)
+def test_esc_is_a_key_whatever_comes_in_the_same_packet(sent: str, keys: list[str]) -> None:
+    for cut in range(len(sent)):
+        assert keys_of([sent[:cut], sent[cut:]][not cut :]) == keys, cut
+
+
+def test_esc_alone_is_heard_when_nothing_has_followed_it_for_a_while() -> None:
+    now = [0.0]
+    parser = PasteSafeParser(clock=lambda: now[0])
+    assert [*parser.feed("\x1b"), *parser.tick()] == []
+    now[0] += ESCAPE_SECONDS
+    assert [event.key for event in parser.tick() if isinstance(event, events.Key)] == ["escape"]
