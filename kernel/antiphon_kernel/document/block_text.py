@@ -7,7 +7,7 @@ from a mirror of the text that is kept up to date by the deltas of each transact
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pycrdt import Text
@@ -52,6 +52,14 @@ class TextMirror:
     def length(self) -> int:
         """Code points."""
         return self._length
+
+    def replace(self, text: str) -> None:
+        """Follow a change of the whole text."""
+        self._head = text
+        self._tail.clear()
+        self._length = len(text)
+        self._ascii = text.isascii()
+        self._size = _utf8_length(text)
 
     def append(self, inserted: str) -> None:
         """Follow an insertion at the end."""
@@ -191,3 +199,35 @@ def splice_text(text: Text, mirror: TextMirror, offset: int, deleted: int, inser
     if inserted:
         text.insert(start, inserted)
     mirror.splice(TextSplice(offset, deleted, inserted))
+
+
+def splice_text_all(text: Text, mirror: TextMirror, splices: Sequence[TextSplice]) -> None:
+    """Sequential splices, in the mirror too, without counting the text for each of them.
+
+    Raises:
+        ValueError: if one is outside the text or before the one in front of it, or holds half a
+            surrogate pair; then nothing is written.
+    """
+    before = mirror.text
+    kept: list[str] = []
+    at = reached = 0  # code points of the text before, and of the text as it becomes
+    for one in splices:
+        start = at + one.offset - reached
+        if not at <= start <= start + one.deleted <= len(before):
+            raise ValueError(f"{one} is outside the text, or before a splice in front of it")
+        one.inserted.encode()
+        kept.append(before[at:start])
+        at = start + one.deleted
+        reached = one.offset + len(one.inserted)
+    at = size = 0
+    for one, same in zip(splices, kept, strict=True):
+        at += len(same)
+        size += _utf8_length(same)
+        if one.deleted:
+            del text[size : size + _utf8_length(before[at : at + one.deleted])]
+            at += one.deleted
+        if one.inserted:
+            text.insert(size, one.inserted)
+            size += _utf8_length(one.inserted)
+    changed = "".join(same + one.inserted for one, same in zip(splices, kept, strict=True))
+    mirror.replace(changed + before[at:])

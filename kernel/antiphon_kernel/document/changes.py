@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.types.records import TextSplice
-from antiphon_kernel.wire.id_set import IdSet
+from antiphon_kernel.wire.id_set import IdRange, IdSet, decode_id_set, normalise
+from antiphon_kernel.wire.state_vector import decode_state_vector
 
 REMOTE: Final = "remote"
 """Origin of an update that came from the other side of a connection or from the journal."""
@@ -83,3 +84,16 @@ class Transaction:
 
     def __post_init__(self) -> None:
         self.change = DocumentChange(self.origin)
+
+    def note(self, event: Any) -> None:
+        """Take over what the CRDT tells at the end of the transaction."""
+        before = decode_state_vector(event.before_state)
+        after = decode_state_vector(event.after_state)
+        inserted = normalise(
+            IdRange(client, before.get(client, 0), clock) for client, clock in after.items()
+        )
+        deleted = decode_id_set(event.delete_set)
+        if inserted or deleted:
+            self.update = event.update
+            self.inserted = inserted
+            self.deleted = deleted

@@ -211,12 +211,8 @@ class _Plan:
         _container(document, block, path, Text)
         splices = plan_difference(document.text(block, path), value)
 
-        def apply() -> None:
-            for one in splices:
-                document.splice(block, one.offset, one.deleted, one.inserted, path)
-
         if splices:
-            yield Write(path, apply)
+            yield Write(path, lambda: document.splice_all(block, splices, path))
 
     def _list(self, path: str | None, value: list[Any]) -> Iterator[Write]:
         array: Array[Any] = _container(self._document, self._block, path, Array)

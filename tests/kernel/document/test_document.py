@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_client
+from antiphon_kernel.text.difference import plan_difference
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import ContextId, RandomIds
 from antiphon_kernel.types.records import BlockHeader, TextSplice
@@ -143,6 +144,34 @@ def test_a_splice_at_every_position_of_any_text_is_a_string_splice(
     fresh = Document(IDS.client_id())
     fresh.apply_update(document.update_since())
     assert fresh.text(BLOCK) == expected
+
+
+@given(texts, texts)
+def test_splices_in_order_are_written_like_one_after_the_other(before: str, after: str) -> None:
+    document = founded()
+    document.create_block(HEADER, before)
+    splices = plan_difference(before, after)
+    document.splice_all(BLOCK, splices)
+    assert document.text(BLOCK) == after
+    half = len(after) // 2
+    document.splice(BLOCK, half, 0, "漢")
+    fresh = Document(IDS.client_id())
+    fresh.apply_update(document.update_since())
+    assert fresh.text(BLOCK) == document.text(BLOCK) == after[:half] + "漢" + after[half:]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [TextSplice(1, 0, "x"), TextSplice(3, 9, ""), TextSplice(9, 0, "x"), TextSplice(3, -1, "")],
+)
+def test_one_wrong_splice_of_several_keeps_all_from_being_written(last: TextSplice) -> None:
+    document = founded()
+    document.create_block(HEADER, "漢字😀abc")
+    before = document.state_vector()
+    with pytest.raises(ValueError, match="outside"):
+        document.splice_all(BLOCK, [TextSplice(2, 1, "y"), last])
+    assert document.state_vector() == before
+    assert document.text(BLOCK) == "漢字😀abc"
 
 
 @settings(max_examples=30)

@@ -83,11 +83,11 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     if params.dry_run:
         return ApplyPatchResult(success=True, errors=[])
 
-    def write() -> None:
-        for one in splices:
-            context.document.splice(block, one.offset, one.deleted, one.inserted, params.section)
-
-    written = context.write(call.actor, "apply_patch", write)
+    written = context.write(
+        call.actor,
+        "apply_patch",
+        lambda: context.document.splice_all(block, splices, params.section),
+    )
     await written.saved()
     version = written.versions.get(block, context.version(block))
     return ApplyPatchResult(success=True, version=version, context_version=written.seq)

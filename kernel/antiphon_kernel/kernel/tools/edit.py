@@ -117,11 +117,9 @@ async def edit(call: Call, params: EditParams) -> EditResult:
     grown = sum(len(one.inserted) - one.deleted for one in splices)
     check_size(context, len(text) + grown)
 
-    def write() -> None:
-        for one in splices:
-            context.document.splice(block, one.offset, one.deleted, one.inserted, section)
-
-    written = context.write(call.actor, "edit", write)
+    written = context.write(
+        call.actor, "edit", lambda: context.document.splice_all(block, splices, section)
+    )
     await written.saved()
     version = written.versions.get(block, context.version(block))
     return EditResult(version=version, context_version=written.seq)
