@@ -313,6 +313,7 @@ class Kernel:
         context = Context(stored, document, self._journal, self.clock, self.limits)
         context.on_failure(lambda error: self._drop(context, error))
         context.on_applied(lambda applied: self._keep_alive(context, applied))
+        context.on_submitted(lambda block, by: self.submitted(Submission(context, block, by)))
         self._contexts[found] = context
         self._appends[found] = AppendBuffers(context)
         self._snapshots[found] = Snapshotting(

@@ -303,3 +303,18 @@ async def test_typing_in_crumbs_is_applied_and_kept_as_one_item(
     await context.apply_remote(bo, merged, "client")
     assert context.document.text(block) == "x" * 3_000
     assert len(decode_update(heard[0]).structs) < 20
+
+
+async def test_what_lost_against_another_value_is_known_to_be_gone(
+    kernel: Kernel, context: Context, bo: Actor, block: str
+) -> None:
+    rivals = [Peer(context, 77), Peer(context, 78)]
+    for number, rival in enumerate(rivals):
+        rival.content(block)["state"]["free"] = float(number)
+    for rival in rivals:
+        await context.apply_remote(bo, rival.update(), "client")
+    await kernel.members.give_role(bo.principal, AccessRole.VIEWER)
+    viewer = kernel.open_session(bo.principal, "test")
+    before = context.document.state_vector()
+    await context.apply_remote(viewer, Peer(context, 79).doc.get_update(), "client")
+    assert context.document.state_vector() == before

@@ -1,8 +1,8 @@
 """What a connected client's raw update may do; decided before it reaches the document.
 
-A client edits text and other content that is not read-only, and creates its own drafts. Everything
-else (header fields, other people's block ids, ``meta``, ``members``) goes through tools. An update
-is accepted or refused whole.
+A client edits text and other content that is not read-only, creates its own drafts and submits
+them. Everything else (header fields, other people's block ids, ``meta``, ``members``) goes through
+tools. An update is accepted or refused whole.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from antiphon_kernel.kernel.admission.content_rules import ContentRules
 from antiphon_kernel.kernel.admission.draft_rules import DraftRules
 from antiphon_kernel.kernel.admission.placement import BLOCKS, Nature, Place, Placement
 from antiphon_kernel.kernel.admission.refusals import denied, tools_only
+from antiphon_kernel.kernel.admission.submission_rules import SubmissionRules
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -33,13 +34,15 @@ from antiphon_kernel.wire.update import (
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """An update that may be applied: the blocks it creates and the client ids it writes with."""
+    """An update that may be applied, what it creates and submits, with which client ids."""
 
     update: bytes = b""
     """What to apply: the same, in a form that costs the engine no more than it should."""
     placed: Placement | None = None
     """Where its items are, to be adopted once it is applied; None if it would change nothing."""
     drafts: tuple[str, ...] = ()
+    submitted: tuple[str, ...] = ()
+    """Drafts of the actor's, old or new, that it calls done."""
     clients: tuple[int, ...] = ()
 
 
@@ -107,6 +110,7 @@ class _Check:
         self._staged = Placement(placement)
         self._content = ContentRules(document, actor)
         self._drafts = DraftRules(document, actor, limits)
+        self._submissions = SubmissionRules(document, actor, placement)
 
     def admit(self, decoded: DecodedUpdate) -> Admitted:
         known, limits = self._known, self._limits
@@ -129,7 +133,8 @@ class _Check:
         if not new and not deletes:
             return NOTHING
         self._staged.delete(decoded.deletions)
-        return Admitted(b"", self._staged, self._drafts.created, clients)
+        drafts, submitted = self._drafts.created, self._submissions.blocks
+        return Admitted(b"", self._staged, drafts, submitted, clients)
 
     def _refuse_if_read_only(self) -> None:
         check_update(self._actor.principal, self._actor.role)
@@ -148,7 +153,12 @@ class _Check:
     def _place_frame(self, item: Struct, place: Place) -> None:
         if item.parent == BLOCKS and item.key is not None:
             self._drafts.create(item)
-        elif not self._drafts.is_field(item, place):
+            return
+        statuses = self._staged.statuses(place.container.block or "")
+        is_new = self._drafts.owns(place)
+        if self._submissions.submits(item, place, statuses, is_new=is_new):
+            return
+        if not self._drafts.is_field(item, place):
             raise tools_only()
 
     def _refuse_tears(self, item: Struct, place: Place) -> None:
@@ -216,9 +226,10 @@ class _Check:
             for fresh in deleted.lacks(ids):
                 for place in staged.places(fresh):
                     if place.nature is Nature.FRAME:
-                        if not self._drafts.owns(place):
+                        if self._drafts.owns(place):
+                            self._drafts.refuse_deletion(fresh)
+                        elif not self._submissions.replaces(fresh, place):
                             raise tools_only()
-                        self._drafts.refuse_deletion(fresh)
                     elif place.nature is Nature.VALUE:
                         self._refuse_if_read_only()
                         self._content.check_deletion(place)

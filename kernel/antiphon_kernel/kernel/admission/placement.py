@@ -29,7 +29,10 @@ from antiphon_kernel.wire.update import (
 )
 
 BLOCKS: Final = "blocks"
+STATUS: Final = "status"
+"""The key of a block's status."""
 
+_ENDS: Final = (("done",), ("error",))
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
 _PART: Final = 500
 """Structs decoded at a time: about 3 ms."""
@@ -128,6 +131,7 @@ class Placement:
         self._lines: dict[int, _Line] = {}
         self._made: dict[ItemId, Container] = {}
         self._blocks: dict[str, Container] = {}
+        self._statuses: dict[str, tuple[ItemId, ...]] = {}
         self._queue = CausalQueue(self.end)
         self._deletions: tuple[IdRange, ...] = ()
         self.deleted = IdIntervals()
@@ -161,6 +165,7 @@ class Placement:
                 own.extend(line)
         self._made.update(above._made)
         self._blocks.update(above._blocks)
+        self._statuses.update(above._statuses)
         for ids in above._deletions:
             self.deleted.add(ids)
 
@@ -183,7 +188,17 @@ class Placement:
                         line.torn.append(at)
         elif item.kind is ContentKind.TYPE:
             self._make(item, place)
+        elif place.nature is Nature.FRAME and place.container.block is not None:
+            self._note_status(item, place.container.block)
         line.add(end, place)
+
+    def _note_status(self, item: Struct, block: str) -> None:
+        statuses = self.statuses(block)
+        if item.key == STATUS or item.origin in statuses:
+            # What a block has ended with is built on by nobody but the kernel.
+            ended = item.kind is ContentKind.ANY and item.content in _ENDS
+            before = () if ended else statuses
+            self._statuses[block] = (*before, ItemId(item.client, item.clock))
 
     def _make(self, item: Struct, place: Place) -> None:
         shared = item.content
@@ -270,6 +285,13 @@ class Placement:
         if block is None and self._below is not None:
             return self._below.block(key)
         return block
+
+    def statuses(self, block: str) -> tuple[ItemId, ...]:
+        """The items that hold the status of a block: the last, and those it may have replaced."""
+        statuses = self._statuses.get(block)
+        if statuses is None:
+            return self._below.statuses(block) if self._below is not None else ()
+        return statuses
 
     def made_by(self, item: ItemId) -> Container | None:
         """The shared type that an item created; None if it created none."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.admission.placement import Placement
+from antiphon_kernel.wire.id_set import IdSet
 
 _SLICE: Final = 0.008
 """Seconds of reading before the rest of the program gets a turn."""
@@ -54,9 +55,16 @@ class Structure:
         elif self._began:
             self._later.append(update)
 
-    def adopt(self, update: bytes, placed: Placement) -> None:
-        """An update has been applied whose items were placed when it was checked."""
+    def adopt(self, update: bytes, placed: Placement, deleted: IdSet) -> None:
+        """An update has been applied to the document whose items were placed when it was checked.
+
+        Args:
+            deleted: all that has gone with it: what a key held, or would have held if somebody
+                else had not written it at the same time, is in no list of deletions.
+        """
         self._placement.adopt(placed)
+        for ids in deleted:
+            self._placement.deleted.add(ids)
         self._adopted = update
 
     def _step(self) -> None:

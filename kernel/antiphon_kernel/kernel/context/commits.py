@@ -92,6 +92,7 @@ class Commits:
         source: object = None,
         clients: tuple[int, ...] = (),
         echo: bytes | None = None,
+        submitted: tuple[str, ...] = (),
         stacks: StackChange | None = None,
         revivals: tuple[Revival, ...] = (),
         restated: bool = False,
@@ -105,18 +106,19 @@ class Commits:
             source: who handed it in as a raw update.
             clients: CRDT client ids that the actor has used for the first time.
             echo: what the kernel added to a raw update.
+            submitted: drafts that a raw update has finished.
             stacks: what it does to the undo stacks, if it turns a unit.
             revivals: which of its ids are others come back.
             restated: whether the journal's row of the context changes with it.
         """
         if update is None:
             return Written(self.seq, {}, self._last or _done())
-        follow_up = follow_change(self._document, transaction.change)
+        follow_up = follow_change(self._document, transaction.change, submitted)
         if follow_up is not None:
             update = merge_updates(update, follow_up)
             echo = merge_updates(echo, follow_up) if echo is not None else follow_up
         self._structure.follow(update)
-        touched = transaction.change.touched
+        touched = tuple(dict.fromkeys((*transaction.change.touched, *submitted)))
         time = self._clock.now_ms()
         if stacks is None:
             stacks = self._record_undo(actor, transaction, undo, time)

@@ -7,7 +7,8 @@ on disk it is acknowledged and given to the subscribers, in the order of `seq`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from pycrdt import merge_updates
 
@@ -22,12 +23,12 @@ from antiphon_kernel.journal.rows import (
     StoredContext,
     UndoRow,
 )
-from antiphon_kernel.kernel.admission.admission import admit
+from antiphon_kernel.kernel.admission.admission import Admitted, admit
 from antiphon_kernel.kernel.admission.structure import Structure
 from antiphon_kernel.kernel.context.commitment import Applied, Broadcast, Written
 from antiphon_kernel.kernel.context.commits import Commits
 from antiphon_kernel.kernel.context.family import Family
-from antiphon_kernel.kernel.context.header_rules import normalise_draft
+from antiphon_kernel.kernel.context.header_rules import normalise_draft, submit_draft
 from antiphon_kernel.kernel.context.histories import Histories
 from antiphon_kernel.kernel.context.introductions import Introductions
 from antiphon_kernel.kernel.context.numbering import Numbering
@@ -35,6 +36,7 @@ from antiphon_kernel.kernel.context.presence import Presence
 from antiphon_kernel.kernel.context.undo_stack import UndoKind, UndoStacks
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.clock import Clock, iso_time
+from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
@@ -64,6 +66,7 @@ class Context:
         )
         self._introductions = Introductions(document)
         self._owners = dict(stored.clients)
+        self._on_submitted: list[Callable[[str, Actor], None]] = []
         self._numbering = Numbering(stored.row.id, document.block_ids())
 
     @property
@@ -207,12 +210,14 @@ class Context:
         if admitted.placed is None:
             return asyncio.ensure_future(self._seq_settled())
         update = admitted.update
+        known = [block for block in admitted.submitted if block not in admitted.drafts]
+        before = {block: self.document.header(block).status for block in known}
         transaction = self.document.apply_update(update, origin=source)
-        self.structure.adopt(update, admitted.placed)
+        self.structure.adopt(update, admitted.placed, transaction.deleted)
         for client in admitted.clients:
             self._owners[client] = actor.principal.id
         raw = update if transaction.update is not None else None
-        added = self._complete(actor, admitted.drafts)
+        added, submitted = self._complete(actor, admitted, before)
         if raw is not None and added is not None:
             raw = merge_updates(raw, added)
         written = self._commits.commit(
@@ -224,18 +229,49 @@ class Context:
             source=source,
             clients=admitted.clients,
             echo=added,
+            submitted=submitted,
         )
+        for block in submitted:
+            written.on_disk.add_done_callback(partial(self._tell_submitted, block, actor))
         return written.seq_on_disk()
 
-    def _complete(self, actor: Actor, drafts: Sequence[str]) -> bytes | None:
-        """What the kernel adds to a client's update: who it is, and what drafts must say."""
-        if not drafts and self._introductions.knows(actor):
-            return None
-        with self.document.transaction("draft") as completed:
+    def _complete(
+        self, actor: Actor, admitted: Admitted, before: Mapping[str, Status | str]
+    ) -> tuple[bytes | None, tuple[str, ...]]:
+        """What the kernel adds to a client's update: who it is, and what drafts must say.
+
+        Args:
+            before: the status that submitted drafts had.
+
+        Returns the update with it, and the drafts that are submitted.
+        """
+        document, drafts = self.document, admitted.drafts
+        due = [
+            block
+            for block in admitted.submitted
+            if block in before or document.header(block).status == Status.DONE
+        ]
+        if not due and not drafts and self._introductions.knows(actor):
+            return None, ()
+        with document.transaction("draft") as completed:
             self._introductions.introduce(actor)
             for draft in drafts:
-                normalise_draft(self.document, actor, draft)
-        return completed.update
+                normalise_draft(document, actor, draft, submitted=draft in due)
+            done = [
+                block
+                for block in due
+                if submit_draft(document, block, Status(before.get(block, Status.PENDING)))
+            ]
+        return completed.update, tuple(done)
+
+    def _tell_submitted(self, block: str, actor: Actor, on_disk: asyncio.Future[None]) -> None:
+        if on_disk.exception() is None:
+            for listener in tuple(self._on_submitted):
+                listener(block, actor)
+
+    def on_submitted(self, listener: Callable[[str, Actor], None]) -> None:
+        """Call `listener` when somebody's draft, submitted by a raw update, is on disk."""
+        self._on_submitted.append(listener)
 
     def welcome(self, actor: Actor) -> Member:
         """Make a principal known to the context's document; its name and colour."""

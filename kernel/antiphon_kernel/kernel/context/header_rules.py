@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.context.order import order_at_end
@@ -10,16 +12,23 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import Actor
 
 
-def follow_change(document: Document, change: DocumentChange) -> bytes | None:
+def follow_change(
+    document: Document, change: DocumentChange, submitted: Collection[str] = ()
+) -> bytes | None:
     """The first write makes a pending block running; a later one marks a finished block edited.
 
     Returns the update that says so; None if there is nothing to say.
+
+    Args:
+        submitted: blocks that this very change has finished.
     """
     due: dict[str, dict[str, object]] = {}
     written = [text.block for text in change.texts]
     written += [content.block for content in change.contents]
     for block in dict.fromkeys(written):
         header = document.header(block)
+        if block in submitted:
+            continue
         if header.status == Status.PENDING:
             due[block] = {"status": Status.RUNNING}
         elif header.status in (Status.DONE, Status.ERROR) and not header.edited_after_done:
@@ -36,15 +45,19 @@ def follow_change(document: Document, change: DocumentChange) -> bytes | None:
     return transaction.update
 
 
-def normalise_draft(document: Document, actor: Actor, draft: str) -> None:
-    """A client chose the header of its draft; what follows from who it is, the kernel says."""
+def normalise_draft(document: Document, actor: Actor, draft: str, *, submitted: bool) -> None:
+    """A client chose the header of its draft; what follows from who it is, the kernel says.
+
+    Args:
+        submitted: whether it may be done already.
+    """
     header = document.header(draft)
     fields: dict[str, object] = {}
     if header.role != Role.USER:
         fields["role"] = Role.USER
     if header.kind != BlockKind.TEXT:
         fields["kind"] = BlockKind.TEXT
-    if header.status not in (Status.PENDING, Status.RUNNING):
+    if not submitted and header.status not in (Status.PENDING, Status.RUNNING):
         fields["status"] = Status.PENDING
     if header.author != actor.principal.id:
         fields["author"] = actor.principal.id
@@ -53,3 +66,26 @@ def normalise_draft(document: Document, actor: Actor, draft: str) -> None:
         fields["order"] = end
     if fields:
         document.set_fields(draft, **fields)
+
+
+def submit_draft(document: Document, draft: str, before: Status) -> bool:
+    """A client has called its draft done: then it stands at the end, unless there is nothing in it.
+
+    Args:
+        before: the status that an empty draft gets back.
+
+    Returns whether it is submitted.
+    """
+    header = document.header(draft)
+    if not document.text(draft).strip():
+        if header.status != before:
+            document.set_fields(draft, status=before)
+        return False
+    fields: dict[str, object] = {}
+    if header.status != Status.DONE:
+        fields["status"] = Status.DONE  # the kernel wrote another one at the same time
+    if document.block_ids()[-1] != draft:
+        fields["order"] = order_at_end(document)
+    if fields:
+        document.set_fields(draft, **fields)
+    return True
