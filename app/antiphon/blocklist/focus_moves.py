@@ -74,6 +74,7 @@ class FocusMoves:
         if rows:
             cells.viewport.anchor_on(block, 0, rows[0] if row is None else row)
         cells.source.set_folded([block], not cells.source.is_folded(block))
+        self._fill_view()
 
     def fold_all_thinking(self) -> None:
         """Open all thinking if all of it is folded, else fold it."""
@@ -81,6 +82,13 @@ class FocusMoves:
         self._cells.settle_now()
         thinking = self._cells.walk.thinking()
         source.set_folded(thinking, not all(source.is_folded(block) for block in thinking))
+        self._fill_view()
+
+    def _fill_view(self) -> None:
+        """What was folded took the rest of the view with it: show what is above."""
+        self._cells.settle_now()
+        if self._cells.viewport.places[-1:] == [None]:
+            self._cells.to_tail()
 
     def copy_source(self) -> str | None:
         """The exact text of the focused cell."""

@@ -93,6 +93,8 @@ def _add_name(segments: list[Segment], column: int, width: int, tag: Tag, gap: s
     room = width - column - len(gap)
     if room < _SHORTEST_TAG:
         return column
-    size = min(cell_len(tag.name), room)
-    segments.append(Segment(gap + set_cell_size(tag.name, size), tag.name_style))
+    name, size = tag.name, cell_len(tag.name)
+    if size > room:
+        name, size = f"{set_cell_size(name, room - 1)}…", room
+    segments.append(Segment(gap + name, tag.name_style))
     return column + len(gap) + size

@@ -46,5 +46,5 @@ def folded(
         hidden = len(head)
         more = f"▸ {count_of(total - shown, 'more line')}"
         mark = [Piece(more, theme.fold), Piece("", theme.fold, hidden, len(text) - hidden)]
-        rows.append(compose([*before, *mark]))
+        rows.append(compose([*before, *clipped(mark, width - indent, theme.dim)]))
     return RenderedCell.of_lines(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from rich.style import Style
@@ -9,15 +10,17 @@ from rich.style import Style
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
 from antiphon.render.fold import folded
+from antiphon.render.headline import SEEN, headline
 from antiphon.render.highlight import language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
 from antiphon.render.plain import PlainStream
-from antiphon.render.status_label import end_label
+from antiphon.render.status_label import count_of, end_label
 from antiphon.render.thinking import folded_thinking, thinking_head
 from antiphon.render.tool_call import render_tool_call
 from antiphon.render.view import CellView
 from antiphon.render.wrap import Piece, clipped, compose
+from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 
 FOLDED_RESULT_LINES: Final = 4
@@ -105,9 +108,17 @@ class CellStream:
         return cell.framed(foot=foot)
 
     def _folded(self, view: CellView) -> RenderedCell:
-        lead = Piece("✗ ", self._theme.error) if view.kind == BlockKind.ERROR else None
-        style = self._theme.error if view.kind == BlockKind.ERROR else self._theme.text
-        return folded(view.text, 1, self._text_width, style, self._theme, lead=lead)
+        """A line: how the text begins when it is open, and how much of it there is."""
+        width, words = self._text_width, []
+        start = replace(view, text=view.text[:SEEN], collapsed=False, status=Status.DONE)
+        opened = self.update(start)
+        if view.kind == BlockKind.DRIFT:
+            opened = self._markdown(start)
+        if (count := line_count(view.text)) > 1 or view.kind == BlockKind.FILE:
+            words.append(count_of(count, "line"))
+        if view.status == Status.ERROR and view.kind != BlockKind.ERROR:
+            words.append(end_label(view))
+        return headline(opened, len(view.text), words, width, self._theme)
 
     def _file(self, view: CellView) -> RenderedCell:
         from antiphon.render.file_lines import file_cell

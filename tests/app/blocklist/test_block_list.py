@@ -284,6 +284,22 @@ async def test_a_stream_is_drawn_thirty_times_a_second_and_a_person_at_once() ->
         assert app.cells.frames > frames
 
 
+async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows() -> None:
+    sample = Sample()
+    for number in range(30):
+        sample.add(f"Cell {number}", author=(AMY, BEN)[number % 2])
+    long = sample.add("\n\n".join(f"line {number}" for number in range(60)))
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.cells.focus_cell(long)
+        app.cells.scroll_rows(-5)
+        app.area.moves.toggle_fold()
+        await pilot.pause()
+        assert app.screen_text()[-1].endswith("▸ line 0 · 119 lines")
+        assert app.cells.following and "" not in app.screen_text()
+
+
 async def test_an_unknown_author_is_named_when_the_document_says_who_it_is() -> None:
     document = Document(5)
     source = CellSource(document)

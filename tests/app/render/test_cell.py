@@ -141,8 +141,16 @@ def test_an_unknown_kind_is_named_and_shown_as_plain_text() -> None:
     assert lines("sonnet", "*rose*") == ["? block of kind sonnet", "*rose*"]
 
 
-def test_any_text_folds_to_its_first_line() -> None:
-    assert lines("text", "one\ntwo\nthree\n", collapsed=True) == ["one", "▸ 2 more lines"]
+def test_any_text_folds_to_its_first_line_as_it_is_drawn_when_open() -> None:
+    assert lines("text", "one\ntwo\nthree\n", collapsed=True) == ["▸ one two three · 3 lines"]
+    assert lines("text", "\n# A *plan*\n\nfirst", collapsed=True) == ["▸ A plan · 4 lines"]
+    assert lines("text", "*word* " * 30, collapsed=True) == ["▸ " + "word " * 7 + "wo…"]
+    assert lines("text", "a\nb", collapsed=True, status="error", stopped_by="amy") == [
+        "▸ a b · 2 lines · stopped by amy"
+    ]
+    assert lines("error", "no such\nmodel", collapsed=True) == ["▸ ✗ no such · 2 lines"]
+    assert lines("file", "x = 1\n", path="a.py", collapsed=True) == ["▸ ▤ a.py · 1 line"]
+    assert lines("drift", "# T", source_context="notes", collapsed=True) == ["▸ T"]
 
 
 kinds = st.sampled_from([*BlockKind, "sonnet"])
