@@ -48,7 +48,7 @@ for _command in (backup_command, restore_command, doctor_command, log_command):
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="TCP port on the loopback interface; 0 takes any free one.",
+    help="TCP port on the loopback interface; 0 takes the last one again, or any free one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the address as one line of JSON.")
 @click.option(

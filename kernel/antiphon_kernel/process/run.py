@@ -16,13 +16,15 @@ from typing import Any, Final
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
-from antiphon_kernel.doors.serving import Doors, serve
+from antiphon_kernel.doors.serving import Doors
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.process.address_file import remove_address, write_address
 from antiphon_kernel.process.data_folder import DataFolder
+from antiphon_kernel.process.event_loop import run
 from antiphon_kernel.process.idleness import Idleness, Patience
+from antiphon_kernel.process.last_port import serve_again
 from antiphon_kernel.process.reporting import log_to, report_task_failure
 from antiphon_kernel.turns.models import load_models
 from antiphon_kernel.turns.runner import TurnRunner
@@ -43,7 +45,7 @@ class Settings:
     data: Path
     project: Path
     port: int = 0
-    """TCP port on the loopback interface; 0: any free one."""
+    """TCP port on the loopback interface; 0: the one of the last time, or any free one."""
     recordings: tuple[Path, ...] = ()
     """Recordings that scripted models play."""
     demo: bool = False
@@ -67,7 +69,7 @@ def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, ec
     """
     with DataFolder.hold(settings.data):
         log_to(settings.data / LOG_FILE, echo=echo)
-        asyncio.run(_run(settings, ready, SystemClock()))
+        run(_run(settings, ready, SystemClock()))
 
 
 async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock: Clock) -> None:
@@ -123,7 +125,8 @@ async def _open_kernel(
         models = load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
         turns = TurnRunner(kernel, models)
         stack.push_async_callback(turns.close)
-        doors = await serve(kernel, port=settings.port, socket=settings.data / SOCKET_FILE)
+        socket = settings.data / SOCKET_FILE
+        doors = await serve_again(kernel, settings.data, port=settings.port, socket=socket)
         stack.push_async_callback(doors.close)
         yield kernel, doors, turns
 

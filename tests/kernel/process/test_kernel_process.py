@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -133,6 +134,26 @@ def test_a_port_that_is_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
             said = second.stderr.read()
     assert said.count("\n") == 1
     assert "in use" in said
+
+
+def test_a_kernel_that_starts_again_has_the_port_that_invitations_name(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    addresses = []
+    for _ in range(2):
+        with kernel(data, tmp_path) as process:
+            addresses.append(first_line(process).http)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(DEADLINE) == 0
+    assert addresses[0] == addresses[1]
+    taken = ("127.0.0.1", int(addresses[0].rpartition(":")[2]))
+    with socket.create_server(taken), kernel(data, tmp_path) as process:
+        another = first_line(process).http
+        assert another not in addresses
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE) == 0
+    (data / "kernel.port").write_text("no port\n")
+    with kernel(data, tmp_path) as process:
+        first_line(process)
 
 
 def test_the_newest_kernel_of_the_nearest_folder_is_found(tmp_path: Path) -> None:
