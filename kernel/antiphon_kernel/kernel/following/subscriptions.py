@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from antiphon_kernel.document.content import read_value
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.context.commitment import Applied, Broadcast
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.following.block_events import BlockEvent, events_of
@@ -14,6 +17,9 @@ from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import IdSource, SessionId
 from antiphon_kernel.types.records import Actor
+
+_READ_A_TURN: Final = 200
+"""Blocks read before others get their turn."""
 
 
 class Feed:
@@ -64,7 +70,7 @@ class Subscriptions:
         self._unclaimed: dict[SessionId, list[Subscription]] = {}
         self._feeds: dict[str, Feed] = {}
 
-    def open(
+    async def open(
         self,
         actor: Actor,
         contexts: Sequence[Context],
@@ -77,7 +83,7 @@ class Subscriptions:
             section: the part of their content to follow; None for all there is.
 
         Raises:
-            AntiphonError: too_large, if the session has too many.
+            AntiphonError: too_large, if the session has too many; storage_failed.
         """
         limit = self._limits.subscriptions_per_session
         held = [one for one in self._all.values() if one.session == actor.session]
@@ -90,10 +96,9 @@ class Subscriptions:
         by_id: Mapping[str, Context] = {context.id: context for context in contexts}
         made = Subscription(self._ids.uuid7(), actor, by_id, blocks, section, self._limits)
         for context in contexts:
-            document = context.document
-            for block in document.block_ids() if blocks is None else blocks:
-                if block in document:
-                    read_value(document, block)  # who has been read once says what changes in it
+            await _read_once(context.document, blocks)
+            await context.settled()  # one that has failed meanwhile says nothing any more
+        for context in contexts:
             feed = self._feeds.get(context.id)
             if feed is None or feed.context is not context:
                 feed = self._feeds[context.id] = Feed(context, self.end)
@@ -145,3 +150,12 @@ class Subscriptions:
         """End everything."""
         for one in list(self._all.values()):
             self.end(one, error)
+
+
+async def _read_once(document: Document, blocks: frozenset[str] | None) -> None:
+    """A text that has been read once says what changes in it, not just what it is then."""
+    for count, block in enumerate(document.block_ids() if blocks is None else blocks):
+        if block in document:
+            read_value(document, block)
+        if count % _READ_A_TURN == _READ_A_TURN - 1:
+            await asyncio.sleep(0)

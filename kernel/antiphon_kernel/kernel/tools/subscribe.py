@@ -111,7 +111,7 @@ async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
     else:
         contexts, blocks = [await call.context(params.context)], None
     _check_section(params.section, named)
-    made = call.kernel.subscriptions.open(call.actor, contexts, blocks, params.section)
+    made = await call.kernel.subscriptions.open(call.actor, contexts, blocks, params.section)
     if params.from_versions is not None:
         for context in contexts:
             for block in context.document.block_ids():
