@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pycrdt import MapEvent
+
+from antiphon_kernel.document.schema import Schema, known_names, path_of
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.wire.id_set import IdRange, IdSet, decode_id_set, normalise
 from antiphon_kernel.wire.state_vector import decode_state_vector
@@ -97,3 +101,13 @@ class Transaction:
             self.update = event.update
             self.inserted = inserted
             self.deleted = deleted
+
+
+def content_changes(
+    schema: Schema, block: str, names: tuple[str, ...], event: Any
+) -> Iterator[ContentChange]:
+    """Which parts a change of a map or a list is about, as far as the schema tells them."""
+    in_map = isinstance(event, MapEvent)
+    inner = [(*names, key) for key in event.keys] if in_map else [names]
+    for one in inner:
+        yield ContentChange(block, path_of(known_names(schema, one)))

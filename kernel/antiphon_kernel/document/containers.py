@@ -8,6 +8,7 @@ later and never anew: two people who made one at the same time would lose what o
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -28,7 +29,7 @@ Container: TypeAlias = Text | Map[Any] | Array[Any]
 
 
 def new_container(schema: Schema, client_id: int) -> Container:
-    """The container of a new block or section, with the defaults in it.
+    """The container of a new block or section, with the defaults in it but those of lists.
 
     Args:
         client_id: under which the counters that do not start at zero begin.
@@ -50,11 +51,41 @@ def _new_field(field: FieldSchema, client_id: int) -> Any:
         case FieldType.TEXT:
             return Text(field.default)
         case FieldType.LIST:
-            return Array(list(field.default or ()))
+            return Array()
         case FieldType.COUNTER:
             return new_counter(client_id, field.default or 0)
         case _:
             return field.default
+
+
+def fill_lists(container: Container, schema: Schema) -> None:
+    """Put the defaults of lists into a new container that is in its document."""
+    if isinstance(schema, MapSchema) and isinstance(container, Map):
+        for field in schema.fields:
+            if field.field_type is FieldType.LIST and field.default:
+                insert_items(container[field.name], 0, field.default)
+    elif isinstance(schema, CompositeSchema) and isinstance(container, Map):
+        for section in schema.sections:
+            fill_lists(container[section.name], section.content)
+
+
+def insert_items(array: Array[Any], index: int, items: Sequence[Any]) -> None:
+    """Insert many items.
+
+    From the last to the first: the engine joins items that were appended one after the other in
+    one transaction, which takes the square of their number, in memory too.
+    """
+    for item in reversed(items):
+        array.insert(index, item)
+
+
+def items_of(array: Array[Any]) -> list[Any]:
+    """The items as JSON.
+
+    All at once: the engine looks for each single one from the start.
+    """
+    items: list[Any] = json.loads(str(array))
+    return items
 
 
 def find_container(block: Map[Any], names: Sequence[str]) -> Container | None:

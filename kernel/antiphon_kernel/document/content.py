@@ -21,6 +21,7 @@ from antiphon_kernel.document.conformity import (
     shown,
     violations,
 )
+from antiphon_kernel.document.containers import items_of
 from antiphon_kernel.document.counters import as_number, total, unreadable
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
@@ -136,7 +137,7 @@ class _Reader:
         if not isinstance(container, Array):
             self._report(path, "a list", "nothing")
             return []
-        return [self._json(one, path) for one in container]
+        return [self._json(one, path) for one in items_of(container)]
 
     def _counter(self, path: str | None) -> int | float:
         container = self._document.container(self._block, path)
@@ -169,6 +170,8 @@ class _Reader:
         if isinstance(stored, float) and math.isfinite(stored):
             whole = stored.is_integer() and abs(stored) <= EXACT_INTEGER
             return int(stored) if whole else stored
+        if isinstance(stored, int) and abs(stored) > EXACT_INTEGER:
+            return float(stored)
         if stored is None or isinstance(stored, str | bool | int):
             return stored
         if isinstance(stored, list):

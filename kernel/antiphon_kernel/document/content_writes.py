@@ -22,6 +22,7 @@ from antiphon_kernel.document.conformity import (
     too_many,
     violations,
 )
+from antiphon_kernel.document.containers import insert_items
 from antiphon_kernel.document.content import part_of, read_value, refuse_violations
 from antiphon_kernel.document.counters import EXACT, add, as_decimal, as_number, total
 from antiphon_kernel.document.document import Document
@@ -223,8 +224,7 @@ class _Plan:
             for one in reversed(ranges):
                 if one.start < one.end:
                     del array[one.start : one.end]
-                for item in reversed(value[one.new_start : one.new_end]):
-                    array.insert(one.start, item)
+                insert_items(array, one.start, value[one.new_start : one.new_end])
 
         if ranges:
             yield Write(path, apply, len(value))

@@ -6,7 +6,7 @@ from typing import Any
 
 from pycrdt import Array, Map, Text
 
-from antiphon_kernel.document.containers import Container
+from antiphon_kernel.document.containers import Container, insert_items, items_of
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.records import BlockHeader
 
@@ -20,7 +20,10 @@ def copy_block(source: Document, block: str, target: Document, header: BlockHead
     """
     content = source.container(block)
     container = _copied(content) if content is not None else None
-    target.create_block(header, schema=source.schema(block), container=container)
+    with target.transaction("copy"):
+        target.create_block(header, schema=source.schema(block), container=container)
+        if content is not None and container is not None:
+            _copy_items(content, container)
 
 
 def _copied(container: Container) -> Container:
@@ -36,6 +39,17 @@ def _copied_value(value: Any) -> Any:
             keys = value.keys()
             return Map({key: _copied_value(value[key]) for key in keys})
         case Array():
-            return Array([_copied_value(one) for one in value])
+            return Array()
         case _:
             return value
+
+
+def _copy_items(source: Container, target: Container) -> None:
+    """Fill the lists of a copy that is in its document."""
+    if isinstance(source, Array) and isinstance(target, Array):
+        insert_items(target, 0, items_of(source))
+    elif isinstance(source, Map) and isinstance(target, Map):
+        keys = source.keys()
+        for key in keys:
+            if isinstance(source[key], Array | Map):
+                _copy_items(source[key], target[key])

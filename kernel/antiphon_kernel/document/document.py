@@ -27,8 +27,14 @@ from antiphon_kernel.document.changes import (
     HeaderChange,
     TextChange,
     Transaction,
+    content_changes,
 )
-from antiphon_kernel.document.containers import Container, find_container, new_container
+from antiphon_kernel.document.containers import (
+    Container,
+    fill_lists,
+    find_container,
+    new_container,
+)
 from antiphon_kernel.document.genesis import genesis_client, genesis_update
 from antiphon_kernel.document.header import (
     CONTENT,
@@ -36,13 +42,13 @@ from antiphon_kernel.document.header import (
     read_header,
     stored_header,
     stored_value,
+    write_keys,
 )
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
     decode_schema,
     encode_schema,
-    known_names,
     names_of,
     path_of,
 )
@@ -71,10 +77,9 @@ class Document:
         self._update_watchers: list[Callable[[bytes, object], None]] = []
         self._current: Transaction | None = None
         self._spliced: dict[str, list[TextSplice]] = {}
-        self._subscriptions: tuple[tuple[Any, Any], ...] = (
-            (self._blocks, self._blocks.observe_deep(self._observe_blocks)),
-            (self._doc, self._doc.observe(self._observe_transaction)),
-        )
+        self._followed = self._blocks.observe_deep(self._observe_blocks)
+        self._told = self._doc.observe(self._observe_transaction)
+        self._closed = False
 
     @classmethod
     def found(cls, client_id: int, *, context: ContextId, epoch: str, label: str) -> Document:
@@ -101,9 +106,10 @@ class Document:
 
     def close(self) -> None:
         """Let go of the CRDT; nothing is written or watched any more."""
-        for observed, subscription in self._subscriptions:
-            observed.unobserve(subscription)
-        self._subscriptions = ()
+        if not self._closed:
+            self._blocks.unobserve(self._followed)
+            self._doc.unobserve(self._told)
+        self._closed = True
         self._watchers.clear()
         self._update_watchers.clear()
 
@@ -289,6 +295,8 @@ class Document:
             self._blocks[header.id] = Map({**stored, CONTENT: held})
             if content and isinstance(held, Text):
                 append_text(held, content)
+            if container is None:
+                fill_lists(held, schema)
             self._order.add([(header.id, header.order)])
 
     def splice(
@@ -349,28 +357,26 @@ class Document:
         stored = self._block_map(block)
         values = {name: stored_value(name, value) for name, value in fields.items()}
         with self.transaction(None):
-            for name, value in values.items():
-                if value is not None:
-                    stored[name] = value
-                elif name in stored:
-                    del stored[name]
+            write_keys(stored, values)
 
     def set_meta(self, **fields: str | None) -> None:
         """Write what the document says of its context; None removes a key."""
         with self.transaction(None):
-            for name, value in fields.items():
-                if value is not None:
-                    self._meta[name] = value
-                elif name in self._meta:
-                    del self._meta[name]
+            write_keys(self._meta, fields)
 
     def set_member(self, member: Member) -> None:
         """Introduce a principal to everybody who reads this document."""
         with self.transaction(None):
             self._members[member.principal] = member.as_json()
 
-    def apply_update(self, update: bytes, origin: object = REMOTE) -> Transaction:
+    def apply_update(
+        self, update: bytes, origin: object = REMOTE, *, is_text: bool = False
+    ) -> Transaction:
         """Merge what another replica wrote.
+
+        Args:
+            is_text: whether it is known to insert new text only; the CRDT is not asked then,
+                whose answer costs more, the longer the text around it is.
 
         Raises:
             ValueError: if the bytes are not an update (the document may then hold part of it:
@@ -378,11 +384,18 @@ class Document:
         """
         if self._current is not None:
             raise RuntimeError("an update cannot be applied inside a transaction")
-        with self.transaction(origin) as current:
-            try:
-                self._doc.apply_update(update)
-            except (ValueError, RuntimeError) as error:
-                raise ValueError(f"not a document update: {error}") from error
+        if is_text:
+            self._doc.unobserve(self._told)
+        try:
+            with self.transaction(origin) as current:
+                try:
+                    self._doc.apply_update(update)
+                except (ValueError, RuntimeError) as error:
+                    raise ValueError(f"not a document update: {error}") from error
+                current.update = update if is_text else None
+        finally:
+            if is_text:
+                self._told = self._doc.observe(self._observe_transaction)
         return current
 
     # Syncing
@@ -393,8 +406,6 @@ class Document:
 
     def update_since(self, state_vector: bytes | None = None) -> bytes:
         """Everything that a replica with this state vector has not seen; None for all."""
-        if state_vector is None:
-            return self._doc.get_update()
         return self._doc.get_update(state_vector)
 
     # Watching
@@ -415,9 +426,8 @@ class Document:
             return
         for on_update in tuple(self._update_watchers):
             on_update(current.update, current.origin)
-        if current.change.touched:
-            for on_change in tuple(self._watchers):
-                on_change(current.change)
+        for on_change in tuple(self._watchers) if current.change.touched else ():
+            on_change(current.change)
 
     def _observe_transaction(self, event: Any) -> None:
         current = self._current
@@ -448,7 +458,8 @@ class Document:
                 if isinstance(event, TextEvent):
                     texts.append(self._text_changed(block, path_of(names), event))
                 else:
-                    contents.update(dict.fromkeys(self._content_changes(block, names, event)))
+                    schema = self.schema(block)
+                    contents.update(dict.fromkeys(content_changes(schema, block, names, event)))
         current.change = DocumentChange(
             current.origin,
             tuple(added),
@@ -482,15 +493,6 @@ class Document:
         mirror = self._mirrors.get(place)
         splices = mirror.apply(event.delta) if mirror is not None else ()
         return TextChange(block, splices, section)
-
-    def _content_changes(
-        self, block: str, names: tuple[str, ...], event: Any
-    ) -> Iterator[ContentChange]:
-        """Which parts a change of a map or a list is about, as far as the schema tells them."""
-        in_map = isinstance(event, MapEvent)
-        inner = [(*names, key) for key in event.keys] if in_map else [names]
-        for one in inner:
-            yield ContentChange(block, path_of(known_names(self.schema(block), one)))
 
 
 def _place(block: str, section: str | None) -> str:

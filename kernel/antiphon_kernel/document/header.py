@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from pycrdt import Map
+
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 
@@ -83,6 +85,15 @@ def stored_header(header: BlockHeader) -> dict[str, object]:
     """Every key of a new block but its content."""
     stored = ((name, stored_value(name, getattr(header, name))) for name in sorted(FIELDS))
     return {name: value for name, value in stored if value is not None}
+
+
+def write_keys(stored: Map[Any], values: Mapping[str, object]) -> None:
+    """Write these keys of a shared map; None removes one."""
+    for name, value in values.items():
+        if value is not None:
+            stored[name] = value
+        elif name in stored:
+            del stored[name]
 
 
 def read_header(block: str, stored: Mapping[str, Any]) -> BlockHeader:
