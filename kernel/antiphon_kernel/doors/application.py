@@ -8,19 +8,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.calls import Calls
 from antiphon_kernel.doors.leash import on_leashes
-from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.server import SyncDoor
 from antiphon_kernel.kernel.kernel import Kernel
 
 
-def build_application(
-    kernel: Kernel, access: Access, sync: SyncDoor, limits: DoorLimits
-) -> ASGIApp:
+def build_application(kernel: Kernel, calls: Calls, sync: SyncDoor) -> ASGIApp:
     """Routes `/sync/{context}`, `/call`, `/call/{tool}` and `/health`."""
-    calls = Calls(kernel, access, limits)
 
     async def health(_: Request) -> Response:
         return JSONResponse({"kernel": kernel.id})

@@ -7,7 +7,7 @@ import json
 import logging
 import math
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -23,7 +23,10 @@ from antiphon_kernel.kernel.following.subscription import Subscription
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.wire.close_codes import CloseCode
+from antiphon_kernel.wire.close_codes import SHUTTING_DOWN, CloseCode
+
+FAREWELL_SECONDS: Final = 1.0
+"""How long the calls of a kernel that ends may take."""
 
 _logger: Final = logging.getLogger("antiphon.calls")
 
@@ -50,6 +53,13 @@ class Calls:
         self._kernel = kernel
         self._access = access
         self._limits = limits
+        self._conversations: set[_Conversation] = set()
+
+    async def stop(self) -> None:
+        """Say goodbye on every connection, behind the answer that is being made."""
+        ending = [one.end() for one in self._conversations]
+        if ending:
+            await asyncio.wait(map(asyncio.ensure_future, ending), timeout=FAREWELL_SECONDS)
 
     async def post(self, request: Request) -> Response:
         """One call: the body is the parameters, the answer is the result or `{"error": …}`.
@@ -90,17 +100,9 @@ class Calls:
 
     async def _converse(self, socket: WebSocket, actor: Actor) -> tuple[CloseCode, str] | None:
         """With what to close the connection; None if it is closed."""
-        sending = asyncio.Lock()
-
-        async def send(message: Mapping[str, Any]) -> None:
-            async with sending:
-                try:
-                    # ASCII, since an answer may quote half a surrogate pair of the call.
-                    await socket.send_text(json.dumps(message))
-                except WebSocketDisconnect as error:
-                    raise ConnectionResetError("the client is gone") from error
-
-        pushes = Pushes(self._kernel.subscriptions, actor.session, send)
+        conversation = _Conversation(socket)
+        self._conversations.add(conversation)
+        pushes = Pushes(self._kernel.subscriptions, actor.session, conversation.send)
         try:
             while True:
                 message = await socket.receive()
@@ -109,15 +111,19 @@ class Calls:
                 text = message.get("text")
                 if text is None:
                     return CloseCode.UNSUPPORTED_DATA, "Tool calls are text frames, not binary."
-                try:
-                    answer = await self._answer(actor, text)
-                except Exception:
-                    _logger.exception("a tool call failed in a way that no error describes")
-                    return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
-                await pushes.catch_up()
-                await send(answer)
-                pushes.begin()
+                async with conversation.answering:
+                    if conversation.over:
+                        continue
+                    try:
+                        answer = await self._answer(actor, text)
+                    except Exception:
+                        _logger.exception("a tool call failed in a way that no error describes")
+                        return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
+                    await pushes.catch_up()
+                    await conversation.send(answer)
+                    pushes.begin()
         finally:
+            self._conversations.discard(conversation)
             await pushes.close()
 
     async def _answer(self, actor: Actor, text: str) -> dict[str, Any]:
@@ -152,6 +158,38 @@ class Calls:
         except ClientDisconnect as error:
             raise AntiphonError(ErrorCode.INVALID_JSON, "The body ended early.") from error
         return bytes(body)
+
+
+class _Conversation:
+    """One WebSocket: what is sent over it, and its end."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self.answering = asyncio.Lock()
+        """Held from a call to its answer."""
+        self.over = False
+        """Whether goodbye has been said: what comes is not carried out any more."""
+        self._socket = socket
+        self._sending = asyncio.Lock()
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send one frame.
+
+        Raises:
+            ConnectionResetError: if the client is gone.
+        """
+        async with self._sending:
+            try:
+                # ASCII, since an answer may quote half a surrogate pair of the call.
+                await self._socket.send_text(json.dumps(message))
+            except (WebSocketDisconnect, RuntimeError) as error:
+                raise ConnectionResetError("the client is gone") from error
+
+    async def end(self) -> None:
+        """Say goodbye once the call that is being carried out has been answered."""
+        async with self.answering, self._sending:
+            self.over = True
+            with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it is gone already
+                await self._socket.close(CloseCode.RESTART, SHUTTING_DOWN)
 
 
 async def _lines(

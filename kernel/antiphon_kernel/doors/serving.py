@@ -21,6 +21,7 @@ from uvicorn.server import ServerState
 
 from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.application import build_application
+from antiphon_kernel.doors.calls import Calls
 from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.peer import for_own_user
 from antiphon_kernel.doors.scope import CUT_EXTENSION, VIA, hide_token
@@ -83,6 +84,7 @@ class Doors:
         port: int,
         socket: Path,
         sync_door: SyncDoor,
+        calls: Calls,
         private_folder: Path | None,
         closing: Callable[[], None],
     ) -> None:
@@ -95,6 +97,7 @@ class Doors:
         self.socket = socket
         """The unix socket; in a private folder elsewhere if the asked for path was too long."""
         self._sync_door = sync_door
+        self._calls = calls
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
         self._private_folder = private_folder
         self._closing = closing
@@ -150,7 +153,7 @@ class Doors:
             server.close()
         self._closing()
         self.socket.unlink(missing_ok=True)
-        await self._sync_door.server.stop()
+        await asyncio.gather(self._sync_door.server.stop(), self._calls.stop())
         for _, state in self._listeners:
             for connection in tuple(state.connections):
                 connection.shutdown()
@@ -192,14 +195,14 @@ async def serve(
     token = token if token is not None else secrets.token_urlsafe(24)
     access = Access(kernel, token)
     sync_door = SyncDoor(kernel, access, limits)
-    application = build_application(kernel, access, sync_door, limits)
+    calls = Calls(kernel, access, limits)
+    application = build_application(kernel, calls, sync_door)
     tcp = _bind_tcp(port)
     path, private_folder = _place_socket(socket)
     unix = _bind_unix(path)
     kernel.reached_at = f"ws://{HOST}:{tcp.getsockname()[1]}/sync"
-    doors = Doors(
-        token, tcp.getsockname()[1], path, sync_door, private_folder, kernel.gate.let_waiters_go
-    )
+    bound = tcp.getsockname()[1]
+    doors = Doors(token, bound, path, sync_door, calls, private_folder, kernel.begin_closing)
     await doors.listen(application, tcp, "tcp", limits)
     await doors.listen(application, unix, "unix", limits)
     return doors

@@ -166,6 +166,12 @@ class Kernel:
     def closed(self) -> bool:
         return self._closed
 
+    def begin_closing(self) -> None:
+        """Whoever waits or follows is told that nothing more will come."""
+        self.gate.let_waiters_go()
+        closing = AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")
+        self.subscriptions.close(closing)
+
     async def close(self) -> None:
         """Flush appends, mark what was running as interrupted, checkpoint and close the file."""
         self._closed = True
@@ -178,8 +184,7 @@ class Kernel:
                 await context.settled()
             except AntiphonError as error:
                 _log.error("context %s was closed unsaved: %s", context.label, error)
-        closing = AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")
-        self.subscriptions.close(closing)
+        self.begin_closing()
         # What must be on disk is; snapshots take longer and may be cut short.
         for context in tuple(self._contexts.values()):
             await self._snapshots.pop(context.id).close()

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
+
+SHUTTING_DOWN: Final = "The kernel is shutting down."
+"""What is said with `RESTART` by a kernel that ends."""
 
 
 class CloseCode(IntEnum):

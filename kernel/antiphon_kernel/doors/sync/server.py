@@ -25,7 +25,7 @@ from antiphon_kernel.kernel.access.invitations import NotAdmittedError
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.wire.close_codes import CloseCode
+from antiphon_kernel.wire.close_codes import SHUTTING_DOWN, CloseCode
 
 FAREWELL_SECONDS: Final = 1.0
 
@@ -70,7 +70,7 @@ class SyncServer(WebsocketServer):
         """Say goodbye to everyone, and give them a moment to hear it."""
         rooms = tuple(self.rooms.values())
         for room in rooms:
-            room.dismiss(CloseCode.RESTART, "The kernel is shutting down.")
+            room.dismiss(CloseCode.RESTART, SHUTTING_DOWN)
         goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
         if goodbyes:
             await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
