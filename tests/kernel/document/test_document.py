@@ -252,6 +252,33 @@ def test_a_transaction_tells_which_ids_it_made_and_removed() -> None:
     assert written.change.touched == (BLOCK,)
 
 
+@given(st.lists(st.tuples(st.integers(0, 60), texts.filter(bool)), max_size=12))
+@settings(max_examples=60)
+def test_text_that_is_known_to_be_text_is_taken_in_like_any_update(
+    inserted: list[tuple[int, str]],
+) -> None:
+    document = founded()
+    document.create_block(HEADER, "hello")
+    quick, asked = Document(1), Document(1)
+    for replica in (quick, asked):
+        replica.apply_update(document.update_since())
+        assert replica.text(BLOCK) == "hello"
+    updates: list[bytes] = []
+    document.watch_updates(lambda update, _: updates.append(update))
+    for offset, text in inserted:
+        document.splice(BLOCK, offset % (len(document.text(BLOCK)) + 1), 0, text)
+    for update in updates:
+        known, other = quick.apply_update(update, "net", is_text=True), asked.apply_update(update)
+        assert known.change.texts == other.change.texts
+        assert known.update == update
+        assert other.update is not None
+    assert quick.text(BLOCK) == asked.text(BLOCK) == document.text(BLOCK)
+    assert quick.update_since() == asked.update_since()
+    with quick.transaction("me") as written:
+        quick.splice(BLOCK, 0, 1, "")
+    assert written.update is not None and written.deleted
+
+
 def test_a_transaction_without_effect_has_no_update() -> None:
     document = founded()
     document.create_block(HEADER, "hello")

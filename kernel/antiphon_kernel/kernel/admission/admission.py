@@ -44,6 +44,8 @@ class Admitted:
     submitted: tuple[str, ...] = ()
     """Drafts of the actor's, old or new, that it calls done."""
     clients: tuple[int, ...] = ()
+    is_text: bool = False
+    """Whether it inserts text and does nothing else."""
 
 
 NOTHING: Final = Admitted()
@@ -108,6 +110,7 @@ class _Check:
         self._owners = owners
         self._known = placement
         self._staged = Placement(placement)
+        self._is_text = True
         self._content = ContentRules(document, actor)
         self._drafts = DraftRules(document, actor, limits)
         self._submissions = SubmissionRules(document, actor, placement)
@@ -134,7 +137,8 @@ class _Check:
             return NOTHING
         self._staged.delete(decoded.deletions)
         drafts, submitted = self._drafts.created, self._submissions.blocks
-        return Admitted(b"", self._staged, drafts, submitted, clients)
+        is_text = self._is_text and not decoded.deletions
+        return Admitted(b"", self._staged, drafts, submitted, clients, is_text)
 
     def _refuse_if_read_only(self) -> None:
         check_update(self._actor.principal, self._actor.role)
@@ -148,6 +152,8 @@ class _Check:
             self._place_frame(item, place)
         elif place.nature is not Nature.NOTHING:
             self._content.check_item(item, place)
+        if item.kind is not ContentKind.STRING or place is not place.container.value:
+            self._is_text = False
         staged.take(item, place)
 
     def _place_frame(self, item: Struct, place: Place) -> None:

@@ -212,7 +212,7 @@ class Context:
         update = admitted.update
         known = [block for block in admitted.submitted if block not in admitted.drafts]
         before = {block: self.document.header(block).status for block in known}
-        transaction = self.document.apply_update(update, origin=source)
+        transaction = self.document.apply_update(update, source, is_text=admitted.is_text)
         self.structure.adopt(update, admitted.placed, transaction.deleted)
         for client in admitted.clients:
             self._owners[client] = actor.principal.id
