@@ -79,8 +79,9 @@ async def test_clients_are_told_with_a_code_and_a_reason(tmp_path: Path, path: s
         await ending
 
 
-async def test_a_call_that_has_begun_is_answered(tmp_path: Path) -> None:
-    """What was sent before the signal is on disk if it was answered, and not there if it was not."""
+async def test_what_was_answered_is_on_disk_and_the_rest_in_order_or_not_at_all(
+    tmp_path: Path,
+) -> None:
     async with running(tmp_path / "data", tmp_path) as one:
         made = await one.call("block.create", role="user", kind="text", content="")
         block = made["block_id"]
