@@ -9,6 +9,7 @@ from antiphon.modes import Mode
 
 _WRITE: Final = frozenset({Mode.WRITE})
 _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
+_CONTEXTS: Final = frozenset({Mode.CONTEXTS})
 _EDIT: Final = frozenset({Mode.EDIT})
 _ANYWHERE: Final = frozenset(Mode)
 
@@ -258,6 +259,31 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "Edit the cell before.",
         _EDIT,
     ),
+    # CONTEXTS
+    Action(
+        "open_context",
+        ("enter",),
+        "open",
+        "Open the chosen context here.",
+        _CONTEXTS,
+        works=lambda now: now.live,
+    ),
+    Action("next_context", ("down", "j"), "context", "The context below.", _CONTEXTS),
+    Action(
+        "previous_context",
+        ("up", "k"),
+        "context",
+        "The context above.",
+        _CONTEXTS,
+        footer=None,
+    ),
+    Action(
+        "leave_contexts",
+        ("escape", "tab", "i"),
+        "back",
+        "Back to where you were; the sidebar stays.",
+        _CONTEXTS,
+    ),
     # Anywhere
     Action(
         "page_up",
@@ -291,7 +317,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "sidebar",
         ("f2",),
         "sidebar",
-        "Show or hide contexts and people.",
+        "To the contexts beside the text; once more puts them away.",
         _ANYWHERE,
         priority=True,
         title="Show or hide contexts and people",

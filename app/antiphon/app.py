@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from textual import events
@@ -13,9 +14,11 @@ from textual.theme import Theme
 
 from antiphon.composer.own_draft import OwnDraft, random_seq
 from antiphon.key_order import KeyOrder
-from antiphon.locations import config_folder
+from antiphon.locations import config_folder, state_folder
+from antiphon.memory import Memory
 from antiphon.options import AppOptions
 from antiphon.palette import Commands
+from antiphon.remembered import Remembered
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon.session import Connection, Session
@@ -23,7 +26,9 @@ from antiphon.terminal_driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.conventions import DATA_FOLDER
+from antiphon_kernel.types.conventions import DATA_FOLDER, DEFAULT_CONTEXT
+
+DEMO = "demo"
 
 
 class AntiphonApp(App[None]):
@@ -72,8 +77,15 @@ class AntiphonApp(App[None]):
         self._options = options
         self._theme_failures = self._register_themes()
         self.theme = theme or ("monochrome" if "NO_COLOR" in os.environ else DEFAULT_THEME)
-        self.session = Session(options)
-        self.session.replica.watch_rebuilt(self._document_replaced)
+        self._memory = Memory(
+            None if place_name(options) == DEMO else Remembered(state_folder(), options),
+            self._tell,
+        )
+        self._returning = False
+        if options.context == DEFAULT_CONTEXT and (last := self._memory.last_context()):
+            options = self._options = replace(options, context=last)
+            self._returning = True
+        self.session = self._new_session(options)
         self._new_draft = partial(OwnDraft, clock=clock, new_seq=new_seq)
         self._draft = self._new_draft(self.session.document)
         self._leaving = False
@@ -88,6 +100,8 @@ class AntiphonApp(App[None]):
             place=self._place,
             context=self._options.context,
             tour=Tour() if self._options.demo else None,
+            open_context=self._open_context,
+            memory=self._memory,
         )
 
     @property
@@ -114,11 +128,43 @@ class AntiphonApp(App[None]):
         gc.collect()
         gc.freeze()
 
+    def _new_session(self, options: AppOptions) -> Session:
+        session = Session(options)
+        session.replica.watch_rebuilt(self._document_replaced)
+        session.watch(self._standing_changed)
+        return session
+
+    def _standing_changed(self) -> None:
+        """The context that was open last may be gone."""
+        standing = self.session.standing
+        if standing.connection is Connection.LIVE:
+            self._returning = False
+        elif standing.connection is Connection.REFUSED and self._returning:
+            self._returning = False
+            self._open_context(DEFAULT_CONTEXT)
+
+    def _open_context(self, context: str) -> None:
+        self.run_worker(self._show_context(context), name="another context", exclusive=True)
+
+    async def _show_context(self, context: str) -> None:
+        """Everything that was written in the one before is on the kernel's disk first."""
+        before = self.session
+        if before.is_live:
+            await before.replica.saved()
+        self._options = replace(self._options, context=context)
+        self.session = self._new_session(self._options)
+        await self._show_document()
+        self.session.start()
+        await before.close()
+
+    def _tell(self, text: str) -> None:
+        self.call_after_refresh(lambda: self.document_screen.hint(text))
+
     def _document_replaced(self) -> None:
         self.run_worker(self._show_document(), name="the document anew")
 
     async def _show_document(self) -> None:
-        """The kernel refused an edit, and the session went on with the kernel's document."""
+        """Show the session's document instead of the one before."""
         while len(self.screen_stack) > 1:
             await self.pop_screen()
         self._draft = self._new_draft(self.session.document)
@@ -162,7 +208,7 @@ def place_name(options: AppOptions) -> str:
     if options.address is not None:
         return options.address.http.rpartition("/")[2]
     if options.demo or options.data.name.startswith("antiphon-demo-"):
-        return "demo"
+        return DEMO
     return options.data.parent.name if options.data.name == DATA_FOLDER else options.data.name
 
 

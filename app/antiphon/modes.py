@@ -14,3 +14,5 @@ class Mode(StrEnum):
     """Choosing a cell."""
     EDIT = "EDIT"
     """Inside a cell: all keys are text."""
+    CONTEXTS = "CONTEXTS"
+    """In the sidebar, choosing a context."""

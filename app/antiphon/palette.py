@@ -55,12 +55,17 @@ class Commands(Provider):
         for action in palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
             yield Entry(title, action.shown_keys(), self._performing(screen, action.name))
+        for context in screen.contexts:
+            yield Entry(f"Context: {context.label}", "", self._opening(screen, context.id))
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             if name != self.app.theme:
                 yield Entry(f"Theme: {name}", "", self._choosing(name))
 
     def _performing(self, screen: DocumentScreen, name: str) -> Callable[[], None]:
         return lambda: screen.perform(name)
+
+    def _opening(self, screen: DocumentScreen, context: str) -> Callable[[], None]:
+        return lambda: screen.open_context(context)
 
     def _choosing(self, name: str) -> Callable[[], None]:
         def choose() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from antiphon.blame_view import Authored, joined
 from antiphon.running_work import Target
@@ -14,6 +14,13 @@ _NOTHING_LEFT: Mapping[str, str] = {
     ErrorCode.NOTHING_TO_UNDO: "You have nothing to undo in this cell.",
     ErrorCode.NOTHING_TO_REDO: "You have nothing to redo in this cell.",
 }
+
+
+class ContextName(NamedTuple):
+    """A context of the kernel."""
+
+    id: str
+    label: str
 
 
 class Requests:
@@ -69,11 +76,11 @@ class Requests:
         if not result.get("stopped"):
             self._hint("Nothing was running any more.")
 
-    async def context_labels(self) -> list[str]:
+    async def contexts(self) -> list[ContextName]:
         """The kernel's contexts, oldest first; none if it does not say."""
         try:
             result = await self._session.call("context.list", {})
         except AntiphonError as error:
             self._hint(f"The contexts cannot be listed: {error.message}")
             return []
-        return [str(one["label"]) for one in result["contexts"]]
+        return [ContextName(one["context_id"], one["label"]) for one in result["contexts"]]

@@ -15,7 +15,7 @@ from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 from textual.selection import Selection
 from textual.strip import Strip
 
-from antiphon.blocklist.anchor import HEAD, Place
+from antiphon.blocklist.anchor import HEAD, Anchor, Place
 from antiphon.blocklist.anchoring import Anchoring
 from antiphon.blocklist.arrivals import GUESSED_ROWS
 from antiphon.blocklist.cell_walk import CellWalk
@@ -213,6 +213,17 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
     def unread_cells(self) -> list[str]:
         """Every cell with something new."""
         return self._unread.cells()
+
+    def kept_place(self) -> Anchor | None:
+        """What the view holds on to; None while it follows the tail."""
+        return None if self.viewport.following else self.viewport.anchor
+
+    def go_back_to(self, anchor: Anchor) -> None:
+        """Hold on to a place of an earlier view, if it is still there."""
+        if anchor.block in self._heights and not self.source.is_hidden(anchor.block):
+            self.viewport.anchor = anchor
+            self.viewport.following = False
+            self.draw()
 
     def settle_now(self) -> None:
         """Bring the layout up to date before moving in it."""

@@ -16,6 +16,7 @@ from antiphon.locations import state_folder
 from antiphon.modes import Mode
 from antiphon.requests import Requests
 from antiphon.screens.outlook import Outlook
+from antiphon.screens.sidebar_keys import SidebarKeys
 from antiphon.tour import Tour
 from antiphon_kernel.types.enums import BlockKind
 
@@ -36,7 +37,7 @@ class Desk:
     osc_52: Callable[[str], None]
     ask: Callable[[str], Awaitable[bool]]
     toggle_help: Callable[[], None]
-    toggle_sidebar: Callable[[], None]
+    sidebar: SidebarKeys
     open_palette: Callable[[], None]
     quit: Callable[[], Awaitable[None]]
 
@@ -220,7 +221,19 @@ class Acts:
         self._desk.open_palette()
 
     def sidebar(self) -> None:
-        self._desk.toggle_sidebar()
+        self._desk.sidebar.toggle()
+
+    def next_context(self) -> None:
+        self._desk.sidebar.choose(1)
+
+    def previous_context(self) -> None:
+        self._desk.sidebar.choose(-1)
+
+    def open_context(self) -> None:
+        self._desk.sidebar.open_chosen()
+
+    def leave_contexts(self) -> None:
+        self._desk.sidebar.leave()
 
     async def quit(self) -> None:
         await self._desk.quit()

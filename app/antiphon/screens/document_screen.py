@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import ClassVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -21,25 +21,30 @@ from antiphon.composer.composer import Composer, ComposerEditor
 from antiphon.composer.own_draft import OwnDraft
 from antiphon.composer.sending import Sending
 from antiphon.editor.cell_editor import CellEditor
+from antiphon.memory import Memory
 from antiphon.modes import Mode
 from antiphon.render.cell_theme import CellTheme
-from antiphon.requests import Requests
+from antiphon.requests import ContextName, Requests
 from antiphon.running_work import RunningWork
 from antiphon.screens.acts import Acts, Desk
 from antiphon.screens.frame import Frame
 from antiphon.screens.help_screen import HelpScreen
 from antiphon.screens.outlook import Outlook
+from antiphon.screens.own_identity import OwnIdentity
 from antiphon.screens.own_presence import OwnPresence
-from antiphon.screens.own_role import OwnRole
 from antiphon.screens.question import QuestionScreen
+from antiphon.screens.sidebar_keys import SidebarKeys
+from antiphon.screens.surroundings import Surroundings
+from antiphon.screens.tour_guide import TourGuide
 from antiphon.session import Connection, Session
-from antiphon.sidebar.sidebar import whereabouts
+from antiphon.sidebar.sidebar import Sidebar
 from antiphon.situation import Situation
-from antiphon.status.people import Person, people_here
 from antiphon.status.unread_mark import UnreadMark
 from antiphon.tour import Tour
-from antiphon_kernel.types.access import AccessRole
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
+
+LOOK_SECONDS: Final = 3.0
+"""How often it is noted where the person is, and seen which contexts there are and how they are
+called: that is no part of the document that is followed."""
 
 
 class DocumentScreen(Screen[None]):
@@ -61,15 +66,20 @@ class DocumentScreen(Screen[None]):
         place: str,
         context: str,
         tour: Tour | None,
+        open_context: Callable[[str], None],
+        memory: Memory,
     ) -> None:
+        """`context` is its name until the document says it; `open_context` takes an id."""
         super().__init__()
         self._session = session
-        self._asked_for = context
+        self._open_context = open_context
+        self._memory = memory
         self._shows_tour = tour is not None
         self._tour = tour or Tour()
         self._stood = session.standing
         self._stops: tuple[Callable[[], None], ...] = ()
         self._retired = False
+        self._came_back = False
         self.source = CellSource(session.document, presence=session.presence)
         self.work = RunningWork(session.document)
         self.composer = Composer(draft, theme)
@@ -78,9 +88,32 @@ class DocumentScreen(Screen[None]):
         self._presence = OwnPresence(session, self.set_timer)
         self._requests = Requests(session, self.hint)
         self._sending = Sending(session, draft, self.hint)
-        self._role = OwnRole()
         self._arrivals = session.arrivals(self.hint)
         self._outlook = Outlook(session, self.area, self.composer, self.work, self._selected)
+        self._identity = OwnIdentity(
+            session,
+            self.area,
+            self.composer,
+            self._outlook,
+            role_changed=self._role_changed,
+            draft_identified=self._draft_identified,
+        )
+        self._guide = TourGuide(self._tour, session, self.source)
+        self._surroundings = Surroundings(
+            session,
+            self.source,
+            self._frame,
+            self._requests,
+            self._presence,
+            self._outlook,
+            asked_for=context,
+        )
+        self._sidebar_keys = SidebarKeys(
+            self._frame,
+            hint=self.hint,
+            changed=self._sidebar_changed,
+            open_context=self.open_context,
+        )
         self._acts = Acts(self._desk())
 
     def _desk(self) -> Desk:
@@ -97,7 +130,7 @@ class DocumentScreen(Screen[None]):
             osc_52=self._to_terminal_clipboard,
             ask=self._ask,
             toggle_help=self._open_help,
-            toggle_sidebar=self._toggle_sidebar,
+            sidebar=self._sidebar_keys,
             open_palette=self._open_palette,
             quit=self._quit,
         )
@@ -115,6 +148,7 @@ class DocumentScreen(Screen[None]):
             self._session.watch(self._connection_changed),
             self._session.replica.watch_presence(self._presence_changed),
         )
+        self.set_interval(LOOK_SECONDS, self._look_around)
         self._tell_people()
         if self._stood.connection is Connection.LIVE:
             self._came_live()
@@ -128,6 +162,7 @@ class DocumentScreen(Screen[None]):
         if self._retired:
             return
         self._retired = True
+        self._keep_place()
         for stop in self._stops:
             stop()
         self.composer.draft.close()
@@ -155,8 +190,8 @@ class DocumentScreen(Screen[None]):
 
     def perform(self, name: str) -> None:
         """Do what the action of this name does."""
-        if self._role.refusal is not None and name in WRITING:
-            self.hint(self._role.refusal)
+        if self._identity.refusal is not None and name in WRITING:
+            self.hint(self._identity.refusal)
             return
         doing = self._acts.perform(name)
         if isinstance(doing, Coroutine):
@@ -234,6 +269,9 @@ class DocumentScreen(Screen[None]):
         elif isinstance(self.focused, CellEditor):
             mode = Mode.EDIT
             self._tour.editing()
+        elif self.focused is self._frame.sidebar:
+            mode = Mode.CONTEXTS
+            self._list_contexts()
         else:
             mode = Mode.NAVIGATE
         self._outlook.mode = mode
@@ -294,113 +332,71 @@ class DocumentScreen(Screen[None]):
         self._update()
 
     def _came_live(self) -> None:
-        self._identify()
+        self._identity.heard()
         self._follow_arrivals()
         self._send_what_waits()
-        if self._frame.has_sidebar:
-            self.run_worker(self._list_contexts(), exit_on_error=False)
+        self._list_contexts()
+        self._return_to_place()
+
+    def _follow_arrivals(self) -> None:
+        """The owner is told who joins."""
+        if self._identity.is_owner and self._session.is_live:
+            self.run_worker(
+                self._arrivals.follow(), group="arrivals", exclusive=True, exit_on_error=False
+            )
+
+    def _role_changed(self, told: str | None) -> None:
+        if told is not None:
+            self.hint(told)
+            self._update()
+        self._follow_arrivals()
+
+    def _draft_identified(self) -> None:
+        self._frame.drafts.show(self.source.drafts())
+        self._send_what_waits()
 
     def _send_what_waits(self) -> None:
         self.run_worker(self._sending.connection_changed(), exit_on_error=False)
 
     def _presence_changed(self) -> None:
         self.source.presence_changed()
-        if self._session.is_live and self._session.me is not None:
-            self._identify()
-        others = self._session.presence().values()
         if self._session.is_live:
-            self._tour.models_here(any(one.kind == PrincipalKind.MODEL for one in others))
-        for one in others:
-            if one.kind == PrincipalKind.HUMAN and one.principal != self.source.me:
-                self._tour.joined(one.username)
+            self._identity.heard()
+        self._guide.presence_changed()
         self._tell_people()
         self._suggest()
-
-    def _identify(self) -> None:
-        """The kernel has said who the person here is."""
-        me = self._session.me
-        if me is None:
-            return
-        if self.source.me is None:
-            self.source.me = me.principal
-            self.composer.set_colour(me.colour)
-        self._hear_role(str(me.role) if me.role is not None else None)
-        if self._role.refusal is None and not self.composer.draft.is_identified:
-            elsewhere = {
-                state.block
-                for state in self._session.presence().values()
-                if state.principal == me.principal and state.block is not None
-            }
-            self.composer.draft.identify(me.principal, elsewhere)
-            self._frame.drafts.show(self.source.drafts())
-            self._send_what_waits()
-
-    def _hear_role(self, role: str | None) -> None:
-        """Whatever may not be done from now on is refused here, before it is written."""
-        if role == self._role.role:
-            return
-        told = self._role.hear(role)
-        refusal = self._outlook.refusal = self.source.refusal = self._role.refusal
-        self.composer.editor.refusal = refusal
-        if self.area.editor is not None:
-            self.area.editor.refusal = refusal
-        if told is not None:
-            self.hint(told)
-            self._update()
-        self._follow_arrivals()
-
-    def _follow_arrivals(self) -> None:
-        """The owner is told who joins."""
-        if self._role.role == AccessRole.OWNER and self._session.is_live:
-            self.run_worker(
-                self._arrivals.follow(), group="arrivals", exclusive=True, exit_on_error=False
-            )
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
             self._frame.drafts.show(self.source.drafts())
-        if self._tour.awaits_model:
-            for text in change.texts:
-                self._look_for_model(text.block)
-
-    def _look_for_model(self, block: str) -> None:
-        """A model that is in the middle of a text is somebody to write with."""
-        header = self._session.document.header(block)
-        if header.kind == BlockKind.TEXT and header.role == Role.MODEL:
-            view = self.source.view(block)
-            self._tour.model_wrote(view.author, len(view.text))
+        if self._guide.cells_changed(change):
             self._suggest()
 
     def _work_changed(self) -> None:
         self._update()
 
-    async def _list_contexts(self) -> None:
-        labels = await self._requests.context_labels()
-        self._frame.sidebar.show_contexts(labels, self._label)
+    def _return_to_place(self) -> None:
+        """Once the document is there: to where the person was when they left."""
+        context = self._session.document.context
+        if context is not None and not self._came_back:
+            self._came_back = True
+            self._memory.go_back(context, self.area.cells)
+
+    def _look_around(self) -> None:
+        self._keep_place()
+        self._tell_people()
+        if self._frame.has_sidebar:
+            self._list_contexts()
+
+    def _keep_place(self) -> None:
+        context = self._session.document.context
+        if context is not None and self._came_back:
+            self._memory.keep(context, self.area.cells)
 
     # Telling it all
 
-    @property
-    def _label(self) -> str:
-        return self._session.document.label or self._asked_for
-
-    def _people(self) -> list[Person]:
-        return list(people_here(self._session.me, self._session.presence().values()))
-
     def _tell_people(self) -> None:
-        people = self._people()
-        self._frame.header.show(self._label, people, self._session.standing)
-        if self._frame.has_sidebar:
-            self._frame.sidebar.show_people(
-                [whereabouts(one, self._number(one), self._outlook.mode) for one in people]
-            )
-
-    def _number(self, person: Person) -> int | None:
-        """Which cell somebody is in, counted from 1; None in a draft or nowhere."""
-        block = self._presence.block if person.is_me else person.block
-        if block is None or block not in self._session.document or self.source.is_hidden(block):
-            return None
-        return self._session.document.block_ids().index(block) + 1
+        self._surroundings.show_people()
 
     def _update(self) -> None:
         """The keys that work now."""
@@ -416,18 +412,41 @@ class DocumentScreen(Screen[None]):
         if self._frame.fit(event.size):
             self._sidebar_changed()
 
-    def _toggle_sidebar(self) -> None:
-        if self._frame.toggle_sidebar(self.size):
-            self._sidebar_changed()
-        elif not self._frame.has_sidebar:
-            self.hint("There is no room for the sidebar in a terminal this narrow.")
-
     def _sidebar_changed(self) -> None:
         if self._frame.has_sidebar:
-            self._frame.sidebar.show_contexts((), self._label)
-            if self._session.is_live:
-                self.run_worker(self._list_contexts(), exit_on_error=False)
+            self._surroundings.show_contexts()
+            self._list_contexts()
+        elif self.focused is self._frame.sidebar:
+            self.composer.editor.focus()
         self._tell_people()
+
+    def _list_contexts(self) -> None:
+        if self._session.is_live:
+            self.run_worker(
+                self._surroundings.list_contexts(),
+                group="contexts",
+                exclusive=True,
+                exit_on_error=False,
+            )
+
+    @property
+    def contexts(self) -> Sequence[ContextName]:
+        """The other contexts of the kernel."""
+        here = self._session.document.context
+        return [one for one in self._surroundings.contexts if one.id != here]
+
+    def open_context(self, context: str) -> None:
+        """Show another context of the kernel."""
+        if context == self._session.document.context:
+            self._sidebar_keys.leave()
+        elif not self._session.is_live:
+            self.hint("Offline: another context needs the kernel; try again when it is back.")
+        else:
+            self._open_context(context)
+
+    @on(Sidebar.ContextClicked)
+    def _context_clicked(self, message: Sidebar.ContextClicked) -> None:
+        self.open_context(message.context)
 
     def _open_help(self) -> None:
         if self._tour.words is not None:

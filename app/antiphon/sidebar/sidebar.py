@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from textual import events
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from antiphon.modes import Mode
 from antiphon.render.cell_theme import CellTheme
+from antiphon.requests import ContextName
 from antiphon.status.line import Piece, fit
 from antiphon.status.people import Person
 
@@ -45,7 +48,7 @@ Row = tuple[Sequence[Piece], Sequence[Piece]]
 """What stands at the left and at the right of a row."""
 
 
-class Sidebar(Widget):
+class Sidebar(Widget, can_focus=True):
     """Drawn line by line; redrawn only when it says something else."""
 
     DEFAULT_CSS = f"""
@@ -53,10 +56,19 @@ class Sidebar(Widget):
     Sidebar.-open {{ display: block; }}
     """
 
+    class ContextClicked(Message):
+        """A context of the list was clicked; `context` is its id."""
+
+        def __init__(self, context: str) -> None:
+            super().__init__()
+            self.context = context
+
     def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._theme = theme
-        self._contexts: tuple[str, ...] = ()
+        self._contexts: tuple[ContextName, ...] = ()
+        self.chosen = ""
+        """Id of the context that Enter opens."""
         self._here = ""
         self._people: tuple[Whereabouts, ...] = ()
         self._rows: list[Row] = []
@@ -66,10 +78,31 @@ class Sidebar(Widget):
         self._lay()
         self.refresh()
 
-    def show_contexts(self, labels: Sequence[str], here: str) -> None:
-        """The kernel's contexts, and which of them is on screen."""
-        self._contexts, self._here = tuple(labels), here
+    def show_contexts(self, contexts: Sequence[ContextName], here: str) -> None:
+        """The kernel's contexts, and the id of the one that is on screen."""
+        self._contexts, self._here = tuple(contexts), here
+        if self.chosen not in {one.id for one in contexts}:
+            self.chosen = here
         self._lay()
+
+    def choose(self, step: int) -> None:
+        """The context so many rows further down."""
+        ids = [one.id for one in self._contexts]
+        if ids:
+            at = ids.index(self.chosen) if self.chosen in ids else 0
+            self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
+        self._lay()
+
+    def on_focus(self) -> None:
+        self._lay()
+
+    def on_blur(self) -> None:
+        self.chosen = self._here
+        self._lay()
+
+    def on_click(self, event: events.Click) -> None:
+        if 0 < event.y <= len(self._contexts):
+            self.post_message(self.ContextClicked(self._contexts[event.y - 1].id))
 
     def show_people(self, people: Sequence[Whereabouts]) -> None:
         """Who is here and where."""
@@ -94,10 +127,11 @@ class Sidebar(Widget):
         rows: list[Row] = [
             ([Piece("contexts", theme.dim)], ()),
         ]
-        for label in self._contexts or (self._here,):
-            here = label == self._here
-            mark = Piece("▸ ", theme.focus) if here else Piece("  ", theme.dim)
-            rows.append(([mark, Piece(label, theme.text if here else theme.dim)], ()))
+        for context in self._contexts:
+            here, chosen = context.id == self._here, self.has_focus and context.id == self.chosen
+            bar = "┃ " if chosen else "▸ " if here else "  "
+            label = Piece(context.label, theme.text if here or chosen else theme.dim)
+            rows.append(([Piece(bar, theme.focus), label], ()))
         rows.append(((), ()))
         rows.append(([Piece("people", theme.dim)], ()))
         for one in self._people:

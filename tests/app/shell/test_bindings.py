@@ -50,7 +50,7 @@ def test_the_footer_names_whom_ctrl_c_stops_only_while_somebody_runs() -> None:
 
 def test_help_has_every_action_of_every_mode() -> None:
     sections = dict(help_sections())
-    assert list(sections) == ["Anywhere", "WRITE", "NAVIGATE", "EDIT"]
+    assert list(sections) == ["Anywhere", *Mode]
     shown = {one for actions in sections.values() for one in actions}
     assert shown == set(ACTIONS)
 

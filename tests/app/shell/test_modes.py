@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.modes import Mode
-from tests.app.shell.opened import opened, until, world
+from tests.app.shell.opened import opened, world
+from tests.waiting import until
 
 
 async def test_the_app_starts_in_write_and_up_leads_to_the_cells(tmp_path: Path) -> None:
@@ -90,7 +91,10 @@ async def test_the_sidebar_comes_and_goes(tmp_path: Path) -> None:
         await there.sees("people")
         await there.sees("▸ default")
         await there.press("f2")
+        await there.mode(Mode.CONTEXTS)
+        await there.press("f2")
         await until(lambda: not there.shows("people"), "no sidebar")
+        await there.mode(Mode.WRITE)
 
 
 async def test_a_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(

@@ -1,0 +1,58 @@
+"""What the keys do that have to do with the sidebar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.widget import Widget
+
+from antiphon.screens.frame import Frame
+
+
+class SidebarKeys:
+    """Goes into the sidebar and back to where the person was."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        *,
+        hint: Callable[[str], None],
+        changed: Callable[[], None],
+        open_context: Callable[[str], None],
+    ) -> None:
+        """`changed` is told when the sidebar has come or gone; `open_context` takes an id."""
+        self._frame = frame
+        self._hint = hint
+        self._changed = changed
+        self._open_context = open_context
+        self._before: Widget | None = None
+
+    def toggle(self) -> None:
+        """Into the sidebar, which comes if it is not there; from inside, put it away."""
+        frame, sidebar = self._frame, self._frame.sidebar
+        if frame.has_sidebar and sidebar.has_focus:
+            self.leave()
+            frame.toggle_sidebar(frame.screen.size)
+            self._changed()
+            return
+        if not frame.has_sidebar:
+            frame.toggle_sidebar(frame.screen.size)
+            self._changed()
+        if not frame.has_sidebar:
+            self._hint("There is no room for the sidebar in a terminal this narrow.")
+            return
+        self._before = frame.screen.focused
+        sidebar.focus()
+
+    def leave(self) -> None:
+        """Back to where the person was."""
+        before = self._before
+        if before is None or not before.is_attached:
+            before = self._frame.composer.editor
+        before.focus(scroll_visible=False)
+
+    def choose(self, step: int) -> None:
+        self._frame.sidebar.choose(step)
+
+    def open_chosen(self) -> None:
+        self._open_context(self._frame.sidebar.chosen)
