@@ -11,35 +11,29 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from pycrdt import Doc, Map, MapEvent, Text, TextEvent
+from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
-    TextMirror,
     append_text,
     splice_text,
     splice_text_all,
 )
+from antiphon_kernel.document.blocks import Blocks
 from antiphon_kernel.document.changes import (
     REMOTE,
-    ContentChange,
     DocumentChange,
-    HeaderChange,
-    TextChange,
     Transaction,
-    content_changes,
 )
 from antiphon_kernel.document.containers import (
     Container,
     fill_lists,
-    find_container,
     new_container,
 )
 from antiphon_kernel.document.genesis import genesis_client, genesis_update
 from antiphon_kernel.document.header import (
     CONTENT,
     SCHEMA,
-    read_header,
     stored_header,
     stored_value,
     write_keys,
@@ -47,10 +41,7 @@ from antiphon_kernel.document.header import (
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
-    decode_schema,
     encode_schema,
-    names_of,
-    path_of,
 )
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
@@ -69,14 +60,10 @@ class Document:
         self._meta: Map[Any] = self._doc.get("meta", type=Map)
         self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
-        self._order = BlockOrder()
-        self._headers: dict[str, BlockHeader] = {}
-        self._schemas: dict[str, Schema] = {}
-        self._mirrors: dict[str, TextMirror] = {}
+        self._read = Blocks(self._doc, self._blocks)
         self._watchers: list[Callable[[DocumentChange], None]] = []
         self._update_watchers: list[Callable[[bytes, object], None]] = []
         self._current: Transaction | None = None
-        self._spliced: dict[str, list[TextSplice]] = {}
         self._followed = self._blocks.observe_deep(self._observe_blocks)
         self._told = self._doc.observe(self._observe_transaction)
         self._closed = False
@@ -96,12 +83,7 @@ class Document:
             headers: those that are known; others are read when asked for.
         """
         document = cls(int(stored.client_id), stored)
-        document._headers = known = {header.id: header for header in headers}
-        with stored.transaction():
-            others = [key for key in document._blocks.keys() if key not in known]  # noqa: SIM118
-            blocks = [key for key in others if document._is_block(key)]
-            order = [(key, document._order_key(key)) for key in blocks]
-        document._order.add(order + [(one.id, one.order) for one in known.values()])
+        document._read.take_over(headers)
         return document
 
     def close(self) -> None:
@@ -151,40 +133,29 @@ class Document:
 
     def block_ids(self) -> Sequence[str]:
         """Every block in document order: by order key, then by id."""
-        return self._order.ids()
+        return self._read.order.ids()
 
     @property
     def order(self) -> BlockOrder:
         """The same with places; only to be read."""
-        return self._order
+        return self._read.order
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._read.order)
 
     def __contains__(self, block: object) -> bool:
-        return block in self._order
+        return block in self._read.order
 
     def header(self, block: str) -> BlockHeader:
         """Raises KeyError if there is no such block."""
-        header = self._headers.get(block)
-        if header is None:
-            stored = self._block_map(block)
-            with self._doc.transaction():
-                keys = stored.keys()
-                fields = {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
-            header = self._headers[block] = read_header(block, fields)
-        return header
+        return self._read.header(block)
 
     def schema(self, block: str) -> Schema:
         """What the content of a block looks like; a text if what is stored is no schema.
 
         Raises KeyError if there is no such block.
         """
-        schema = self._schemas.get(block)
-        if schema is None:
-            schema = decode_schema(self._block_map(block).get(SCHEMA)) or TEXT
-            self._schemas[block] = schema
-        return schema
+        return self._read.schema(block)
 
     def container(self, block: str, path: str | None = None) -> Container | None:
         """What holds a block's content, or a part of it; None if there is nothing there.
@@ -194,14 +165,18 @@ class Document:
 
         Raises KeyError if there is no such block.
         """
-        return find_container(self._block_map(block), names_of(path))
+        return self._read.container(block, path)
 
     def text(self, block: str, section: str | None = None) -> str:
         """A text; empty if there is none in that place.
 
         Raises KeyError if there is no such block.
         """
-        return self._mirror(block, section).text
+        return self._read.mirror(block, section).text
+
+    def length(self, block: str, section: str | None = None) -> int:
+        """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
+        return self._read.length(block, section)
 
     def member(self, principal: str) -> Member | None:
         """What the document knows of a principal; None if it has never been here."""
@@ -213,34 +188,6 @@ class Document:
         principals = self._members.keys()
         known = map(self.member, principals)
         return sorted((one for one in known if one is not None), key=lambda one: one.colour)
-
-    def length(self, block: str, section: str | None = None) -> int:
-        """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
-        mirror = self._mirrors.get(_place(block, section))
-        if mirror is not None:
-            return mirror.length
-        content = self._content(block, section)
-        return len(content) if content is not None else 0
-
-    def _block_map(self, block: str) -> Map[Any]:
-        if block not in self._order:
-            raise KeyError(block)
-        stored: Map[Any] = self._blocks[block]
-        return stored
-
-    def _content(self, block: str, section: str | None) -> Text | None:
-        content = self.container(block, section)
-        return content if isinstance(content, Text) else None
-
-    def _mirror(self, block: str, section: str | None) -> TextMirror:
-        place = _place(block, section)
-        mirror = self._mirrors.get(place)
-        if mirror is None:
-            content = self._content(block, section)
-            if content is None:
-                return TextMirror("")
-            mirror = self._mirrors[place] = TextMirror(str(content))
-        return mirror
 
     # Writing
 
@@ -282,7 +229,7 @@ class Document:
         Raises:
             ValueError: if the id is taken or a field cannot be stored.
         """
-        if header.id in self._order:
+        if header.id in self._read.order:
             raise ValueError(f"there is already a block {header.id}")
         if content and schema != TEXT:
             raise ValueError(f"the content of block {header.id} is not a text")
@@ -297,7 +244,7 @@ class Document:
                 append_text(held, content)
             if container is None:
                 fill_lists(held, schema)
-            self._order.add([(header.id, header.order)])
+            self._read.order.add([(header.id, header.order)])
 
     def splice(
         self, block: str, offset: int, deleted: int, inserted: str, section: str | None = None
@@ -310,10 +257,10 @@ class Document:
                 has half a surrogate pair.
         """
         content = self._writable(block, section)
-        mirror = self._mirror(block, section)
+        mirror = self._read.mirror(block, section)
         with self.transaction(None):
             splice_text(content, mirror, offset, deleted, inserted)
-            own = self._spliced.setdefault(_place(block, section), [])
+            own = self._read.spliced(block, section)
             own.append(TextSplice(offset, deleted, inserted))
 
     def splice_all(
@@ -323,10 +270,10 @@ class Document:
 
         Raises the same, before anything is written.
         """
-        content, mirror = self._writable(block, section), self._mirror(block, section)
+        content, mirror = self._writable(block, section), self._read.mirror(block, section)
         with self.transaction(None):
             splice_text_all(content, mirror, splices)
-            self._spliced.setdefault(_place(block, section), []).extend(splices)
+            self._read.spliced(block, section).extend(splices)
 
     def append(self, block: str, text: str, section: str | None = None) -> None:
         """Write at the end; cheap at any length.
@@ -336,25 +283,24 @@ class Document:
             ValueError: if there is no text in that place, or `text` has half a surrogate pair.
         """
         content = self._writable(block, section)
-        place = _place(block, section)
-        mirror = self._mirrors.get(place)
+        mirror = self._read.read_mirror(block, section)
         text.encode()
         with self.transaction(None):
             append_text(content, text)
-            own = self._spliced.setdefault(place, [])
+            own = self._read.spliced(block, section)
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
 
     def _writable(self, block: str, section: str | None) -> Text:
-        content = self._content(block, section)
+        content = self._read.content(block, section)
         if content is None:
-            raise ValueError(f"the content of block {_place(block, section)} is not a text")
+            raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
         return content
 
     def set_fields(self, block: str, **fields: object) -> None:
         """Write header fields; None removes one."""
-        stored = self._block_map(block)
+        stored = self._read.stored(block)
         values = {name: stored_value(name, value) for name, value in fields.items()}
         with self.transaction(None):
             write_keys(stored, values)
@@ -421,7 +367,7 @@ class Document:
         return lambda: self._update_watchers.remove(listener)
 
     def _publish(self, current: Transaction) -> None:
-        self._spliced.clear()
+        self._read.settle()
         if current.update is None:
             return
         for on_update in tuple(self._update_watchers):
@@ -437,64 +383,4 @@ class Document:
     def _observe_blocks(self, events: list[Any]) -> None:
         current = self._current
         assert current is not None, "a transaction that this document did not begin"
-        added: list[str] = []
-        headers: dict[str, frozenset[str]] = {}
-        texts: list[TextChange] = []
-        contents: dict[ContentChange, None] = {}
-        reordered = False
-        for event in events:
-            path, in_map = event.path, isinstance(event, MapEvent)
-            if not path:
-                added += self._blocks_changed(event)
-            elif len(path) == 1 and in_map:
-                block, fields = str(path[0]), frozenset(event.keys)
-                headers[block] = fields
-                self._headers.pop(block, None)
-                self._schemas.pop(block, None)
-                if "order" in fields and self._order.move(block, self._order_key(block)):
-                    reordered = True
-            elif len(path) >= 2 and path[1] == CONTENT:
-                block, names = str(path[0]), tuple(map(str, path[2:]))
-                if isinstance(event, TextEvent):
-                    texts.append(self._text_changed(block, path_of(names), event))
-                else:
-                    schema = self.schema(block)
-                    contents.update(dict.fromkeys(content_changes(schema, block, names, event)))
-        current.change = DocumentChange(
-            current.origin,
-            tuple(added),
-            tuple(HeaderChange(block, fields) for block, fields in headers.items()),
-            tuple(texts),
-            reordered,
-            tuple(contents),
-        )
-
-    def _blocks_changed(self, event: Any) -> list[str]:
-        """Blocks that came under the root; values that are no maps are no blocks."""
-        added = [block for block in event.keys if self._is_block(block)]
-        for block in added:
-            self._headers.pop(block, None)
-            self._schemas.pop(block, None)
-        self._order.add([(block, self._order_key(block)) for block in added])
-        return added
-
-    def _is_block(self, key: str) -> bool:
-        return isinstance(self._blocks.get(key), Map)
-
-    def _order_key(self, block: str) -> str:
-        order = self._blocks[block].get("order")
-        return order if isinstance(order, str) else ""
-
-    def _text_changed(self, block: str, section: str | None, event: Any) -> TextChange:
-        place = _place(block, section)
-        own = self._spliced.get(place)
-        if own is not None:
-            return TextChange(block, tuple(own), section)
-        mirror = self._mirrors.get(place)
-        splices = mirror.apply(event.delta) if mirror is not None else ()
-        return TextChange(block, splices, section)
-
-
-def _place(block: str, section: str | None) -> str:
-    """One key for each text; no block id has a slash."""
-    return block if section is None else f"{block}/{section}"
+        current.change = self._read.take_in(events, current.origin)

@@ -1,0 +1,197 @@
+"""The blocks of a document as they are read: order, headers, schemas and texts.
+
+What has been read is kept, and kept up to date by the events of each transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pycrdt import Doc, Map, MapEvent, Text, TextEvent
+
+from antiphon_kernel.document.block_order import BlockOrder
+from antiphon_kernel.document.block_text import TextMirror
+from antiphon_kernel.document.changes import (
+    ContentChange,
+    DocumentChange,
+    HeaderChange,
+    TextChange,
+    content_changes,
+)
+from antiphon_kernel.document.containers import Container, find_container
+from antiphon_kernel.document.header import CONTENT, SCHEMA, read_header
+from antiphon_kernel.document.schema import TEXT, Schema, decode_schema, names_of, path_of
+from antiphon_kernel.types.records import BlockHeader, TextSplice
+
+
+class Blocks:
+    """What has been read of the root map ``blocks``. Raises KeyError where there is no such block.
+
+    `section` is the path of a text inside a block's content; None is a content that is one text.
+    """
+
+    def __init__(self, doc: Doc[Any], stored: Map[Any]) -> None:
+        self.order = BlockOrder()
+        self._doc = doc
+        self._blocks = stored
+        self._headers: dict[str, BlockHeader] = {}
+        self._schemas: dict[str, Schema] = {}
+        self._mirrors: dict[str, TextMirror] = {}
+        self._spliced: dict[str, list[TextSplice]] = {}
+
+    def take_over(self, headers: Iterable[BlockHeader]) -> None:
+        """Know everything that is stored already.
+
+        Args:
+            headers: those that are known; others are read when asked for.
+        """
+        self._headers = known = {header.id: header for header in headers}
+        with self._doc.transaction():
+            others = [key for key in self._blocks.keys() if key not in known]  # noqa: SIM118
+            blocks = [key for key in others if self._is_block(key)]
+            order = [(key, self._order_key(key)) for key in blocks]
+        self.order.add(order + [(one.id, one.order) for one in known.values()])
+
+    # Reading
+
+    def header(self, block: str) -> BlockHeader:
+        """Raises KeyError if there is no such block."""
+        header = self._headers.get(block)
+        if header is None:
+            stored = self.stored(block)
+            with self._doc.transaction():
+                keys = stored.keys()
+                fields = {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
+            header = self._headers[block] = read_header(block, fields)
+        return header
+
+    def schema(self, block: str) -> Schema:
+        """What the content of a block looks like; a text if what is stored is no schema.
+
+        Raises KeyError if there is no such block.
+        """
+        schema = self._schemas.get(block)
+        if schema is None:
+            schema = decode_schema(self.stored(block).get(SCHEMA)) or TEXT
+            self._schemas[block] = schema
+        return schema
+
+    def container(self, block: str, path: str | None = None) -> Container | None:
+        """What holds a block's content, or a part of it; None if there is nothing there.
+
+        Only for the modules of this package: whatever is written there is to be written inside a
+        `transaction`, and texts through `splice` and `append`.
+
+        Raises KeyError if there is no such block.
+        """
+        return find_container(self.stored(block), names_of(path))
+
+    def stored(self, block: str) -> Map[Any]:
+        """The map of a block."""
+        if block not in self.order:
+            raise KeyError(block)
+        stored: Map[Any] = self._blocks[block]
+        return stored
+
+    def content(self, block: str, section: str | None) -> Text | None:
+        """The shared text in a place; None if there is none."""
+        content = self.container(block, section)
+        return content if isinstance(content, Text) else None
+
+    def length(self, block: str, section: str | None = None) -> int:
+        """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
+        mirror = self._mirrors.get(_place(block, section))
+        if mirror is not None:
+            return mirror.length
+        content = self.content(block, section)
+        return len(content) if content is not None else 0
+
+    def mirror(self, block: str, section: str | None) -> TextMirror:
+        """The text in a place as a string; empty if there is none."""
+        place = _place(block, section)
+        mirror = self._mirrors.get(place)
+        if mirror is None:
+            content = self.content(block, section)
+            if content is None:
+                return TextMirror("")
+            mirror = self._mirrors[place] = TextMirror(str(content))
+        return mirror
+
+    def read_mirror(self, block: str, section: str | None) -> TextMirror | None:
+        """The same, if somebody has read that text."""
+        return self._mirrors.get(_place(block, section))
+
+    # Following
+
+    def spliced(self, block: str, section: str | None) -> list[TextSplice]:
+        """What this document itself changes in a text in the transaction that is going on."""
+        return self._spliced.setdefault(_place(block, section), [])
+
+    def settle(self) -> None:
+        """A transaction has ended."""
+        self._spliced.clear()
+
+    def take_in(self, events: list[Any], origin: object) -> DocumentChange:
+        """What a transaction did, by the events of the CRDT."""
+        added: list[str] = []
+        headers: dict[str, frozenset[str]] = {}
+        texts: list[TextChange] = []
+        contents: dict[ContentChange, None] = {}
+        reordered = False
+        for event in events:
+            path, in_map = event.path, isinstance(event, MapEvent)
+            if not path:
+                added += self._blocks_changed(event)
+            elif len(path) == 1 and in_map:
+                block, fields = str(path[0]), frozenset(event.keys)
+                headers[block] = fields
+                self._headers.pop(block, None)
+                self._schemas.pop(block, None)
+                if "order" in fields and self.order.move(block, self._order_key(block)):
+                    reordered = True
+            elif len(path) >= 2 and path[1] == CONTENT:
+                block, names = str(path[0]), tuple(map(str, path[2:]))
+                if isinstance(event, TextEvent):
+                    texts.append(self._text_changed(block, path_of(names), event))
+                else:
+                    schema = self.schema(block)
+                    contents.update(dict.fromkeys(content_changes(schema, block, names, event)))
+        return DocumentChange(
+            origin,
+            tuple(added),
+            tuple(HeaderChange(block, fields) for block, fields in headers.items()),
+            tuple(texts),
+            reordered,
+            tuple(contents),
+        )
+
+    def _blocks_changed(self, event: Any) -> list[str]:
+        """Blocks that came under the root; values that are no maps are no blocks."""
+        added = [block for block in event.keys if self._is_block(block)]
+        for block in added:
+            self._headers.pop(block, None)
+            self._schemas.pop(block, None)
+        self.order.add([(block, self._order_key(block)) for block in added])
+        return added
+
+    def _is_block(self, key: str) -> bool:
+        return isinstance(self._blocks.get(key), Map)
+
+    def _order_key(self, block: str) -> str:
+        order = self._blocks[block].get("order")
+        return order if isinstance(order, str) else ""
+
+    def _text_changed(self, block: str, section: str | None, event: Any) -> TextChange:
+        place = _place(block, section)
+        own = self._spliced.get(place)
+        if own is not None:
+            return TextChange(block, tuple(own), section)
+        mirror = self._mirrors.get(place)
+        splices = mirror.apply(event.delta) if mirror is not None else ()
+        return TextChange(block, splices, section)
+
+
+def _place(block: str, section: str | None) -> str:
+    """One key for each text; no block id has a slash."""
+    return block if section is None else f"{block}/{section}"
