@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,21 +13,11 @@ from antiphon_kernel.client.discovery import RunningKernel, newest_kernel
 from tests.e2e.machine import Machine
 from tests.e2e.terminal import Terminal
 from tests.recordings import Recorded, numbered_recording
+from tests.waiting import wait_until
 
 Value = TypeVar("Value")
 
 TYPED = "zebracrossing"
-
-
-def wait_until(get: Callable[[], Value | None], what: str, timeout: float = 30.0) -> Value:
-    """The first value that is not None."""
-    deadline = time.monotonic() + timeout
-    while True:
-        value = get()
-        if value is not None:
-            return value
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.1)
 
 
 def answer_of(machine: Machine, data: Path, *, status: str) -> dict[str, Any] | None:

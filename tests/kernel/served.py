@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket as sockets
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,17 +22,9 @@ from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
+from tests.waiting import until
 
 F = TypeVar("F")
-
-
-async def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0) -> None:
-    """Wait until `condition` holds; fail after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"it did not come to pass: {what or condition}")
-        await asyncio.sleep(0.002)
 
 
 class RawClient:

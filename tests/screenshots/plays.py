@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,17 +11,9 @@ from textual.pilot import Pilot
 from antiphon.app import AntiphonApp
 from antiphon_kernel.types.enums import Activity
 from tests.screenshots.scene import GUESTS_PLACE, Scene, open_scene
+from tests.waiting import until
 
 Play = Callable[[Scene, AntiphonApp, Pilot[None]], Awaitable[None]]
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for something that is on its way."""
-    deadline = time.monotonic() + 20
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"never: {what}")
-        await asyncio.sleep(0.01)
 
 
 async def streaming(scene: Scene, app: AntiphonApp, pilot: Pilot[None]) -> None:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from antiphon.command_line.guests import take_guest_name
 from antiphon.command_line.starting import KernelStarter
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -32,10 +32,7 @@ def end_kernel(data: Path, number: signal.Signals) -> None:
     if address is None:
         return
     os.kill(address.pid, number)
-    deadline = time.monotonic() + 10
-    while kernel_at(data) is not None:
-        assert time.monotonic() < deadline, "the kernel does not end"
-        time.sleep(0.01)
+    wait_until(lambda: kernel_at(data) is None, "the kernel ends")
 
 
 def kernel_processes(data: Path) -> list[str]:

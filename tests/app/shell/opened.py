@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,14 +29,7 @@ from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.tools import TURN_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
-
-
-async def until(condition: Callable[[], object], what: str = "", seconds: float = 10.0) -> None:
-    """Wait until `condition` holds; fail after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"it did not come to pass: {what or condition}"
-        await asyncio.sleep(0.005)
+from tests.waiting import until
 
 
 class Writer:

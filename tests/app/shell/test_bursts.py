@@ -6,8 +6,9 @@ from pathlib import Path
 
 from antiphon.composer.sending import NOBODY
 from antiphon.modes import Mode
-from tests.app.shell.opened import opened, until, world
+from tests.app.shell.opened import opened, world
 from tests.app.shell.test_composer import kernel_has_draft, sent
+from tests.waiting import until
 
 
 async def test_what_follows_enter_is_the_next_message(tmp_path: Path) -> None:

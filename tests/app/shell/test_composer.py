@@ -3,7 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon_kernel.types.enums import Status
-from tests.app.shell.opened import World, opened, until, world
+from tests.app.shell.opened import World, opened, world
+from tests.waiting import until
 
 
 async def draft_in_kernel(here: World) -> list[str]:

@@ -4,7 +4,8 @@ import asyncio
 from pathlib import Path
 
 from antiphon.modes import Mode
-from tests.app.shell.opened import opened, until, world
+from tests.app.shell.opened import opened, world
+from tests.waiting import until
 
 
 async def test_the_header_says_how_the_kernel_is(tmp_path: Path) -> None:

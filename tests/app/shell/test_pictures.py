@@ -8,8 +8,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tests.app.shell.opened import opened, until, world
+from tests.app.shell.opened import opened, world
 from tests.screenshots.plays import editing, picture, streaming
+from tests.waiting import until
 
 
 class SvgPicture(SingleFileSnapshotExtension):

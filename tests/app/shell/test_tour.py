@@ -4,7 +4,8 @@ from pathlib import Path
 
 from antiphon.modes import Mode
 from antiphon.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, Tour
-from tests.app.shell.opened import opened, until, world
+from tests.app.shell.opened import opened, world
+from tests.waiting import until
 
 
 def walked_in() -> Tour:

@@ -14,7 +14,8 @@ from collections import Counter
 from pathlib import Path
 
 from antiphon_kernel.client.replica import Replica, ReplicaState
-from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel, until
+from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
+from tests.waiting import until
 
 SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 4.0
 ALPHABETS = ("abcdefghijklm", "nopqrstuvwxyz", "😀漢é𝄞ßж")

@@ -11,7 +11,8 @@ import pytest
 from antiphon_kernel.client.refused_edits import keep_in
 from antiphon_kernel.client.replica import ReplicaState
 from antiphon_kernel.types.errors import AntiphonError
-from tests.kernel.served import ServedKernel, until
+from tests.kernel.served import ServedKernel
+from tests.waiting import until
 
 
 @pytest.fixture

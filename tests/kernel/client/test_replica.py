@@ -10,7 +10,8 @@ import pytest
 from antiphon_kernel.client.replica import Replica, ReplicaState
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from tests.kernel.served import CuttableProxy, ServedKernel, until
+from tests.kernel.served import CuttableProxy, ServedKernel
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])

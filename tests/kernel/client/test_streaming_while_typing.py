@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.replica import Replica, ReplicaState
-from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel, until
+from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
+from tests.waiting import until
 
 RUNS = 200
 RUNS_PER_KERNEL = 10

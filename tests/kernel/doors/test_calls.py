@@ -12,6 +12,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.kernel.served import RawClient, ServedKernel
+from tests.waiting import until
 
 
 async def open_calls(served: ServedKernel, query: str = "") -> ClientConnection:
@@ -97,10 +98,7 @@ async def test_a_session_is_one_connection(served: ServedKernel) -> None:
     document = (await served.context()).document
     assert document.header(block).status == "running"
     await socket.close()
-    for _ in range(1000):
-        if document.header(block).status == "error":
-            break
-        await asyncio.sleep(0.002)
+    await until(lambda: document.header(block).status == "error", "the block has ended")
     assert document.header(block).stop_reason == "interrupted"
     assert document.text(block) == "half a sen"
 

@@ -21,7 +21,8 @@ from antiphon_kernel.doors.sync.outgoing import Outgoing
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.wire.state_vector import decode_state_vector
 from tests.kernel.doors.hostile import Target
-from tests.kernel.served import ServedKernel, served_kernel, until
+from tests.kernel.served import ServedKernel, served_kernel
+from tests.waiting import until
 
 SECONDS = 60.0 if os.environ.get("ANTIPHON_LONG") else 4.0
 CONNECTIONS = 500

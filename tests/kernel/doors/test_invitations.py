@@ -28,7 +28,8 @@ from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.wire.frames import PermissionDenied, SyncStep2, SyncUpdate
-from tests.kernel.served import RawClient, ServedKernel, until
+from tests.kernel.served import RawClient, ServedKernel
+from tests.waiting import until
 
 REVOKED, KICKED, ROLE_CHANGED, REFUSED, UNAUTHORISED = 4410, 4411, 4500, 4403, 4401
 

@@ -18,7 +18,8 @@ from antiphon_kernel.wire.frames import (
     SyncUpdate,
     encode_frame,
 )
-from tests.kernel.served import served_kernel, until
+from tests.kernel.served import served_kernel
+from tests.waiting import until
 
 
 class Watch:

@@ -21,7 +21,8 @@ from antiphon_kernel.wire.frames import (
     SyncStep2,
     SyncUpdate,
 )
-from tests.kernel.served import RawClient, ServedKernel, served_kernel, until
+from tests.kernel.served import RawClient, ServedKernel, served_kernel
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from tests.kernel.served import ServedKernel, until
+from tests.kernel.served import ServedKernel
+from tests.waiting import until
 
 
 async def open_calls(served: ServedKernel, query: str = "", **options: Any) -> ClientConnection:

@@ -33,7 +33,8 @@ from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.wire.frames import SyncUpdate
 from antiphon_kernel.wire.varint import write_var_uint
-from tests.kernel.served import ServedKernel, served_kernel, until
+from tests.kernel.served import ServedKernel, served_kernel
+from tests.waiting import until
 
 READERS = 3
 

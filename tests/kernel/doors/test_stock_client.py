@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.types.enums import Activity
-from tests.kernel.served import CuttableProxy, ServedKernel, until
+from tests.kernel.served import CuttableProxy, ServedKernel
+from tests.waiting import until
 
 PACKAGES = ("yjs@13.6.27", "y-websocket@3.0.0", "ws@8.18.3")
 SCRIPT = Path(__file__).with_name("stock_client.mjs")

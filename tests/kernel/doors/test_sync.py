@@ -21,7 +21,8 @@ from antiphon_kernel.wire.frames import (
 )
 from antiphon_kernel.wire.state_vector import decode_state_vector, encode_state_vector
 from antiphon_kernel.wire.update import EMPTY_UPDATE
-from tests.kernel.served import RawClient, ServedKernel, until
+from tests.kernel.served import RawClient, ServedKernel
+from tests.waiting import until
 
 
 class Writer:

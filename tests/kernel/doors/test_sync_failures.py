@@ -15,7 +15,8 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.wire.frames import SyncStep2, SyncUpdate
 from antiphon_kernel.wire.varint import write_var_uint
-from tests.kernel.served import ServedKernel, served_kernel, until
+from tests.kernel.served import ServedKernel, served_kernel
+from tests.waiting import until
 
 
 @pytest.fixture

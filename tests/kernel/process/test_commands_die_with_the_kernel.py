@@ -7,15 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.calls import KernelCalls
-
-DEADLINE = 20.0
+from tests.waiting import wait_until
 
 
 def runs(pid: int) -> bool:
@@ -47,16 +45,12 @@ def test_sigkill_of_the_kernel_ends_commands_and_what_they_started(tmp_path: Pat
             asyncio.run(run_command(data, "true"))
             nohup = "trap '' HUP TERM; sleep 1000 & echo $! $$ > pids; wait"
             asyncio.run(run_command(data, nohup))
-            deadline = time.monotonic() + DEADLINE
-            pids: list[int] = []
-            while len(pids) < 2:
-                assert time.monotonic() < deadline
-                found = tmp_path / "pids"
-                pids = [int(pid) for pid in found.read_text().split()] if found.exists() else []
-                time.sleep(0.01)
+            told = tmp_path / "pids"
+            wait_until(
+                lambda: told.exists() and len(told.read_text().split()) == 2, "both commands run"
+            )
+            pids = [int(pid) for pid in told.read_text().split()]
             assert all(map(runs, pids))
         finally:
             os.kill(kernel.pid, signal.SIGKILL)
-        while any(map(runs, pids)):
-            assert time.monotonic() < deadline, "a command outlives its kernel"
-            time.sleep(0.01)
+        wait_until(lambda: not any(map(runs, pids)), "no command outlives its kernel")

@@ -9,8 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,16 +19,9 @@ from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_add
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
 from antiphon_kernel.process.run import owner_name
+from tests.waiting import wait_until
 
 DEADLINE = 20.0
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    """Wait until it holds."""
-    deadline = time.monotonic() + DEADLINE
-    while not holds():
-        assert time.monotonic() < deadline, f"never: {what}"
-        time.sleep(0.02)
 
 
 @contextmanager
@@ -95,7 +87,7 @@ def test_a_signal_ends_it_and_leaves_no_address(tmp_path: Path, number: signal.S
 def test_of_two_that_start_at_once_one_serves_and_the_other_says_who(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with kernel(data, tmp_path) as first, kernel(data, tmp_path) as second:
-        eventually(
+        wait_until(
             lambda: first.poll() is not None or second.poll() is not None, "one of two gives up"
         )
         loser, winner = (first, second) if first.poll() is not None else (second, first)

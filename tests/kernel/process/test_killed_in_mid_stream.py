@@ -7,23 +7,16 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Callable
 from pathlib import Path
 
 from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.replica import Replica, ReplicaState
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.recordings import numbered_recording
+from tests.waiting import until
 
 DEADLINE = 20.0
 TYPED = "«typed 👩‍👩‍👧»"
-
-
-async def eventually(holds: Callable[[], bool], what: str) -> None:
-    async with asyncio.timeout(DEADLINE):
-        while not holds():
-            await asyncio.sleep(0.01)
-    assert holds(), what
 
 
 async def start_kernel(data: Path, project: Path, *arguments: str) -> Process:
@@ -52,24 +45,24 @@ async def test_all_that_was_acknowledged_or_seen_is_there_and_the_block_is_inter
     running = asyncio.create_task(replica.run())
     kernel = await start_kernel(data, tmp_path, "--play", str(recorded.path))
     try:
-        await eventually(lambda: replica.state is ReplicaState.LIVE, "the first connection")
-        await eventually(lambda: streaming_block(replica) is not None, "the model begins")
+        await until(lambda: replica.state is ReplicaState.LIVE, "the first connection")
+        await until(lambda: streaming_block(replica) is not None, "the model begins")
         block = streaming_block(replica)
         assert block is not None
-        await eventually(lambda: len(replica.document.text(block)) > 200, "some text")
+        await until(lambda: len(replica.document.text(block)) > 200, "some text")
         replica.document.splice(block, 10, 0, TYPED)
         await asyncio.wait_for(replica.saved(), DEADLINE)
-        await eventually(lambda: len(replica.document.text(block)) > 400, "more text")
+        await until(lambda: len(replica.document.text(block)) > 400, "more text")
 
         os.kill(kernel.pid, signal.SIGKILL)
         await kernel.wait()
-        await eventually(lambda: replica.state is not ReplicaState.LIVE, "the loss is noticed")
+        await until(lambda: replica.state is not ReplicaState.LIVE, "the loss is noticed")
         seen = replica.document.text(block)
         replica.document.splice(block, 0, 0, "offline ")
         kernel = await start_kernel(data, tmp_path)
-        await eventually(lambda: replica.state is ReplicaState.LIVE, "the reconnect")
+        await until(lambda: replica.state is ReplicaState.LIVE, "the reconnect")
         await asyncio.wait_for(replica.saved(), DEADLINE)
-        await eventually(
+        await until(
             lambda: replica.document.header(block).status == Status.ERROR, "the block is ended"
         )
         assert replica.document.header(block).stop_reason == "interrupted"

@@ -26,7 +26,7 @@ from antiphon_kernel.turns.models import load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.reference.examples import ALL_TOOLS
-from tests.kernel.served import until
+from tests.waiting import until
 
 ANTIPHON: Final = str(Path(sys.executable).with_name("antiphon"))
 

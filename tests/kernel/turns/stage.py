@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
@@ -115,11 +114,3 @@ class OpenStage(Protocol):
     """Opens a kernel with these models; `sleep` is what the runner waits with."""
 
     async def __call__(self, models: Models, sleep: Sleep = ...) -> Stage: ...
-
-
-async def until(condition: Callable[[], object], seconds: float = 5) -> None:
-    """Wait until `condition` holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        await asyncio.sleep(0.002)

@@ -13,7 +13,8 @@ from antiphon_kernel.turns.recording import RecordingError
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.presence import PresenceState
-from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted, until
+from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
+from tests.waiting import until
 
 ARIA = recording("aria", [TextDelta("I am aria.\n")])
 BO = recording("bo", [TextDelta("I am bo.\n")])

@@ -3,12 +3,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from antiphon_kernel.turns.shell import ShellResult, run_shell
+from tests.waiting import until
 
 
 class Screen:
@@ -23,13 +23,6 @@ class Screen:
     @property
     def text(self) -> str:
         return "".join(self.pieces)
-
-
-async def until(condition: Callable[[], bool], seconds: float = 5) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.005)
 
 
 def alive(pid: int) -> bool:

@@ -24,7 +24,8 @@ from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.provider import RoundRequest
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.presence import PresenceState
-from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted, until
+from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
+from tests.waiting import until
 
 
 def call(command: str, call_id: str = "c1") -> ToolCallEvent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.crash.faults import Fault, inject
+from tests.waiting import until
 
 HOUR_MS = 3_600_000
 
@@ -54,9 +54,7 @@ def snapshots(data: Path) -> list[tuple[int, int]]:
 
 
 async def snapshot_written(data: Path) -> None:
-    async with asyncio.timeout(10):
-        while not snapshots(data):
-            await asyncio.sleep(0.002)
+    await until(lambda: snapshots(data), "a snapshot is written")
 
 
 async def test_a_squash_empties_the_text(data: Path, clock: Any) -> None:
