@@ -8,7 +8,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from antiphon_kernel.doors.scope import CUT_EXTENSION, LEASH
+from antiphon_kernel.doors.scope import CUT_EXTENSION, LEASH, SEND_EXTENSION
 from antiphon_kernel.doors.sync.connection import short_reason
 from antiphon_kernel.kernel.access.sessions import Dismissal
 
@@ -19,10 +19,17 @@ GOODBYE_SECONDS: Final = 2.0
 class Leash:
     """Passes messages on until the session is dismissed; after that nothing, either way."""
 
-    def __init__(self, receive: Receive, send: Send, cut: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        cut: Callable[[], None],
+        send_now: Callable[[bytes], bool],
+    ) -> None:
         self._receive = receive
         self._send = send
         self._cut = cut
+        self._send_now = send_now
         self._dismissed = False
         self._gone = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
@@ -44,6 +51,10 @@ class Leash:
         if message["type"] == "websocket.close":
             self._gone.set()
         await self._send(message)
+
+    def send_now(self, message: bytes) -> bool:
+        """Send a whole message as it goes over the connection; False if it would have to wait."""
+        return not self._dismissed and self._send_now(message)
 
     def dismiss(self, dismissal: Dismissal) -> None:
         """End the connection, saying why."""
@@ -79,8 +90,10 @@ def on_leashes(application: ASGIApp) -> ASGIApp:
         if scope["type"] != "websocket":
             await application(scope, receive, send)
             return
-        cut = (scope.get("extensions") or {}).get(CUT_EXTENSION, {}).get("cut", _nothing)
-        leash = scope[LEASH] = Leash(receive, send, cut)
+        extensions = scope.get("extensions") or {}
+        cut = extensions.get(CUT_EXTENSION, {}).get("cut", _nothing)
+        send_now = extensions.get(SEND_EXTENSION, {}).get("send_now", _not_now)
+        leash = scope[LEASH] = Leash(receive, send, cut, send_now)
         try:
             await application(scope, leash.receive, leash.send)
         finally:
@@ -91,3 +104,8 @@ def on_leashes(application: ASGIApp) -> ASGIApp:
 
 def _nothing() -> None:
     """A server without the extension closes when it likes."""
+
+
+def _not_now(_: bytes) -> bool:
+    """A server without the extension is handed every message in its turn."""
+    return False

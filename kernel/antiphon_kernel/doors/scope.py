@@ -19,6 +19,10 @@ LEASH: Final = "antiphon.leash"
 CUT_EXTENSION: Final = "antiphon.cut"
 """Extension of our server; `cut` in it is a function that drops the connection at once."""
 
+SEND_EXTENSION: Final = "antiphon.send"
+"""Extension of our server; `send_now` in it is a function that takes a whole WebSocket message as
+it goes over the connection, and answers whether it was sent: not if it would have to wait."""
+
 
 def hide_token(scope: Scope) -> None:
     """Take the token out of the address, so that whatever logs an address logs no token."""

@@ -24,7 +24,7 @@ from antiphon_kernel.doors.application import build_application
 from antiphon_kernel.doors.calls import Calls
 from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.peer import for_own_user
-from antiphon_kernel.doors.scope import CUT_EXTENSION, VIA, hide_token
+from antiphon_kernel.doors.scope import CUT_EXTENSION, SEND_EXTENSION, VIA, hide_token
 from antiphon_kernel.doors.sync.server import SyncDoor
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
@@ -39,12 +39,24 @@ _FAREWELL_SECONDS: Final = 2.0
 
 
 class _WebSocketProtocol(WebSocketsSansIOProtocol):
-    """The server's WebSocket connection, with a way to drop it at once."""
+    """The server's WebSocket connection, with ways to drop it and to send to it at once."""
 
     async def run_asgi(self) -> None:
         extensions = dict(self.scope["extensions"] or {})
-        self.scope["extensions"] = {**extensions, CUT_EXTENSION: {"cut": self.transport.abort}}
+        self.scope["extensions"] = {
+            **extensions,
+            CUT_EXTENSION: {"cut": self.transport.abort},
+            SEND_EXTENSION: {"send_now": self._send_now},
+        }
         await super().run_asgi()
+
+    def _send_now(self, message: bytes) -> bool:
+        if self.disconnected or self.close_sent or self.transport.is_closing():
+            return False
+        if not self.handshake_complete or not self.writable.is_set():
+            return False
+        self.transport.write(message)
+        return True
 
 
 class _Entrance:

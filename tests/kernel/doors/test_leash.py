@@ -35,12 +35,16 @@ class Client:
         await self._reading.wait()
         self.told.append(message)
 
+    def send_now(self, message: bytes) -> bool:
+        self.told.append({"type": "websocket.send", "bytes": message})
+        return True
+
     def cut(self) -> None:
         self.was_cut = True
 
     @property
     def leash(self) -> Leash:
-        return Leash(self.receive, self.send, self.cut)
+        return Leash(self.receive, self.send, self.cut, self.send_now)
 
 
 def frame(text: str) -> Message:
@@ -66,6 +70,7 @@ async def test_nothing_follows_a_goodbye_and_there_is_one() -> None:
     leash.dismiss(KICKED)
     leash.dismiss(Dismissal(CloseCode.REVOKED, "again"))
     await leash.send({"type": "websocket.send", "text": "late"})
+    assert not leash.send_now(b"late")
     await leash.receive()
     await leash.let_go()
     goodbye = {"type": "websocket.close", "code": 4411, "reason": "amy kicked bo."}

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pycrdt
 import pytest
+from websockets.frames import Frame, Opcode
 
+from antiphon_kernel.doors.sync.message import binary_message
 from antiphon_kernel.doors.sync.outgoing import Outgoing, StateRequest, UpdateFrame
 from antiphon_kernel.wire.frames import SyncStep2, SyncUpdate, decode_frame, encode_frame
 from antiphon_kernel.wire.state_vector import decode_state_vector, encode_state_vector
 
 
 def test_frames_are_taken_in_order() -> None:
-    outgoing = Outgoing(1000)
+    outgoing = Outgoing(1000, lambda _: False)
     update = UpdateFrame(b"\x00\x00")
     outgoing.frame(b"a")
     outgoing.update(update)
@@ -26,8 +29,62 @@ def test_frames_are_taken_in_order() -> None:
     assert outgoing.size == 0
 
 
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 100_000])
+def test_a_message_is_one_frame_as_a_server_sends_it(size: int) -> None:
+    payload = bytes(size)
+    frame = Frame(Opcode.BINARY, payload)
+    assert binary_message(payload) == frame.serialize(mask=False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_what_is_sent_at_once_overtakes_nothing(seed: int) -> None:
+    chance = random.Random(seed)
+    sent: list[bytes] = []
+
+    def send_now(message: bytes) -> bool:
+        can = chance.random() < 0.7
+        if can:
+            sent.append(message)
+        return can
+
+    outgoing = Outgoing(1_000_000, send_now)
+
+    async def write() -> None:
+        nonlocal asked
+        while True:
+            item = outgoing.take()
+            if item is None:
+                await outgoing.changed()
+                continue
+            for _ in range(chance.randrange(3)):
+                await asyncio.sleep(0)
+            sent.append(item.state_vector if isinstance(item, StateRequest) else item)
+            asked = asked and not isinstance(item, StateRequest)
+
+    writer = asyncio.create_task(write())
+    due: list[bytes] = []
+    asked = False
+    for number in range(500):
+        name = f"{number:04}".encode()
+        kind = chance.randrange(10)
+        if kind == 0 and not asked:
+            outgoing.state(name)
+            asked = True
+        elif kind < 5:
+            outgoing.frame(name)
+        else:
+            outgoing.update(UpdateFrame(name))
+        due.append(name)
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+    while len(sent) < len(due):
+        await asyncio.sleep(0)
+    assert [one[-4:] for one in sent] == due
+    writer.cancel()
+
+
 def test_of_several_acks_the_last_is_sent() -> None:
-    outgoing = Outgoing(1000)
+    outgoing = Outgoing(1000, lambda _: False)
     outgoing.ack(3)
     outgoing.ack(5)
     assert outgoing.take_ack() == 5
@@ -39,7 +96,7 @@ def test_whatever_is_dropped_a_resync_brings_it(seed: int) -> None:
     rng = random.Random(seed)
     source = pycrdt.Doc()
     others = [pycrdt.Doc() for _ in range(2)]
-    outgoing = Outgoing(600)
+    outgoing = Outgoing(600, lambda _: False)
     reader = pycrdt.Doc()
     updates: list[bytes] = []
     source.observe(lambda event: updates.append(event.update))

@@ -84,7 +84,7 @@ async def test_who_is_silent_for_long_is_gone_and_comes_back_with_a_word(tmp_pat
 
 
 def test_presence_that_nobody_reads_is_dropped() -> None:
-    outgoing = Outgoing(1_000)
+    outgoing = Outgoing(1_000, lambda _: False)
     for _ in range(100):
         outgoing.frame(b"x" * 100)
         outgoing.state(b"\x00")

@@ -51,12 +51,13 @@ class Connection:
         receive: Receive,
         send: Send,
         cut: Callable[[], None],
+        send_now: Callable[[bytes], bool],
         limits: DoorLimits,
         *,
         wants_acks: bool,
     ) -> None:
         self.actor = actor
-        self.outgoing = Outgoing(limits.unread)
+        self.outgoing = Outgoing(limits.unread, send_now)
         self.receipts = Receipts(self._saved)
         self.pace = Pace(
             TokenBucket(limits.messages_per_second, limits.messages_at_once, time.monotonic),

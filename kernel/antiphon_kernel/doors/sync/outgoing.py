@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from functools import cached_property
+from typing import Final
 
+from antiphon_kernel.doors.sync.message import binary_message
 from antiphon_kernel.wire.frames import SyncUpdate, encode_frame
 from antiphon_kernel.wire.state_vector import decode_state_vector, encode_state_vector
 from antiphon_kernel.wire.update import decode_update
+
+_SMALL: Final = 65_536
+"""Bytes of a frame that is sent at once to everybody who waits for one."""
 
 
 class UpdateFrame:
@@ -17,6 +23,11 @@ class UpdateFrame:
     def __init__(self, update: bytes) -> None:
         self.update = update
         self.frame = encode_frame(SyncUpdate(update))
+
+    @cached_property
+    def message(self) -> bytes:
+        """The frame as it goes over the connection."""
+        return binary_message(self.frame)
 
     @cached_property
     def starts(self) -> dict[int, int]:
@@ -41,8 +52,11 @@ class Outgoing:
     gets the document's state from where it stopped, once it reads again.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, send_now: Callable[[bytes], bool]) -> None:
+        """`send_now` sends a message that nothing is before; False if it would have to wait."""
         self._limit = limit
+        self._send_now = send_now
+        self._idle = False
         self._queue: deque[bytes | UpdateFrame | StateRequest] = deque()
         self._size = 0
         self._behind: dict[int, int] | None = None
@@ -59,7 +73,9 @@ class Outgoing:
         return self._behind is not None
 
     def update(self, update: UpdateFrame) -> None:
-        """Queue a change."""
+        """Send a change, or queue it."""
+        if self._is_small(update.frame) and self._send_now(update.message):
+            return
         if self._behind is not None:
             self._miss(self._behind, update)
         elif self._size + len(update.frame) > self._limit:
@@ -69,10 +85,12 @@ class Outgoing:
         else:
             self._queue.append(update)
             self._size += len(update.frame)
-        self._changed.set()
+        self.wake()
 
     def frame(self, frame: bytes) -> None:
-        """Queue a frame that is not a change of the document; it may be dropped."""
+        """Send a frame that is not a change of the document, or queue it; it may be dropped."""
+        if self._is_small(frame) and self._send_now(binary_message(frame)):
+            return
         if self._behind is None:
             if self._size + len(frame) > self._limit:
                 self._behind = {}
@@ -80,7 +98,7 @@ class Outgoing:
             else:
                 self._queue.append(frame)
                 self._size += len(frame)
-            self._changed.set()
+            self.wake()
 
     def state(self, state_vector: bytes) -> None:
         """Queue the answer to a sync step 1; one answer does for all that wait for one."""
@@ -89,19 +107,21 @@ class Outgoing:
                 self._queue[at] = StateRequest(_lower(item.state_vector, state_vector))
                 return
         self._queue.append(StateRequest(state_vector))
-        self._changed.set()
+        self.wake()
 
     def ack(self, count: int) -> None:
         """Say that so many updates are on disk; of several such, the last is sent."""
         self._ack = count
-        self._changed.set()
+        self.wake()
 
     def wake(self) -> None:
         """Let whoever waits in `changed` look again."""
+        self._idle = False
         self._changed.set()
 
     async def changed(self) -> None:
-        """Wait until there is something to send."""
+        """Wait until there is something to send, all of which has been taken and handed over."""
+        self._idle = not self._changed.is_set()
         await self._changed.wait()
         self._changed.clear()
 
@@ -128,6 +148,10 @@ class Outgoing:
         """
         missed, self._behind = self._behind, None
         return missed
+
+    def _is_small(self, frame: bytes) -> bool:
+        """Whether it may go out before its turn comes: nothing waits, and it takes little room."""
+        return self._idle and len(frame) <= _SMALL
 
     def _drop(self, missed: dict[int, int]) -> None:
         requests: list[StateRequest] = []

@@ -12,7 +12,7 @@ from pycrdt.websocket import ASGIServer, WebsocketServer
 
 from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.limits import DoorLimits
-from antiphon_kernel.doors.scope import CUT_EXTENSION
+from antiphon_kernel.doors.scope import CUT_EXTENSION, LEASH
 from antiphon_kernel.doors.sync.connection import (
     Connection,
     Receive,
@@ -104,6 +104,7 @@ class SyncDoor(ASGIServer):
                     receive,
                     send,
                     scope.get("extensions", {}).get(CUT_EXTENSION, {}).get("cut", _nothing),
+                    scope[LEASH].send_now,
                     self._limits,
                     wants_acks=visit.query.get("ack") == "1",
                 )
