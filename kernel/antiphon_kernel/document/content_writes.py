@@ -55,6 +55,8 @@ class Write:
     apply: Callable[[], None]
     items: int | None = None
     """How many items the list or log then has."""
+    value: int | float | None = None
+    """What the counter then has come to."""
 
 
 def plan_set(
@@ -130,7 +132,7 @@ def plan_increment(document: Document, block: str, path: str | None, amount: int
     refuse_violations(block, violations(part, amount, path))
     after = as_number(EXACT.add(total(counter), as_decimal(amount)))
     refuse_violations(block, violations(part, after, path))
-    return Write(path, lambda: add(counter, document.client_id, as_decimal(amount)))
+    return Write(path, lambda: add(counter, document.client_id, as_decimal(amount)), value=after)
 
 
 def check_defaults(schema: Schema) -> None:

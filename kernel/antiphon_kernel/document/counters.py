@@ -18,6 +18,9 @@ EXACT: Final = Context(prec=1_000)
 MAX_DIGITS: Final = 300
 """Of an increment, and of a counter: what a float can hold, too."""
 
+_MAX_WRITTEN: Final = 2_000
+"""Code points of a partial sum: the digits of `EXACT`, after the zeros of the least of them."""
+
 
 def as_decimal(amount: int | float) -> Decimal:
     """A number as it is written."""
@@ -52,7 +55,8 @@ def unreadable(counter: Map[Any]) -> bool:
 
 def as_number(value: Decimal) -> int | float:
     """A value as JSON has it."""
-    return int(value) if value == value.to_integral_value() else float(value)
+    beyond_floats = value.adjusted() >= MAX_DIGITS
+    return int(value) if beyond_floats or value == value.to_integral_value() else float(value)
 
 
 def _values(counter: Map[Any]) -> Iterable[Any]:
@@ -61,7 +65,7 @@ def _values(counter: Map[Any]) -> Iterable[Any]:
 
 def partial_sum(stored: object) -> Decimal | None:
     """What one client has counted to; None if what is stored is no number."""
-    if not isinstance(stored, str) or len(stored) > 2 * MAX_DIGITS:
+    if not isinstance(stored, str) or len(stored) > _MAX_WRITTEN:
         return None
     try:
         value = Decimal(stored)

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
+from antiphon_kernel.document.conformity import EXACT_INTEGER
 from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.registry import Result
@@ -106,8 +107,9 @@ def header_fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
                 raise _wrong(name, "true or false", value)
             fields[name] = value
         elif name == "exit_code":
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise _wrong(name, "a whole number", value)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            if not whole or abs(value) > EXACT_INTEGER:
+                raise _wrong(name, "a whole number below 2^53", value)
             fields[name] = value
         elif name in _IDS:
             fields[name] = _full_id(name, value)

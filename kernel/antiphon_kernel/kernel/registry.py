@@ -81,6 +81,12 @@ class Tool:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS, f"The parameters of {self.name} are not JSON: {error}."
             ) from error
+        except RecursionError as error:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"The parameters of {self.name} are nested too deeply: send flatter ones.",
+                tool=self.name,
+            ) from error
 
     def _refusal(self, error: ValidationError) -> AntiphonError:
         wrong = []

@@ -111,6 +111,7 @@ async def test_a_stored_value_that_is_unknown_is_kept_and_shown(
         ({"exit_code": "0"}, "exit_code"),
         ({"exit_code": True}, "exit_code"),
         ({"exit_code": 1.5}, "exit_code"),
+        ({"exit_code": 10**400}, "exit_code"),
         ({"collapsed": "yes"}, "collapsed"),
         ({"path": 3}, "path"),
         ({"source_block": "default.amy.1"}, "source_block"),
@@ -143,3 +144,23 @@ async def test_an_unknown_value_in_a_request_names_the_allowed_ones(
     assert caught.value.code is ErrorCode.INVALID_PARAMS
     for one in allowed:
         assert one in caught.value.message
+
+
+async def test_an_exit_code_that_could_not_be_read_back_is_refused(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("ran")
+    for exit_code in (2**53, 10**400):
+        request = {"block_id": block, "status": "done", "exit_code": exit_code}
+        with pytest.raises(AntiphonError) as caught:
+            await kernel.call(amy, "block.status", request)
+        assert caught.value.code is ErrorCode.INVALID_PARAMS
+
+
+async def test_parameters_without_a_bottom_are_refused(kernel: Kernel, amy: Actor) -> None:
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.list", {"context": deep})
+    assert caught.value.code is ErrorCode.INVALID_PARAMS

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from antiphon_kernel.document.content import read_value
-from antiphon_kernel.document.content_writes import plan_increment, plan_set
+from antiphon_kernel.document.content_writes import Write, plan_increment, plan_set
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.tools.content_writing import (
@@ -68,7 +68,7 @@ class IncrementResult(ContentResult):
     """What it has come to."""
 
     value: int | float
-    """The sum of all increments."""
+    """The sum of all increments up to this one."""
 
 
 @tool("block.increment", needs=Right.WRITE, errors=WRITING)
@@ -79,13 +79,13 @@ async def increment(call: Call, params: IncrementParams) -> IncrementResult:
     """
     context, block = await call.block(params.block_id)
     path = path_to(params.section, params.field)
-    done = write_content(
-        call,
-        context,
-        block,
-        "increment",
-        lambda document: [plan_increment(document, block, path, params.by)],
-    )
-    result = await done
-    value = read_value(context.document, block, path)
+    value: int | float = 0
+
+    def plan(document: Document) -> list[Write]:
+        nonlocal value
+        planned = plan_increment(document, block, path, params.by)
+        value = planned.value or 0
+        return [planned]
+
+    result = await write_content(call, context, block, "increment", plan)
     return IncrementResult(**result.model_dump(), value=value)

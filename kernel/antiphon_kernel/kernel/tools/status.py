@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
+from antiphon_kernel.document.conformity import EXACT_INTEGER
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.access.permissions import check_status
 from antiphon_kernel.kernel.context.order import order_at_end
@@ -18,7 +21,7 @@ class StatusParams(Params):
 
     block_id: str
     status: Status
-    exit_code: int | None = None
+    exit_code: int | None = Field(default=None, ge=-EXACT_INTEGER, le=EXACT_INTEGER)
     is_error: bool | None = None
     truncated: bool | None = None
     stop_reason: str | None = None

@@ -446,3 +446,23 @@ async def test_increments_at_once_all_count(kernel: Kernel, amy: Actor, report: 
     votes = {"block_id": report, "section": "task", "field": "votes"}
     await asyncio.gather(*(kernel.call(amy, "block.increment", votes) for _ in range(20)))
     assert await value(kernel, amy, report, "task", "votes") == 22
+
+
+async def test_a_counter_keeps_the_large_part_of_a_sum_whose_small_part_has_many_digits(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make({"title": "votes"}, schema=TASK)
+    for by in (10**299, 0.1, 1e-308, -0.1, -1e-308):
+        await kernel.call(amy, "block.increment", {"block_id": block, "field": "votes", "by": by})
+
+    assert (await value(kernel, amy, block))["votes"] == 10**299 + 2
+
+
+async def test_increments_at_the_same_time_each_tell_what_they_have_made_of_the_counter(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make({"title": "votes"}, schema=TASK)
+    count = {"block_id": block, "field": "votes"}
+    done = await asyncio.gather(*(kernel.call(amy, "block.increment", count) for _ in range(4)))
+
+    assert [one["value"] for one in done] == [3, 4, 5, 6]
