@@ -10,7 +10,7 @@ from pycrdt import MapEvent
 
 from antiphon_kernel.document.schema import Schema, known_names, path_of
 from antiphon_kernel.types.records import TextSplice
-from antiphon_kernel.wire.id_set import IdRange, IdSet, decode_id_set, normalise
+from antiphon_kernel.wire.id_set import IdSet, decode_id_set
 from antiphon_kernel.wire.state_vector import decode_state_vector
 
 REMOTE: Final = "remote"
@@ -76,13 +76,11 @@ class DocumentChange:
 class Transaction:
     """One transaction in the making; filled in when it has ended.
 
-    `update` is None if nothing changed. `inserted` and `deleted` are the CRDT ids it made and
-    removed: what undo needs to take it back.
+    `update` is None if nothing changed; `deleted` are the CRDT ids it removed.
     """
 
     origin: object
     update: bytes | None = None
-    inserted: IdSet = ()
     deleted: IdSet = ()
     change: DocumentChange = field(init=False)
 
@@ -93,14 +91,9 @@ class Transaction:
         """Take over what the CRDT tells at the end of the transaction."""
         before = decode_state_vector(event.before_state)
         after = decode_state_vector(event.after_state)
-        inserted = normalise(
-            IdRange(client, before.get(client, 0), clock) for client, clock in after.items()
-        )
-        deleted = decode_id_set(event.delete_set)
-        if inserted or deleted:
+        self.deleted = decode_id_set(event.delete_set)
+        if after != before or self.deleted:
             self.update = event.update
-            self.inserted = inserted
-            self.deleted = deleted
 
 
 def content_changes(

@@ -280,8 +280,3 @@ def read_only_part(schema: Schema, names: Sequence[str]) -> ReadOnly | None:
             break
         part = inner
     return None
-
-
-def is_read_only(schema: Schema, names: Sequence[str]) -> bool:
-    """Whether only the system and sources write a place."""
-    return read_only_part(schema, names) is not None

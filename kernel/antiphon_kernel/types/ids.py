@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from typing import Protocol, Self
 
 _HEX32 = re.compile(r"[0-9a-f]{32}")
-_TIME_DIGITS = 12
-"""The first 48 bits of a UUIDv7 are the milliseconds since the epoch."""
 
 
 class Id(str):
@@ -38,12 +36,6 @@ class Id(str):
         if not _HEX32.fullmatch(text):
             raise ValueError(f"not a {cls.__name__}, which has 32 lower-case hex digits: {text!r}")
         return cls(text)
-
-    @property
-    def time_ms(self) -> int | None:
-        """When it was drawn, in milliseconds since the epoch; None if it is no UUIDv7."""
-        version = self[_TIME_DIGITS : _TIME_DIGITS + 1]
-        return int(self[:_TIME_DIGITS], 16) if len(self) == 32 and version == "7" else None
 
 
 class KernelId(Id):
@@ -141,10 +133,6 @@ class BlockId:
         for part, kind in ((self.context, ContextId), (self.principal, PrincipalId)):
             if _is_other(part, kind):
                 raise TypeError(f"a {type(part).__name__} stands where a {kind.__name__} belongs")
-
-    def human(self, label: str, username: str) -> str:
-        """The form for people, with the names that the two ids have; every command takes it too."""
-        return f"{label}.{username}.{self.seq}"
 
     def __str__(self) -> str:
         return f"{self.context}.{self.principal}.{self.seq}"

@@ -13,9 +13,7 @@ class CloseCode(IntEnum):
     """Codes from 4400 to 4499 mean that trying again in the same way cannot help."""
 
     NORMAL = 1000
-    GOING_AWAY = 1001
     UNSUPPORTED_DATA = 1003
-    TOO_BIG = 1009
     INTERNAL_ERROR = 1011
     RESTART = 1012
     TRY_AGAIN_LATER = 1013

@@ -34,18 +34,6 @@ def normalise(ranges: Iterable[IdRange]) -> IdSet:
     return tuple(merged)
 
 
-def intersects(one: Iterable[IdRange], other: Iterable[IdRange]) -> bool:
-    """Whether the two sets have an id in common."""
-    by_client: dict[int, list[IdRange]] = {}
-    for item in other:
-        by_client.setdefault(item.client, []).append(item)
-    return any(
-        item.start < candidate.end and candidate.start < item.end
-        for item in one
-        for candidate in by_client.get(item.client, ())
-    )
-
-
 def encode_id_set(ranges: IdSet) -> bytes:
     """The ids as Yjs writes a delete set (clients from the highest down)."""
     by_client: dict[int, list[IdRange]] = {}

@@ -33,6 +33,7 @@ from antiphon_kernel.document.schema import (
     encode_schema,
 )
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.wire.update import decode_update
 from tests.kernel.document.structured import (
     BLOCK,
     HEADER,
@@ -105,7 +106,8 @@ def test_a_set_list_keeps_the_items_that_stay(before: list[Any], after: list[Any
     set_content(document, before)
     with document.transaction("count") as written:
         set_content(document, after)
-    made = sum(ids.end - ids.start for ids in written.inserted)
+    new = decode_update(written.update).inserted() if written.update is not None else ()
+    made = sum(ids.end - ids.start for ids in new)
     gone = sum(ids.end - ids.start for ids in written.deleted)
     assert same(read_value(document, BLOCK), after)
     assert len(before) - gone + made == len(after)

@@ -17,6 +17,7 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import ContextId, RandomIds
 from antiphon_kernel.types.records import BlockHeader, TextSplice
 from antiphon_kernel.wire.state_vector import decode_state_vector
+from antiphon_kernel.wire.update import decode_update
 
 IDS = RandomIds()
 CONTEXT = ContextId("0" * 31 + "1")
@@ -247,7 +248,7 @@ def test_a_transaction_tells_which_ids_it_made_and_removed() -> None:
     with document.transaction("me") as written:
         document.splice(BLOCK, 0, 2, "xyz")
     assert written.update is not None
-    assert sum(item.end - item.start for item in written.inserted) == 3
+    assert sum(item.end - item.start for item in decode_update(written.update).inserted()) == 3
     assert sum(item.end - item.start for item in written.deleted) == 2
     assert written.change.touched == (BLOCK,)
 

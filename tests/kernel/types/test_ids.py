@@ -62,7 +62,6 @@ def test_a_block_id_is_read_back_from_its_full_form(context: str, principal: str
     assert again == one and hash(again) == hash(one)
     assert type(again.context) is ContextId and type(again.principal) is PrincipalId
     assert str(one) == f"{context}.{principal}.{seq}"
-    assert one.human("default", "amy") == f"default.amy.{seq}"
 
 
 @pytest.mark.parametrize("seq", ["", "-1", "01", "1.0", "1" * 17, "١", " 1", "1\n"])
@@ -128,13 +127,12 @@ def test_an_id_is_a_uuid_of_version_7_that_knows_its_time(now: int) -> None:
     text = RandomIds(lambda: now).uuid7()
     value = uuid.UUID(text)
     assert (value.version, value.variant) == (7, uuid.RFC_4122)
-    assert ContextId(text).time_ms == now
+    assert value.int >> 80 == now
 
 
 def test_the_kernels_own_principal_is_the_same_everywhere() -> None:
     value = uuid.UUID(SYSTEM)
     assert value.version == 5
-    assert SYSTEM.time_ms is None
     assert SYSTEM == "2a6120e2428f5d73b70e9254245cedb7", "journals name it"
 
 
