@@ -93,7 +93,7 @@ def memory() -> int:
 
 def alive(kind: type) -> int:
     gc.collect()
-    return sum(isinstance(one, kind) for one in gc.get_objects())
+    return sum(type(one) is kind for one in gc.get_objects())
 
 
 async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path) -> None:

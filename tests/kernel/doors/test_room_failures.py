@@ -45,7 +45,7 @@ async def append(served: ServedKernel, block: str, text: str) -> None:
 
 def connections() -> int:
     gc.collect()
-    return sum(isinstance(one, Connection) for one in gc.get_objects())
+    return sum(type(one) is Connection for one in gc.get_objects())
 
 
 class Stall:
@@ -239,7 +239,7 @@ async def test_one_client_never_reads(tmp_path: Path) -> None:
 
 def waiting() -> Iterator[int]:
     """Bytes in the queue of each connection."""
-    found = [one for one in gc.get_objects() if isinstance(one, Connection)]
+    found = [one for one in gc.get_objects() if type(one) is Connection]
     assert len(found) == 2
     return (one.outgoing.size for one in found)
 

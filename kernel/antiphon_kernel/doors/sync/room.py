@@ -42,6 +42,9 @@ from antiphon_kernel.wire.update import EMPTY_UPDATE
 
 _GOODBYE_SECONDS: Final = 5.0
 
+_LARGE: Final = 8 * 2**10
+"""Bytes of an update that may take longer than a keystroke should."""
+
 
 class Room(YRoom):
     """Takes in what clients write, and sends them what others have written."""
@@ -120,7 +123,9 @@ class Room(YRoom):
         async for message in client:
             if client.joined and not self.context.structure.ready:
                 await self.context.structure.read()
-            self._receive(client, message)
+            large = self._receive(client, message)
+            if large is not None:
+                await self._take_in_parts(client, large)
             if client.goodbye is not None:
                 return
             delay = client.pace.received(len(message))
@@ -134,14 +139,15 @@ class Room(YRoom):
                 await asyncio.sleep(0)
                 turn_ends = self._loop.time() + self._limits.turn
 
-    def _receive(self, client: Connection, message: bytes) -> None:
+    def _receive(self, client: Connection, message: bytes) -> SyncUpdate | SyncStep2 | None:
+        """Act on a frame; a large update is given back, to be taken in by and by."""
         try:
             frame = decode_frame(message)
             match frame:
-                case SyncUpdate(update):
-                    self._take_in(client, update, complete=False)
-                case SyncStep2(update):
-                    self._take_in(client, update, complete=True)
+                case SyncUpdate(update) | SyncStep2(update):
+                    if client.joined and len(update) > _LARGE:
+                        return frame
+                    self._take_in(client, update, complete=isinstance(frame, SyncStep2))
                 case SyncStep1(state_vector):
                     self._greet(client, state_vector)
                 case AwarenessUpdate(update):
@@ -152,6 +158,7 @@ class Room(YRoom):
                     raise ValueError("only a kernel sends this frame")
         except ValueError as error:
             raise MisuseError(CloseCode.MALFORMED, f"A frame cannot be read: {error}.") from error
+        return None
 
     def _greet(self, client: Connection, state_vector: bytes) -> None:
         """The client says what it has: ask for what is new in it, answer with what it lacks."""
@@ -192,15 +199,37 @@ class Room(YRoom):
                 client.caught_up = True
                 receipts.applied(future, complete=complete)
         except AntiphonError as error:
-            if error.code is ErrorCode.GAP:
-                receipts.gap()
-                self._ask(client)
-            elif error.code is ErrorCode.STORAGE_FAILED:
-                client.finish(Goodbye(CloseCode.RESTART, error.message))
-            else:
-                reason = f"{error.code}: {error.message}"
-                frame = encode_frame(PermissionDenied(reason))
-                client.finish(Goodbye(CloseCode.REFUSED, reason, frame))
+            self._refuse(client, error)
+
+    async def _take_in_parts(self, client: Connection, frame: SyncUpdate | SyncStep2) -> None:
+        """Take in a large update, half of the time: the others need not wait for all of it."""
+        context, actor, catching_up = self.context, client.actor, not client.caught_up
+        try:
+            parts = await context.in_parts(actor, frame.update, catching_up=catching_up)
+            for part in parts[:-1]:
+                began = self._loop.time()
+                if client.goodbye is not None:
+                    return
+                future = context.apply_remote(actor, part, client, catching_up=catching_up)
+                client.receipts.applied_part(future)
+                await asyncio.sleep(self._loop.time() - began)
+            if client.goodbye is None:
+                future = context.apply_remote(actor, parts[-1], client, catching_up=catching_up)
+                client.caught_up = True
+                client.receipts.applied(future, complete=isinstance(frame, SyncStep2))
+        except AntiphonError as error:
+            self._refuse(client, error)
+
+    def _refuse(self, client: Connection, error: AntiphonError) -> None:
+        if error.code is ErrorCode.GAP:
+            client.receipts.gap()
+            self._ask(client)
+        elif error.code is ErrorCode.STORAGE_FAILED:
+            client.finish(Goodbye(CloseCode.RESTART, error.message))
+        else:
+            reason = f"{error.code}: {error.message}"
+            frame = encode_frame(PermissionDenied(reason))
+            client.finish(Goodbye(CloseCode.REFUSED, reason, frame))
 
     async def _write(self, client: Connection) -> None:
         """Send what is due, one frame at a time, until the client is dismissed or gone."""

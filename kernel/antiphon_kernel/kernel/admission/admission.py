@@ -7,7 +7,7 @@ tools. An update is accepted or refused whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -50,6 +50,9 @@ class Admitted:
 
 NOTHING: Final = Admitted()
 
+_STEP: Final = 100
+"""Items checked between two pauses: a few milliseconds at most."""
+
 _CRUMBS: Final = 20
 """Items that only continue others; the engine's cost grows with the square of their number."""
 
@@ -75,6 +78,18 @@ def admit(
         AntiphonError: too_large, invalid_params (not an update, or one that would tear a character
             apart), gap, permission_denied, read_only_field, read_only_section, schema_violation.
     """
+    refuse_long(update, limits, catching_up=catching_up)
+    try:
+        decoded = decode_update(update)
+    except ValueError as error:
+        raise unreadable(error) from error
+    admitted = UpdateCheck(document, actor, owners, placement, limits).admit(decoded)
+    is_in_crumbs = continuations(decoded.structs) > _CRUMBS
+    return replace(admitted, update=squash(decoded) if is_in_crumbs else update)
+
+
+def refuse_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
+    """Raises AntiphonError too_large if an update has more bytes than it may have."""
     limit = limits.catch_up_bytes if catching_up else limits.update_bytes
     if len(update) > limit:
         raise AntiphonError(
@@ -82,18 +97,16 @@ def admit(
             f"An update has {len(update)} bytes, {limit} are allowed: send it in smaller pieces.",
             limit=limit,
         )
-    try:
-        decoded = decode_update(update)
-    except ValueError as error:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
-        ) from error
-    admitted = _Check(document, actor, owners, placement, limits).admit(decoded)
-    is_in_crumbs = continuations(decoded.structs) > _CRUMBS
-    return replace(admitted, update=squash(decoded) if is_in_crumbs else update)
 
 
-class _Check:
+def unreadable(error: ValueError) -> AntiphonError:
+    """What is said of bytes that are no update."""
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
+    )
+
+
+class UpdateCheck:
     """One update against one document."""
 
     def __init__(
@@ -112,10 +125,26 @@ class _Check:
         self._staged = Placement(placement)
         self._is_text = True
         self._content = ContentRules(document, actor)
+        self.order: list[Struct] = []
+        """The items that have been checked, each behind those that it builds on."""
+        self.together: dict[int, int] = {}
+        """Where the header of a new draft begins in `order`, and where it ends."""
+        self._begins: dict[str, int] = {}
         self._drafts = DraftRules(document, actor, limits)
         self._submissions = SubmissionRules(document, actor, placement)
 
     def admit(self, decoded: DecodedUpdate) -> Admitted:
+        """Check everything at once; raises as the function `admit`."""
+        steps = self.steps(decoded)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                admitted: Admitted = end.value
+                return admitted
+
+    def steps(self, decoded: DecodedUpdate) -> Generator[None, None, Admitted]:
+        """The same, pausing now and then: the document may be written to in between."""
         known, limits = self._known, self._limits
         new = [one for one in decoded.structs if one.clock + one.length > known.end(one.client)]
         if len(new) > limits.update_structs:
@@ -129,9 +158,13 @@ class _Check:
             self._refuse_if_read_only()
         for item in self._staged.ready(new):
             self._place(item)
+            if not len(self.order) % _STEP:
+                yield
         self._refuse_gaps(new, decoded.deletions)
         clients = self._writing_clients(new)
-        deletes = self._check_deletions(decoded.deletions) if decoded.deletions else False
+        deletes = False
+        if decoded.deletions:
+            deletes = yield from self._check_deletions(decoded.deletions)
         self._drafts.check_complete()
         if not new and not deletes:
             return NOTHING
@@ -155,10 +188,12 @@ class _Check:
         if item.kind is not ContentKind.STRING or place is not place.container.value:
             self._is_text = False
         staged.take(item, place)
+        self.order.append(item)
 
     def _place_frame(self, item: Struct, place: Place) -> None:
         if item.parent == BLOCKS and item.key is not None:
             self._drafts.create(item)
+            self._begins[item.key] = len(self.order)
             return
         statuses = self._staged.statuses(place.container.block or "")
         is_new = self._drafts.owns(place)
@@ -166,6 +201,7 @@ class _Check:
             return
         if not self._drafts.is_field(item, place):
             raise tools_only()
+        self.together[self._begins[place.container.block or ""]] = len(self.order)
 
     def _refuse_tears(self, item: Struct, place: Place) -> None:
         """Neighbours must be in the same container, with no half of a character between them."""
@@ -215,20 +251,24 @@ class _Check:
                 )
         return tuple(client for client in clients if client not in self._owners)
 
-    def _check_deletions(self, deletions: tuple[IdRange, ...]) -> bool:
+    def _check_deletions(self, deletions: tuple[IdRange, ...]) -> Generator[None, None, bool]:
         """Whether the update takes away anything but format marks.
 
         A reading client repeats what others have deleted, and clears marks that have no effect.
         """
         staged, deleted = self._staged, self._known.deleted
         changes = False
-        for ids in deletions:
+        for count, ids in enumerate(deletions, 1):
+            if not count % _STEP:
+                yield
             # As they stand: the engine cuts at the border of each range, touching ones too.
             for fresh in deleted.lacks(ids):
                 for border in (fresh.start, fresh.end):
                     if staged.tears(fresh.client, border):
                         raise _torn(ItemId(fresh.client, border))
-        for ids in normalise(deletions):
+        for count, ids in enumerate(normalise(deletions), 1):
+            if not count % _STEP:
+                yield
             for fresh in deleted.lacks(ids):
                 for place in staged.places(fresh):
                     if place.nature is Nature.FRAME:

@@ -50,7 +50,7 @@ class SubmissionRules:
         if is_new:
             if is_done:
                 self._blocks[block] = None
-            return False
+            return is_done
         if not is_done or block in self._blocks:
             raise denied(
                 f"An update gives block {block} a status: it may set done, once, on a draft of"

@@ -7,7 +7,7 @@ on disk it is acknowledged and given to the subscribers, in the order of `seq`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from pycrdt import merge_updates
@@ -24,6 +24,7 @@ from antiphon_kernel.journal.rows import (
     UndoRow,
 )
 from antiphon_kernel.kernel.admission.admission import Admitted, admit
+from antiphon_kernel.kernel.admission.slicing import in_parts
 from antiphon_kernel.kernel.admission.structure import Structure
 from antiphon_kernel.kernel.context.commitment import Applied, Broadcast, Written
 from antiphon_kernel.kernel.context.commits import Commits
@@ -234,6 +235,26 @@ class Context:
         for block in submitted:
             written.on_disk.add_done_callback(partial(self._tell_submitted, block, actor))
         return written.seq_on_disk()
+
+    async def in_parts(
+        self, actor: Actor, update: bytes, *, catching_up: bool = False
+    ) -> Sequence[bytes]:
+        """A large update as smaller ones for `apply_remote`, all of it checked beforehand.
+
+        Raises:
+            AntiphonError: what `admit` refuses; storage_failed.
+        """
+        await self.structure.read()
+        self._commits.refuse_if_stopped()
+        return await in_parts(
+            self.document,
+            actor,
+            update,
+            self._owners,
+            self.structure.placement,
+            self.limits,
+            catching_up=catching_up,
+        )
 
     def _complete(
         self, actor: Actor, admitted: Admitted, before: Mapping[str, Status | str]

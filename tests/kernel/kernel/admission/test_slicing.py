@@ -1,0 +1,150 @@
+"""A large update comes in by parts: the same as at once, or not at all."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pycrdt import Doc, Map, Text
+
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from antiphon_kernel.types.records import Actor
+
+Make = Callable[..., Awaitable[str]]
+ALPHABET = ("a", "漢", "😀", "line\n", "ßx")
+
+
+@pytest.fixture
+async def context(kernel: Kernel) -> Context:
+    return await kernel.context()
+
+
+class Offline:
+    """Somebody who wrote for hours without a connection."""
+
+    def __init__(self, context: Context, actor: Actor, seed: int) -> None:
+        self.doc: Doc[Any] = Doc(client_id=4711)
+        self.doc.apply_update(context.document.update_since())
+        self._before = self.doc.get_state()
+        self._context = context
+        self._actor = actor
+        self._rng = random.Random(seed)
+        self.drafts: list[str] = []
+        self.submitted: list[str] = []
+
+    @property
+    def blocks(self) -> Map[Any]:
+        return self.doc.get("blocks", type=Map)
+
+    def write(self, block: str, steps: int) -> None:
+        """Insert and delete at random places; each place is an item of its own."""
+        rng, content = self._rng, self.blocks[block]["content"]
+        text = str(content)
+        with self.doc.transaction():
+            for _ in range(steps):
+                at = rng.randint(0, len(text))
+                offset = len(text[:at].encode())
+                if rng.random() < 0.2 and at < len(text):
+                    del content[offset : offset + len(text[at].encode())]
+                    text = text[:at] + text[at + 1 :]
+                else:
+                    new = rng.choice(ALPHABET)
+                    content.insert(offset, new)
+                    text = text[:at] + new + text[at:]
+
+    def draft(self) -> str:
+        number = DRAFT_SEQ_MIN + len(self.drafts)
+        block = f"{self._context.id}.{self._actor.principal.id}.{number}"
+        fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
+        fields |= {"language": "en", "path": "a/b"}
+        with self.doc.transaction():
+            self.blocks[block] = Map({**fields, "content": Text("begun ")})
+            del self.blocks[block]["path"]
+            self.blocks[block]["language"] = "de"
+        self.drafts.append(block)
+        return block
+
+    def submit(self, block: str) -> None:
+        self.blocks[block]["status"] = "done"
+        self.submitted.append(block)
+
+    def update(self) -> bytes:
+        return self.doc.get_update(self._before)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_parts_do_what_the_whole_would(
+    kernel: Kernel, context: Context, bo: Actor, make: Make, data: Path, seed: int
+) -> None:
+    there = await make("there before 😀 " * 50, status="done")
+    offline = Offline(context, bo, seed)
+    for _ in range(4):
+        draft = offline.draft()
+        offline.write(draft, 300)
+        offline.write(there, 700)
+        offline.submit(draft)
+    offline.write(offline.draft(), 1_200)
+    update = offline.update()
+    parts = await context.in_parts(bo, update)
+    assert len(parts) > 3
+    for part in parts:
+        await context.apply_remote(bo, part, "client")
+    document = context.document
+    for block in (there, *offline.drafts):
+        assert document.text(block) == str(offline.blocks[block]["content"])
+    headers = [document.header(block) for block in offline.drafts]
+    assert [header.language for header in headers] == ["de"] * 5
+    assert [header.path for header in headers] == [None] * 5
+    done = [header.id for header in headers if header.status is Status.DONE]
+    assert done == offline.submitted
+    version = context.seq
+    for part in await context.in_parts(bo, update):
+        await context.apply_remote(bo, part, "client")
+    assert context.seq == version
+    await kernel.close()
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+
+
+@pytest.mark.parametrize("wrong", ["header", "content", "gap", "deletion"])
+async def test_a_large_update_is_refused_whole(
+    context: Context, bo: Actor, make: Make, wrong: str
+) -> None:
+    there = await make("there before 😀", status="done")
+    offline = Offline(context, bo, 1)
+    offline.write(there, 3_000)
+    blocks = offline.blocks
+    code = ErrorCode.PERMISSION_DENIED
+    update = b""
+    if wrong == "header":
+        blocks[there]["role"] = "model"
+    elif wrong == "deletion":
+        del blocks[there]["language" if "language" in blocks[there] else "role"]
+    elif wrong == "gap":
+        blocks[there]["content"].insert(0, "skipped")
+        lost = offline.doc.get_state()
+        offline.write(there, 3_000)
+        update, code = offline.doc.get_update(lost), ErrorCode.GAP
+    else:
+        draft = offline.draft()
+        blocks[draft]["content"] = Text("another")
+    before = context.document.state_vector()
+    with pytest.raises(AntiphonError) as caught:
+        await context.in_parts(bo, update or offline.update())
+    assert caught.value.code is code
+    assert context.document.state_vector() == before
+
+
+async def test_what_is_small_stays_as_it_is(context: Context, bo: Actor, make: Make) -> None:
+    there = await make("there", status="done")
+    offline = Offline(context, bo, 1)
+    offline.write(there, 100)
+    update = offline.update()
+    assert await context.in_parts(bo, update) == (update,)
