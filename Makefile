@@ -23,10 +23,10 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Building the environment in $(VENV) (first time only) ..."
 	@if command -v uv >/dev/null 2>&1; then \
 		{ test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV); } && \
-		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev]'; \
+		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[dev,fast]'; \
 	else \
 		{ test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV); } && \
-		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'; \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast]'; \
 	fi
 	@touch $@
 

@@ -14,6 +14,7 @@ from antiphon_kernel.doors.serving import serve
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.process import event_loop
 
 
 async def run(folder: Path, blocks: int) -> None:
@@ -34,4 +35,4 @@ async def run(folder: Path, blocks: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), int(sys.argv[2])))
+    event_loop.run(run(Path(sys.argv[1]), int(sys.argv[2])))
