@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from antiphon_kernel.document.history.belonging import Belonging, Names
-from antiphon_kernel.document.history.causal import causal_order
 from antiphon_kernel.document.history.items import (
     ALIVE,
     Content,
@@ -34,6 +33,7 @@ from antiphon_kernel.document.history.plan import (
 )
 from antiphon_kernel.document.history.units import Turn, Units
 from antiphon_kernel.document.schema import names_of
+from antiphon_kernel.wire.causal_order import in_causal_order
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.update import ContentKind, DecodedUpdate, ItemId, Struct
 
@@ -87,7 +87,7 @@ class BlockHistory:
         at = len(self._stamps)
         self._stamps.append(change.stamp)
         touched = False
-        for struct in causal_order(change.update.structs):
+        for struct in in_causal_order(change.update.structs):
             if struct.kind is ContentKind.TYPE:
                 self._belonging.note(struct)
             elif struct.kind is not ContentKind.SKIP and self._integrate(struct, at, change):

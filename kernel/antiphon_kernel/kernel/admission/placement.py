@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Final
 
 from antiphon_kernel.document.header import CONTENT
-from antiphon_kernel.kernel.admission.causal_order import CausalQueue
+from antiphon_kernel.wire.causal_order import CausalQueue
 from antiphon_kernel.wire.id_intervals import IdIntervals
 from antiphon_kernel.wire.id_set import IdRange
 from antiphon_kernel.wire.update import (

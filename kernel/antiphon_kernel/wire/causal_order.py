@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 
 from antiphon_kernel.wire.update import ContentKind, ItemId, Struct
 
@@ -15,7 +16,7 @@ class CausalQueue:
     Linear in the number of items, whatever order they come in.
     """
 
-    def __init__(self, end: Callable[[int], int]) -> None:
+    def __init__(self, end: Callable[[int], float]) -> None:
         """`end` gives the clock after the last item taken of a client; 0 if there is none."""
         self._end = end
         self._queues: dict[int, deque[Struct]] = {}
@@ -80,3 +81,31 @@ class CausalQueue:
         if isinstance(parent, ItemId) and parent.clock >= end(parent.client):
             return parent
         return None
+
+
+def in_causal_order(structs: Sequence[Struct]) -> Iterator[Struct]:
+    """The items of a whole update, which lists them by client.
+
+    What the update does not hold itself is taken to be there already.
+
+    Raises:
+        ValueError: if items wait for each other in a circle, which no engine writes.
+    """
+    ahead: dict[int, deque[int]] = {}
+    for one in structs:
+        if one.kind is not ContentKind.SKIP:
+            ahead.setdefault(one.client, deque()).append(one.clock)
+    if len(ahead) < 2:
+        yield from structs
+        return
+
+    def end(client: int) -> float:
+        clocks = ahead.get(client)
+        return clocks[0] if clocks else inf
+
+    queue = CausalQueue(end)
+    for item in queue.ready(structs):
+        ahead[item.client].popleft()
+        yield item
+    if queue.missing is not None:
+        raise ValueError(f"the items of an update wait for each other, one for {queue.missing}")
