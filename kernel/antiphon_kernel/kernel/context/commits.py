@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from pycrdt import merge_updates
-
 from antiphon_kernel.document.changes import DocumentChange, Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import is_text
@@ -25,6 +23,7 @@ from antiphon_kernel.kernel.context.undo_stack import StackChange, UndoKind, Und
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.wire.merge import merge
 from antiphon_kernel.wire.revivals import Revival
 
 
@@ -115,8 +114,8 @@ class Commits:
             return Written(self.seq, {}, self._last or _done())
         follow_up = follow_change(self._document, transaction.change, submitted)
         if follow_up is not None:
-            update = merge_updates(update, follow_up)
-            echo = merge_updates(echo, follow_up) if echo is not None else follow_up
+            update = merge((update, follow_up))
+            echo = merge((echo, follow_up)) if echo is not None else follow_up
         self._structure.follow(update)
         touched = tuple(dict.fromkeys((*transaction.change.touched, *submitted)))
         time = self._clock.now_ms()

@@ -10,8 +10,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from pycrdt import merge_updates
-
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
@@ -41,6 +39,7 @@ from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
+from antiphon_kernel.wire.merge import merge
 from antiphon_kernel.wire.state_vector import decode_state_vector
 
 
@@ -220,7 +219,7 @@ class Context:
         raw = update if transaction.update is not None else None
         added, submitted = self._complete(actor, admitted, before)
         if raw is not None and added is not None:
-            raw = merge_updates(raw, added)
+            raw = merge((raw, added))
         written = self._commits.commit(
             actor,
             "sync",

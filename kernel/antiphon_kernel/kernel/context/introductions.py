@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pycrdt import merge_updates
-
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
+from antiphon_kernel.wire.merge import merge
 
 
 class Introductions:
@@ -46,4 +45,4 @@ class Introductions:
             self.introduce(actor)
         if introduced.update is None:
             return transaction.update
-        return merge_updates(transaction.update, introduced.update)
+        return merge((transaction.update, introduced.update))
