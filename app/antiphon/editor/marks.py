@@ -85,7 +85,8 @@ def tagged(strip: Strip, tags: Sequence[Tag], width: int) -> Strip:
             column += 1
         column = _add_name(segments, column, width, tag, "")
     for tag in inside:
-        column = _add_name(segments, column, width, tag, " ")
+        gap = "" if segments[-1].text.endswith(" ") else " "
+        column = _add_name(segments, column, width, tag, gap)
     return Strip(segments, column)
 
 

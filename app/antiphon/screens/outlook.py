@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from antiphon.blocklist.cell_area import CellArea
 from antiphon.composer.composer import Composer
@@ -13,8 +12,6 @@ from antiphon.running_work import RunningWork, Target
 from antiphon.session import Session
 from antiphon.situation import Situation
 from antiphon_kernel.types.enums import BlockKind
-
-_FOLDABLE: Final = (BlockKind.THINKING, BlockKind.TOOL_RESULT)
 
 
 @dataclass(slots=True)
@@ -49,7 +46,7 @@ class Outlook:
             unread=cells.unread_lines > 0,
             focused=header is not None,
             theirs=header is not None and me is not None and header.author != me.principal,
-            foldable=header is not None and header.kind in _FOLDABLE,
+            foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=self.refusal is not None,
         )
 
