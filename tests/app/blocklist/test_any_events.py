@@ -7,6 +7,8 @@ from itertools import pairwise
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.segment import Segment
+from textual.strip import Strip
 
 from antiphon.blocklist.anchor import HEAD, Place
 from antiphon.blocklist.cells import CellSource
@@ -89,7 +91,8 @@ def check_screen(app: SampleApp) -> None:
         if editor is not None and editor.block == place.block:
             expected = [text for rows in editor.wrapped_document.lines for text in rows]
             assert editor.text == app.sample.here.text(place.block)
-            assert shown[row][3:].rstrip("▌ ") == expected[place.line][: width + 1].rstrip()
+            whole = Strip([Segment(expected[place.line])])
+            assert shown[row][3:].rstrip("▌ ") == whole.crop(0, width + 1).text.rstrip()
         else:
             fresh.set_folded([place.block], app.source.is_folded(place.block))
             picture = render_cell(fresh.view(place.block), width, THEME)
