@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from antiphon_kernel.kernel.context.undo_stack import UndoKind
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.kernel.tools.writing import WRITING, WriteResult, on_disk
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -24,11 +25,9 @@ class AppendParams(Params):
     """Answer at once and batch: only what has been flushed is acknowledged."""
 
 
-class AppendResult(Result):
+class AppendResult(WriteResult):
     """How far the block is."""
 
-    version: int
-    context_version: int
     unflushed: int | None = None
     """Code points that are buffered and not on disk yet; only when streaming."""
 
@@ -37,11 +36,8 @@ class AppendResult(Result):
     "block.append",
     needs=Right.WRITE,
     errors=(
-        *REFERENCES,
+        *WRITING,
         ErrorCode.INVALID_TRANSITION,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-        ErrorCode.TOO_LARGE,
     ),
 )
 async def append(call: Call, params: AppendParams) -> AppendResult:
@@ -75,6 +71,4 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         lambda: context.document.append(block, params.text, section),
         undo=UndoKind.STREAM,
     )
-    await written.saved()
-    version = written.versions.get(block, context.version(block))
-    return AppendResult(version=version, context_version=written.seq)
+    return AppendResult(**(await on_disk(context, block, written)).model_dump())

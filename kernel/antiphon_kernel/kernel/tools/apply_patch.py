@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.kernel.text_places import check_writable
-from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.kernel.tools.sizes import check_limit, check_size
+from antiphon_kernel.kernel.tools.writing import WRITING, on_disk
 from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -39,13 +40,7 @@ class ApplyPatchResult(Result):
 @tool(
     "block.apply_patch",
     needs=Right.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.PATCH_FAILED,
-        ErrorCode.TOO_LARGE,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-    ),
+    errors=(*WRITING, ErrorCode.PATCH_FAILED),
 )
 async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     """Apply a unified diff to a block, all or nothing.
@@ -56,14 +51,8 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
     """
     context, block = await call.block(params.block_id)
     check_writable(context.document, call.actor, block, params.section)
-    limit = context.limits.patch_code_points
-    if len(params.patch) > limit:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"The patch has {len(params.patch)} code points, {limit} are allowed: split it.",
-            limit=limit,
-            found=len(params.patch),
-        )
+    size, limits = len(params.patch), context.limits
+    check_limit(size, limits.patch_code_points, f"The patch has {size} code points", "split it")
     text = context.document.text(block, params.section)
     try:
         splices = plan_patch(text, params.patch)
@@ -71,14 +60,8 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
         if params.dry_run:
             return ApplyPatchResult(success=False, errors=error.details["errors"])
         raise
-    most = context.limits.splices_per_patch
-    if len(splices) > most:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"The patch changes {len(splices)} places, {most} are allowed: split it.",
-            limit=most,
-            found=len(splices),
-        )
+    places = len(splices)
+    check_limit(places, limits.splices_per_patch, f"The patch changes {places} places", "split it")
     check_size(context, len(text) + sum(len(one.inserted) - one.deleted for one in splices))
     if params.dry_run:
         return ApplyPatchResult(success=True, errors=[])
@@ -88,6 +71,5 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
         "apply_patch",
         lambda: context.document.splice_all(block, splices, params.section),
     )
-    await written.saved()
-    version = written.versions.get(block, context.version(block))
-    return ApplyPatchResult(success=True, version=version, context_version=written.seq)
+    result = await on_disk(context, block, written)
+    return ApplyPatchResult(success=True, **result.model_dump())

@@ -8,7 +8,8 @@ from antiphon_kernel.kernel.access.permissions import check_arrange
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.context.order import order_after, order_before
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
+from antiphon_kernel.kernel.tools.writing import WriteResult, on_disk
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -39,15 +40,8 @@ class ExcludeParams(Params):
     """Whether it is left out of what models are given; true if absent."""
 
 
-class ArrangeResult(Result):
-    """How often the block has changed."""
-
-    version: int
-    context_version: int
-
-
 @tool("block.move", needs=Right.WRITE, errors=REFERENCES)
-async def move(call: Call, params: MoveParams) -> ArrangeResult:
+async def move(call: Call, params: MoveParams) -> WriteResult:
     """Put a block right after or right before another one of the same context.
 
     The parent stays what it is. A block that already stands there is not changed.
@@ -86,14 +80,14 @@ async def move(call: Call, params: MoveParams) -> ArrangeResult:
 
 
 @tool("block.collapse", needs=Right.WRITE, errors=REFERENCES)
-async def collapse(call: Call, params: CollapseParams) -> ArrangeResult:
+async def collapse(call: Call, params: CollapseParams) -> WriteResult:
     """Fold a block for everybody, or unfold it."""
     context, block = await call.block(params.block_id)
     return await _set_flag(call, context, block, "collapsed", params.collapsed)
 
 
 @tool("block.exclude", needs=Right.WRITE, errors=REFERENCES)
-async def exclude(call: Call, params: ExcludeParams) -> ArrangeResult:
+async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     """Leave a block out of what models are given, or let them read it again."""
     context, block = await call.block(params.block_id)
     return await _set_flag(call, context, block, "excluded", params.excluded)
@@ -101,7 +95,7 @@ async def exclude(call: Call, params: ExcludeParams) -> ArrangeResult:
 
 async def _set_flag(
     call: Call, context: Context, block: str, flag: str, value: bool
-) -> ArrangeResult:
+) -> WriteResult:
     def write() -> None:
         context.document.set_fields(block, **{flag: value})
 
@@ -112,12 +106,11 @@ async def _set_flag(
 
 async def _arrange(
     call: Call, context: Context, block: str, operation: str, write: Callable[[], None] | None
-) -> ArrangeResult:
+) -> WriteResult:
     """Commit, unless there is nothing to change; permission comes first in either case."""
     check_arrange(context.document.header(block), call.actor.principal, call.role)
     if write is None:
         await context.settled()
-        return ArrangeResult(version=context.version(block), context_version=context.seq)
+        return WriteResult(version=context.version(block), context_version=context.seq)
     written = context.write(call.actor, operation, write, undo=None)
-    await written.saved()
-    return ArrangeResult(version=written.versions[block], context_version=written.seq)
+    return await on_disk(context, block, written)

@@ -12,26 +12,13 @@ from antiphon_kernel.document.schema import names_of
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.read_only import refuse_read_only
-from antiphon_kernel.kernel.registry import REFERENCES, Result
 from antiphon_kernel.kernel.tools.sizes import check_items
+from antiphon_kernel.kernel.tools.writing import WRITING, WriteResult, on_disk
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import ErrorCode
 
-WRITING: Final = (
-    *REFERENCES,
-    ErrorCode.SCHEMA_VIOLATION,
-    ErrorCode.READ_ONLY_FIELD,
-    ErrorCode.READ_ONLY_SECTION,
-    ErrorCode.TOO_LARGE,
-)
+WRITING_CONTENT: Final = (*WRITING, ErrorCode.SCHEMA_VIOLATION)
 """What a tool that writes content can fail with."""
-
-
-class ContentResult(Result):
-    """How often the block has changed."""
-
-    version: int
-    context_version: int
 
 
 def path_to(section: str | None, field: str | None) -> str | None:
@@ -45,7 +32,7 @@ async def write_content(
     block: str,
     operation: str,
     plan: Callable[[Document], Sequence[Write]],
-) -> ContentResult:
+) -> WriteResult:
     """Carry out a plan, all of it or nothing.
 
     Raises:
@@ -65,7 +52,4 @@ async def write_content(
         for one in writes:
             one.apply()
 
-    written = context.write(call.actor, operation, write)
-    await written.saved()
-    version = written.versions.get(block, context.version(block))
-    return ContentResult(version=version, context_version=written.seq)
+    return await on_disk(context, block, context.write(call.actor, operation, write))

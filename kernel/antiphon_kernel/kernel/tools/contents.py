@@ -14,12 +14,12 @@ from antiphon_kernel.document.schema import encode_schema
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.content_writing import (
-    WRITING,
-    ContentResult,
+    WRITING_CONTENT,
     path_to,
     write_content,
 )
 from antiphon_kernel.kernel.tools.sizes import check_content_size
+from antiphon_kernel.kernel.tools.writing import WriteResult
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import ErrorCode
 
@@ -153,8 +153,8 @@ class ImportParams(Params):
     """Path of a section; the whole content if absent."""
 
 
-@tool("block.import", needs=Right.WRITE, errors=WRITING)
-async def import_content(call: Call, params: ImportParams) -> ContentResult:
+@tool("block.import", needs=Right.WRITE, errors=WRITING_CONTENT)
+async def import_content(call: Call, params: ImportParams) -> WriteResult:
     """Set the content of a block, or of a section of it, all or nothing.
 
     Only what differs is changed. A log can only become longer. What is read-only may be named if

@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.carrying import carry, carry_operations
-from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.kernel.tools.sizes import check_limit, check_size
+from antiphon_kernel.kernel.tools.writing import WRITING, WriteResult, on_disk
 from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
 from antiphon_kernel.types.access import Right
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 
 
 class InsertOperation(Params):
@@ -70,28 +71,18 @@ class EditParams(Params):
     """The version of the block that line numbers and `expected_text` refer to; now if absent."""
 
 
-class EditResult(Result):
-    """How often the block has changed."""
-
-    version: int
-    context_version: int
-
-
 @tool(
     "block.edit",
     needs=Right.WRITE,
     errors=(
-        *REFERENCES,
+        *WRITING,
         ErrorCode.LINE_OUT_OF_RANGE,
         ErrorCode.CONTENT_MISMATCH,
         ErrorCode.STALE_VERSION,
         ErrorCode.OVERLAPPING_OPERATIONS,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-        ErrorCode.TOO_LARGE,
     ),
 )
-async def edit(call: Call, params: EditParams) -> EditResult:
+async def edit(call: Call, params: EditParams) -> WriteResult:
     """Change lines of a block, all or nothing.
 
     Lines count from 0, ends are exclusive. With `expected_text` an operation fails unless the
@@ -101,13 +92,8 @@ async def edit(call: Call, params: EditParams) -> EditResult:
     context, block = await call.block(params.block_id)
     section = params.section
     check_writable(context.document, call.actor, block, section)
-    limit = context.limits.operations_per_edit
-    if len(params.operations) > limit:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"An edit has {len(params.operations)} operations, {limit} are allowed: send several.",
-            limit=limit,
-        )
+    count, limit = len(params.operations), context.limits.operations_per_edit
+    check_limit(count, limit, f"An edit has {count} operations", "send several")
     operations = [_operation(one) for one in params.operations]
     carried = await carry(call, context, block, section, params.base_version)
     if carried is not None:
@@ -120,9 +106,7 @@ async def edit(call: Call, params: EditParams) -> EditResult:
     written = context.write(
         call.actor, "edit", lambda: context.document.splice_all(block, splices, section)
     )
-    await written.saved()
-    version = written.versions.get(block, context.version(block))
-    return EditResult(version=version, context_version=written.seq)
+    return await on_disk(context, block, written)
 
 
 def _operation(one: InsertOperation | DeleteOperation | ReplaceOperation) -> EditOperation:

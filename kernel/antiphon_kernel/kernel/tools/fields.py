@@ -9,12 +9,12 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.tools.content_writing import (
-    WRITING,
-    ContentResult,
+    WRITING_CONTENT,
     path_to,
     write_content,
 )
 from antiphon_kernel.kernel.tools.sizes import check_content_size, check_value_size
+from antiphon_kernel.kernel.tools.writing import WriteResult
 from antiphon_kernel.types.access import Right
 
 
@@ -30,8 +30,8 @@ class SetFieldParams(Params):
     """Path of the section that the field is in; the block itself if absent."""
 
 
-@tool("block.set_field", needs=Right.WRITE, errors=WRITING)
-async def set_field(call: Call, params: SetFieldParams) -> ContentResult:
+@tool("block.set_field", needs=Right.WRITE, errors=WRITING_CONTENT)
+async def set_field(call: Call, params: SetFieldParams) -> WriteResult:
     """Give a field of a map a value.
 
     Of a text or a list only what differs is changed, so that whoever writes in it at the same time
@@ -64,14 +64,14 @@ class IncrementParams(Params):
     """Path of the section that the counter is in; the block itself if absent."""
 
 
-class IncrementResult(ContentResult):
+class IncrementResult(WriteResult):
     """What it has come to."""
 
     value: int | float
     """The sum of all increments up to this one."""
 
 
-@tool("block.increment", needs=Right.WRITE, errors=WRITING)
+@tool("block.increment", needs=Right.WRITE, errors=WRITING_CONTENT)
 async def increment(call: Call, params: IncrementParams) -> IncrementResult:
     """Count on. Increments that happen at the same time all count.
 

@@ -15,12 +15,12 @@ from antiphon_kernel.document.content_writes import (
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.tools.content_writing import (
-    WRITING,
-    ContentResult,
+    WRITING_CONTENT,
     path_to,
     write_content,
 )
 from antiphon_kernel.kernel.tools.sizes import check_value_size
+from antiphon_kernel.kernel.tools.writing import WriteResult
 from antiphon_kernel.types.access import Right
 
 
@@ -36,8 +36,8 @@ class PushItemParams(Params):
     """Name of the field, where the list is one of a map."""
 
 
-@tool("block.push_item", needs=Right.WRITE, errors=WRITING)
-async def push_item(call: Call, params: PushItemParams) -> ContentResult:
+@tool("block.push_item", needs=Right.WRITE, errors=WRITING_CONTENT)
+async def push_item(call: Call, params: PushItemParams) -> WriteResult:
     """Put an item at the end of a list."""
     context, block = await call.block(params.block_id)
     check_value_size(context, params.value)
@@ -58,8 +58,8 @@ class InsertItemParams(PushItemParams):
     """The item it comes before, counted from 0; the number of items puts it at the end."""
 
 
-@tool("block.insert_item", needs=Right.WRITE, errors=WRITING)
-async def insert_item(call: Call, params: InsertItemParams) -> ContentResult:
+@tool("block.insert_item", needs=Right.WRITE, errors=WRITING_CONTENT)
+async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
     """Put an item before another one of a list."""
     context, block = await call.block(params.block_id)
     check_value_size(context, params.value)
@@ -85,8 +85,8 @@ class DeleteItemParams(Params):
     """Name of the field, where the list is one of a map."""
 
 
-@tool("block.delete_item", needs=Right.WRITE, errors=WRITING)
-async def delete_item(call: Call, params: DeleteItemParams) -> ContentResult:
+@tool("block.delete_item", needs=Right.WRITE, errors=WRITING_CONTENT)
+async def delete_item(call: Call, params: DeleteItemParams) -> WriteResult:
     """Take an item out of a list."""
     context, block = await call.block(params.block_id)
     path = path_to(params.section, params.field)
@@ -109,8 +109,8 @@ class AppendLogParams(Params):
     """Path of the section; the block itself if absent."""
 
 
-@tool("block.append_log", needs=Right.WRITE, errors=WRITING)
-async def append_log(call: Call, params: AppendLogParams) -> ContentResult:
+@tool("block.append_log", needs=Right.WRITE, errors=WRITING_CONTENT)
+async def append_log(call: Call, params: AppendLogParams) -> WriteResult:
     """Add an entry to a log. Entries stay; rendering shows the last ones."""
     context, block = await call.block(params.block_id)
     check_value_size(context, params.entry)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.carrying import check_version
+from antiphon_kernel.kernel.tools.writing import WriteResult, on_disk
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import ErrorCode
 
@@ -22,19 +23,12 @@ class RestoreParams(Params):
     """The version whose text the block gets back."""
 
 
-class RestoreResult(Result):
-    """How often the block has changed."""
-
-    version: int
-    context_version: int
-
-
 @tool(
     "block.restore",
     needs=Right.WRITE,
     errors=(*REFERENCES, ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION),
 )
-async def restore(call: Call, params: RestoreParams) -> RestoreResult:
+async def restore(call: Call, params: RestoreParams) -> WriteResult:
     """Give a block the text that it had at an earlier version.
 
     It is an edit like any other: what is the same in both texts is left alone, and it can be
@@ -46,6 +40,4 @@ async def restore(call: Call, params: RestoreParams) -> RestoreResult:
     history = await context.history(block)
     call.kernel.appends(context).flush(block)
     written = context.restore(call.actor, history.plan_restore(params.section, params.version))
-    await written.saved()
-    version = written.versions.get(block, context.version(block))
-    return RestoreResult(version=version, context_version=written.seq)
+    return await on_disk(context, block, written)

@@ -12,12 +12,13 @@ from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.text_places import check_text
+from antiphon_kernel.kernel.tools.sizes import check_limit
 from antiphon_kernel.text.query import LiteralQuery, Query
 from antiphon_kernel.text.regex_query import RegexQuery
 from antiphon_kernel.text.search import Found, search_text
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 
 _ERRORS = (*REFERENCES, ErrorCode.INVALID_REGEX, ErrorCode.REGEX_TIMEOUT, ErrorCode.TOO_LARGE)
 
@@ -171,14 +172,9 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
 
 
 def _query(wanted: str, is_regex: bool, limits: Limits) -> Query:
-    if len(wanted) > limits.query_code_points:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"The query has {len(wanted)} code points, {limits.query_code_points} are allowed:"
-            " look for a part of it.",
-            limit=limits.query_code_points,
-            found=len(wanted),
-        )
+    size = len(wanted)
+    what = f"The query has {size} code points"
+    check_limit(size, limits.query_code_points, what, "look for a part of it")
     if not is_regex:
         return LiteralQuery(wanted)
     return RegexQuery(wanted, seconds=limits.regex_seconds, line_seconds=limits.regex_line_seconds)

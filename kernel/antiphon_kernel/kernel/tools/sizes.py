@@ -10,30 +10,36 @@ from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
-def check_size(context: Context, code_points: int) -> None:
-    """Raises AntiphonError too_large if a block's text would become longer than allowed."""
-    limit = context.limits.block_code_points
-    if code_points > limit:
+def check_limit(found: int, limit: int, what: str, advice: str) -> None:
+    """Refuse more than is allowed.
+
+    Args:
+        what: the first half of the sentence, with the number that was found.
+        advice: what to do instead.
+
+    Raises:
+        AntiphonError: too_large.
+    """
+    if found > limit:
         raise AntiphonError(
             ErrorCode.TOO_LARGE,
-            f"The text of the block would have {code_points} code points, {limit} are allowed:"
-            " split it into several blocks.",
+            f"{what}, {limit} are allowed: {advice}.",
             limit=limit,
-            found=code_points,
+            found=found,
         )
+
+
+def check_size(context: Context, code_points: int) -> None:
+    """Raises AntiphonError too_large if a block's text would become longer than allowed."""
+    what = f"The text of the block would have {code_points} code points"
+    check_limit(code_points, context.limits.block_code_points, what, "split it into several blocks")
 
 
 def check_value_size(context: Context, value: Any) -> None:
     """Raises AntiphonError too_large if one value that is no text is larger than allowed."""
-    limit = context.limits.value_code_points
     found = len(json.dumps(value, ensure_ascii=False))
-    if found > limit:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"The value has {found} code points as JSON, {limit} are allowed: split it.",
-            limit=limit,
-            found=found,
-        )
+    what = f"The value has {found} code points as JSON"
+    check_limit(found, context.limits.value_code_points, what, "split it")
 
 
 def check_content_size(context: Context, value: Any) -> None:
@@ -44,14 +50,8 @@ def check_content_size(context: Context, value: Any) -> None:
 
 def check_items(context: Context, count: int) -> None:
     """Raises AntiphonError too_large if a list or log would become longer than allowed."""
-    limit = context.limits.list_items
-    if count > limit:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"The list would have {count} items, {limit} are allowed: use several blocks.",
-            limit=limit,
-            found=count,
-        )
+    what = f"The list would have {count} items"
+    check_limit(count, context.limits.list_items, what, "use several blocks")
 
 
 def check_schema_size(context: Context, schema: Schema) -> None:
@@ -59,15 +59,9 @@ def check_schema_size(context: Context, schema: Schema) -> None:
     if isinstance(schema, TextSchema):
         return
     limits = context.limits
-    depth = max(len(names) for names, _ in each_part(schema))
+    size, depth = len(encode_schema(schema)), max(len(names) for names, _ in each_part(schema))
     for found, limit, what in (
-        (len(encode_schema(schema)), limits.schema_code_points, "code points of JSON"),
-        (depth, limits.section_depth, "sections inside each other"),
+        (size, limits.schema_code_points, f"The schema has {size} code points of JSON"),
+        (depth, limits.section_depth, f"The schema has {depth} sections inside each other"),
     ):
-        if found > limit:
-            raise AntiphonError(
-                ErrorCode.TOO_LARGE,
-                f"The schema has {found} {what}, {limit} are allowed: use several blocks.",
-                limit=limit,
-                found=found,
-            )
+        check_limit(found, limit, what, "use several blocks")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pydantic import Field
 
 from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.carrying import carry, carry_splice
 from antiphon_kernel.kernel.tools.sizes import check_size
+from antiphon_kernel.kernel.tools.writing import WRITING, WriteResult, on_disk
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -29,25 +30,12 @@ class SpliceParams(Params):
     """The version of the block that `offset` refers to; now if absent."""
 
 
-class SpliceResult(Result):
-    """How often the block has changed."""
-
-    version: int
-    context_version: int
-
-
 @tool(
     "block.splice",
     needs=Right.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.STALE_VERSION,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-        ErrorCode.TOO_LARGE,
-    ),
+    errors=(*WRITING, ErrorCode.STALE_VERSION),
 )
-async def splice(call: Call, params: SpliceParams) -> SpliceResult:
+async def splice(call: Call, params: SpliceParams) -> WriteResult:
     """Replace code points of a block by position; meant for programs, models use block.edit.
 
     With `base_version` the offset is one of the text that the caller read: what others have
@@ -78,6 +66,4 @@ async def splice(call: Call, params: SpliceParams) -> SpliceResult:
         "splice",
         lambda: context.document.splice(block, offset, params.delete_count, params.insert, section),
     )
-    await written.saved()
-    version = written.versions.get(block, context.version(block))
-    return SpliceResult(version=version, context_version=written.seq)
+    return await on_disk(context, block, written)

@@ -9,7 +9,8 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.access.permissions import check_status
 from antiphon_kernel.kernel.context.order import order_at_end
 from antiphon_kernel.kernel.kernel import Call, Submission
-from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
+from antiphon_kernel.kernel.tools.writing import WriteResult
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -29,13 +30,6 @@ class StatusParams(Params):
     """Username of whoever interrupted it."""
 
 
-class StatusResult(Result):
-    """How often the block has changed."""
-
-    version: int
-    context_version: int
-
-
 @tool(
     "block.status",
     needs=Right.WRITE,
@@ -44,7 +38,7 @@ class StatusResult(Result):
         ErrorCode.INVALID_TRANSITION,
     ),
 )
-async def status(call: Call, params: StatusParams) -> StatusResult:
+async def status(call: Call, params: StatusParams) -> WriteResult:
     """Move a block on: pending, running, done or error, never back.
 
     A person's draft that becomes done is submitted: it moves to the end of the context. Only the
@@ -76,7 +70,7 @@ async def status(call: Call, params: StatusParams) -> StatusResult:
         await context.settled()
     if submits:
         call.kernel.submitted(Submission(context, block, call.actor))
-    return StatusResult(version=context.version(block), context_version=context.seq)
+    return WriteResult(version=context.version(block), context_version=context.seq)
 
 
 def _check_transition(params: StatusParams, header: BlockHeader) -> None:
