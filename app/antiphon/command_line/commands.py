@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.command_line import exchanging, keeping, looking
+from antiphon.command_line import conversing, exchanging, keeping, looking
 from antiphon.command_line.failures import Failure, failed_call
 from antiphon.command_line.inviting import invite
 from antiphon.command_line.measuring import bench
@@ -73,8 +73,11 @@ def antiphon(
     )
 
 
-for _command in (*keeping.COMMANDS, *exchanging.COMMANDS, *looking.COMMANDS, invite, bench):
-    antiphon.add_command(_command)
+for _room in (conversing, exchanging, looking, keeping):
+    for _command in _room.COMMANDS:
+        antiphon.add_command(_command)
+antiphon.add_command(invite)
+antiphon.add_command(bench)
 
 
 @antiphon.command()

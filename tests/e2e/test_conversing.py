@@ -1,0 +1,140 @@
+"""`antiphon tail` and `antiphon send`, as a script uses them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.e2e.machine import ANTIPHON, Machine
+
+Tailing = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def tailing(machine: Machine) -> Iterator[Tailing]:
+    """Starts `antiphon tail`, which is ended after the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [ANTIPHON, "tail", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=machine.env,
+            cwd=machine.project,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def lines(tail: subprocess.Popen[str], count: int) -> list[str]:
+    assert tail.stdout is not None
+    return [tail.stdout.readline().rstrip("\n") for _ in range(count)]
+
+
+def who(machine: Machine) -> str:
+    return str(json.loads(machine.run("call", "session.whoami").stdout)["username"])
+
+
+def test_what_is_sent_is_printed_where_somebody_reads_along(
+    machine: Machine, tailing: Tailing
+) -> None:
+    me = who(machine)
+    first = machine.run("send", "--json", stdin="Hello,\nworld 🌍\n\n")
+    assert first.returncode == 0, first.stderr
+    block = json.loads(first.stdout)["block_id"]
+    read = machine.run("call", "block.read", json.dumps({"block_id": block}))
+    stored = json.loads(read.stdout)
+    assert (stored["content"], stored["status"]) == ("Hello,\nworld 🌍", "done")
+
+    tail = tailing()
+    assert lines(tail, 3) == [f"── {me} · default.{me}.1", "Hello,", "world 🌍"]
+    sent = machine.run("send", "--as", "bo", stdin="Me too.")
+    assert (sent.returncode, sent.stdout, sent.stderr) == (0, "", "")
+    assert lines(tail, 3) == ["", "── bo · default.bo.1", "Me too."]
+    edit = {"block_id": "default.bo.1", "offset": 0, "delete_count": 2, "insert": "You"}
+    machine.run("call", "block.splice", json.dumps(edit))
+    heading = f"── bo · default.bo.1 · changed by {me}"
+    assert lines(tail, 4) == ["", heading, "- Me too.", "+ You too."]
+
+
+def test_a_tail_is_quiet_when_it_is_interrupted(machine: Machine, tailing: Tailing) -> None:
+    machine.run("send", stdin="Hello")
+    tail = tailing()
+    lines(tail, 2)
+    tail.send_signal(signal.SIGINT)
+    assert tail.communicate(timeout=10) == ("", "")
+    assert tail.returncode == 0
+
+
+def test_a_tail_ends_with_the_kernel(machine: Machine, tailing: Tailing) -> None:
+    machine.run("send", stdin="Hello")
+    tail = tailing("--blocks", "1")
+    lines(tail, 2)
+    os.kill(machine.kernel().pid, signal.SIGTERM)
+    said, told = tail.communicate(timeout=10)
+    assert (said, told) == ("", "antiphon: the kernel has ended.\n")
+    assert tail.returncode == 0
+
+
+def test_a_tail_ends_with_whoever_reads_it(machine: Machine, tailing: Tailing) -> None:
+    machine.run("send", stdin="Hello")
+    tail = tailing()
+    lines(tail, 2)
+    assert tail.stdout is not None
+    tail.stdout.close()
+    assert tail.wait(10) == 0
+    assert tail.stderr is not None
+    assert tail.stderr.read() == ""
+
+
+def test_a_tail_prints_events_as_json_from_the_blocks_that_were_asked_for(
+    machine: Machine, tailing: Tailing
+) -> None:
+    for number in range(5):
+        machine.run("send", stdin=f"message {number}")
+    tail = tailing("-n", "2", "--json")
+    assert [json.loads(line)["content"] for line in lines(tail, 2)] == ["message 3", "message 4"]
+    machine.run("send", stdin="message 5")
+    event = json.loads(lines(tail, 1)[0])
+    assert (event["kind"], event["content"]) == ("created", "message 5")
+
+
+def test_a_block_with_a_schema_is_printed_as_it_is_rendered(
+    machine: Machine, tailing: Tailing
+) -> None:
+    schema = {"type": "map", "fields": [{"name": "votes", "field_type": "counter"}]}
+    made = {"role": "user", "kind": "text", "schema": schema}
+    block = json.loads(machine.run("call", "block.create", json.dumps(made)).stdout)["block_id"]
+    tail = tailing()
+    assert lines(tail, 2)[1] == "votes: 0"
+    up = {"block_id": block, "field": "votes", "by": 2}
+    done = machine.run("call", "block.increment", json.dumps(up))
+    assert done.returncode == 0, done.stderr
+    assert lines(tail, 4)[2:] == ["- votes: 0", "+ votes: 2"]
+
+
+@pytest.mark.parametrize("command", ["tail", "send"])
+def test_a_context_that_is_not_there_is_a_failure(machine: Machine, command: str) -> None:
+    done = machine.run(command, "nowhere", stdin="Hello")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "There is no context 'nowhere'" in done.stderr
+
+
+@pytest.mark.parametrize(("given", "hint"), [(b" \n", "empty"), (b"\xff", "not UTF-8")])
+def test_what_is_no_message_is_not_sent(machine: Machine, given: bytes, hint: str) -> None:
+    done = machine.run("send", stdin=given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert hint in done.stderr
+    assert not (machine.project / ".antiphon").exists()
