@@ -41,7 +41,7 @@ class DoorLimits:
     """A connection that has been slowed down without a break for so long is closed."""
     uncommitted_updates: int = 256
     """Updates of one connection on their way to disk; more are read when these have arrived."""
-    turn: float = 0.005
+    turn: float = 0.002
     """How long one connection may keep the event loop busy."""
     tick: float = 0.005
     """Pause between two broadcasts of a busy room; an idle one broadcasts at once."""

@@ -16,7 +16,6 @@ from typing import Final
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
 from antiphon_kernel.doors.access import Access
@@ -24,8 +23,9 @@ from antiphon_kernel.doors.application import build_application
 from antiphon_kernel.doors.calls import Calls
 from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.peer import for_own_user
-from antiphon_kernel.doors.scope import CUT_EXTENSION, SEND_EXTENSION, VIA, hide_token
+from antiphon_kernel.doors.scope import VIA, hide_token
 from antiphon_kernel.doors.sync.server import SyncDoor
+from antiphon_kernel.doors.websocket import Doorman, attended_by
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.wire.close_codes import CloseCode
@@ -36,27 +36,6 @@ _SOCKET_PATH_BYTES: Final = 100
 """The system's own limit is 104 or 108 bytes."""
 
 _FAREWELL_SECONDS: Final = 2.0
-
-
-class _WebSocketProtocol(WebSocketsSansIOProtocol):
-    """The server's WebSocket connection, with ways to drop it and to send to it at once."""
-
-    async def run_asgi(self) -> None:
-        extensions = dict(self.scope["extensions"] or {})
-        self.scope["extensions"] = {
-            **extensions,
-            CUT_EXTENSION: {"cut": self.transport.abort},
-            SEND_EXTENSION: {"send_now": self._send_now},
-        }
-        await super().run_asgi()
-
-    def _send_now(self, message: bytes) -> bool:
-        if self.disconnected or self.close_sent or self.transport.is_closing():
-            return False
-        if not self.handshake_complete or not self.writable.is_set():
-            return False
-        self.transport.write(message)
-        return True
 
 
 class _Entrance:
@@ -108,6 +87,7 @@ class Doors:
         self.sync = f"ws://{HOST}:{port}/sync"
         self.socket = socket
         """The unix socket; in a private folder elsewhere if the asked for path was too long."""
+        self._doorman = Doorman()
         self._sync_door = sync_door
         self._calls = calls
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
@@ -135,7 +115,7 @@ class Doors:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            ws=_WebSocketProtocol,
+            ws=attended_by(self._doorman),
             ws_max_size=limits.frame,
             ws_per_message_deflate=False,
         )

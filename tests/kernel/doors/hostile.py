@@ -126,8 +126,7 @@ async def broken_updates(me: Hostile) -> None:
         if me.rng.random() < 0.5:
             del update[me.rng.randrange(len(update)) :]
         else:
-            # Not in the client id or the clock: that would be another, well-formed writer.
-            update[me.rng.randrange(len(update) // 2, len(update))] ^= 1 << me.rng.randrange(8)
+            update[me.rng.randrange(len(update))] ^= 1 << me.rng.randrange(8)
         await client.send(SyncUpdate(bytes(update)), SyncStep2(b"\x00\x00"), SyncUpdate(b"\x01"))
         await client.closed()
 

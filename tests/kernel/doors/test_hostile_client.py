@@ -39,15 +39,6 @@ SCHEMA = {
         {"name": "sealed", "schema": {"type": "text"}, "read_only": True},
     ],
 }
-LIMITS = DoorLimits(
-    unread=256 * 1024,
-    heartbeat=0.3,
-    stalled=1.0,
-    frame=2**20,
-    messages_at_once=2_000,
-    arrivals_at_once=60,
-    patience=1.0,
-)
 
 
 class Honest:
@@ -97,7 +88,10 @@ def alive(kind: type) -> int:
 
 
 async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path) -> None:
-    async with served_kernel(tmp_path, LIMITS) as served:
+    # As the kernel's own process does; what tests have made stays out of its collections.
+    gc.collect()
+    gc.freeze()
+    async with served_kernel(tmp_path) as served:
         block = await served.block()
         frozen = await structured_block(served)
         await served.block("an emoji 😀 to cut")
@@ -144,11 +138,12 @@ async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path
         grown = (memory() - before) / 2**20
         say(f"memory: {grown:+.1f} MB")
         assert grown < 80
-        assert honest.p99 < 2.0
+        assert honest.p99 < max(0.5, 20 * alone)
+    gc.unfreeze()
 
 
 async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
-    limits = replace(LIMITS, arrivals_at_once=1_000)
+    limits = DoorLimits(arrivals_at_once=1_000)
     async with served_kernel(tmp_path, limits) as served:
         block = await served.block("hello")
         honest = await served.replica("ann")
