@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.kernel.tools import edit
+from antiphon_kernel.text.edits import EditOperation, plan_edit
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import TextSplice
 from tests.kernel.invariants.alphabet import Alphabet
 from tests.kernel.invariants.cases import again, seeds
 from tests.kernel.invariants.world import World
@@ -75,3 +78,25 @@ async def test_an_edit_that_fails_at_any_place_of_its_batch_changes_nothing(
     finally:
         await world.close()
         shutil.rmtree(tmp_path)
+
+
+async def test_an_edit_that_leaves_out_what_fails_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: a kernel that carries out as much of a batch as it can."""
+
+    def as_much_as_works(text: str, operations: list[EditOperation]) -> list[TextSplice]:
+        working: list[EditOperation] = []
+        for one in operations:
+            try:
+                plan_edit(text, [*working, one])
+            except AntiphonError:
+                continue
+            working.append(one)
+        return plan_edit(text, working)
+
+    monkeypatch.setattr(edit, "plan_edit", as_much_as_works)
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        await test_an_edit_that_fails_at_any_place_of_its_batch_changes_nothing(
+            tmp_path / "broken", 1
+        )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.kernel.admission.placement import Placement
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.wire.id_set import IdRange, encode_id_set, normalise
 from antiphon_kernel.wire.update import ContentKind, ItemId
@@ -78,6 +79,18 @@ async def test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
     finally:
         await world.close()
         shutil.rmtree(tmp_path)
+
+
+async def test_a_kernel_that_knows_no_halves_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: an admission for which every border is the border of a character."""
+    monkeypatch.setattr(Placement, "tears", lambda *_: False)
+    with pytest.raises(Violation):
+        for seed in range(20):
+            await test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
+                tmp_path / str(seed), seed
+            )
 
 
 async def tear(world: World, block: str, rng: random.Random) -> None:
