@@ -87,10 +87,9 @@ async def test_a_kernel_that_knows_no_halves_is_caught(
     """The control: an admission for which every border is the border of a character."""
     monkeypatch.setattr(Placement, "tears", lambda *_: False)
     with pytest.raises(Violation):
-        for seed in range(20):
-            await test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
-                tmp_path / str(seed), seed
-            )
+        await test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
+            tmp_path / "broken", 1
+        )
 
 
 async def tear(world: World, block: str, rng: random.Random) -> None:
