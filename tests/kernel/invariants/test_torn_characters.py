@@ -88,7 +88,7 @@ async def test_a_kernel_that_knows_no_halves_is_caught(
     monkeypatch.setattr(Placement, "tears", lambda *_: False)
     with pytest.raises(Violation):
         await test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
-            tmp_path / "broken", 1
+            tmp_path / "broken", 0
         )
 
 
