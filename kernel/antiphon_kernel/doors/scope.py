@@ -23,6 +23,9 @@ SEND_EXTENSION: Final = "antiphon.send"
 """Extension of our server; `send_now` in it is a function that takes a whole WebSocket message as
 it goes over the connection, and answers whether it was sent: not if it would have to wait."""
 
+WAITING_EXTENSION: Final = "antiphon.waiting"
+"""Extension of our server; `waiting` in it is a function that says how many messages are here."""
+
 
 def hide_token(scope: Scope) -> None:
     """Take the token out of the address, so that whatever logs an address logs no token."""

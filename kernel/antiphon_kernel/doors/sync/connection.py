@@ -52,6 +52,7 @@ class Connection:
         send: Send,
         cut: Callable[[], None],
         send_now: Callable[[bytes], bool],
+        waiting: Callable[[], int],
         limits: DoorLimits,
         *,
         wants_acks: bool,
@@ -77,6 +78,8 @@ class Connection:
         self._path = path
         self._receive = receive
         self._send = send
+        self._waiting = waiting
+        self._ended: StopAsyncIteration | MisuseError | None = None
         self._wants_acks = wants_acks
 
     @property
@@ -95,6 +98,8 @@ class Connection:
             StopAsyncIteration: the client has gone.
             MisuseError: the client sent text.
         """
+        if self._ended is not None:
+            raise self._ended
         message = await self._receive()
         if message["type"] == "websocket.disconnect":
             raise StopAsyncIteration
@@ -104,6 +109,16 @@ class Connection:
                 CloseCode.UNSUPPORTED_DATA, "A sync connection takes binary frames, not text."
             )
         return bytes(data)
+
+    async def arrived(self, limit: int) -> list[bytes]:
+        """The messages that are here already, at most so many."""
+        messages: list[bytes] = []
+        while len(messages) < limit and self._waiting() and self._ended is None:
+            try:
+                messages.append(await self.recv())
+            except (StopAsyncIteration, MisuseError) as end:
+                self._ended = end
+        return messages
 
     def __aiter__(self) -> Connection:
         return self

@@ -18,6 +18,7 @@ from pycrdt.websocket import YRoom
 
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.attendance import Attendance
+from antiphon_kernel.doors.sync.bundle import Bundle, bundles
 from antiphon_kernel.doors.sync.connection import Connection, Goodbye, MisuseError
 from antiphon_kernel.doors.sync.outgoing import StateRequest, UpdateFrame
 from antiphon_kernel.kernel.context.commitment import Broadcast
@@ -123,21 +124,38 @@ class Room(YRoom):
         async for message in client:
             if client.joined and not self.context.structure.ready:
                 await self.context.structure.read()
-            large = self._receive(client, message)
-            if large is not None:
-                await self._take_in_parts(client, large)
-            if client.goodbye is not None:
-                return
-            delay = client.pace.received(len(message))
-            if delay > 0:
-                if client.pace.exhausted:
-                    client.finish(_too_fast())
+            arrived = await client.arrived(self._limits.merged_updates)
+            for bundle in bundles([message, *arrived]):
+                if not self._receive_bundle(client, bundle):
+                    for one in bundle.messages:
+                        large = self._receive(client, one)
+                        if large is not None:
+                            await self._take_in_parts(client, large)
+                if client.goodbye is not None:
                     return
-                await asyncio.sleep(delay)
-            await client.receipts.fewer_than(self._limits.uncommitted_updates)
-            if self._loop.time() >= turn_ends:
-                await asyncio.sleep(0)
-                turn_ends = self._loop.time() + self._limits.turn
+                delay = max(client.pace.received(len(one)) for one in bundle.messages)
+                if delay > 0:
+                    if client.pace.exhausted:
+                        client.finish(_too_fast())
+                        return
+                    await asyncio.sleep(delay)
+                await client.receipts.fewer_than(self._limits.uncommitted_updates)
+                if self._loop.time() >= turn_ends:
+                    await asyncio.sleep(0)
+                    turn_ends = self._loop.time() + self._limits.turn
+
+    def _receive_bundle(self, client: Connection, bundle: Bundle) -> bool:
+        """Take in several updates as one; False if they have to be taken in one by one."""
+        if bundle.update is None or not client.joined:
+            return False
+        try:
+            future = self.context.apply_remote(client.actor, bundle.update, client)
+        except AntiphonError:
+            return False
+        client.caught_up = True
+        for _ in bundle.messages:
+            client.receipts.applied(future, complete=False)
+        return True
 
     def _receive(self, client: Connection, message: bytes) -> SyncUpdate | SyncStep2 | None:
         """Act on a frame; a large update is given back, to be taken in by and by."""

@@ -12,7 +12,7 @@ from pycrdt.websocket import ASGIServer, WebsocketServer
 
 from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.limits import DoorLimits
-from antiphon_kernel.doors.scope import CUT_EXTENSION, LEASH
+from antiphon_kernel.doors.scope import CUT_EXTENSION, LEASH, WAITING_EXTENSION
 from antiphon_kernel.doors.sync.connection import (
     Connection,
     Receive,
@@ -98,13 +98,15 @@ class SyncDoor(ASGIServer):
         try:
             async with self._access.session(scope) as visit:
                 await self._queue_up(visit.actor)
+                extensions = scope.get("extensions") or {}
                 connection = Connection(
                     scope["path_params"]["context"],
                     visit.actor,
                     receive,
                     send,
-                    scope.get("extensions", {}).get(CUT_EXTENSION, {}).get("cut", _nothing),
+                    extensions.get(CUT_EXTENSION, {}).get("cut", _nothing),
                     scope[LEASH].send_now,
+                    extensions.get(WAITING_EXTENSION, {}).get("waiting", int),
                     self._limits,
                     wants_acks=visit.query.get("ack") == "1",
                 )
