@@ -82,9 +82,10 @@ class AntiphonApp(App[None]):
             self._tell,
         )
         self._returning = False
-        if options.context == DEFAULT_CONTEXT and (last := self._memory.last_context()):
-            options = self._options = replace(options, context=last)
-            self._returning = True
+        if options.context is None:
+            last = self._memory.last_context()
+            options = self._options = replace(options, context=last or DEFAULT_CONTEXT)
+            self._returning = last is not None
         self.session = self._new_session(options)
         self._new_draft = partial(OwnDraft, clock=clock, new_seq=new_seq)
         self._draft = self._new_draft(self.session.document)
@@ -98,7 +99,7 @@ class AntiphonApp(App[None]):
             self._draft,
             self._cell_theme(),
             place=self._place,
-            context=self._options.context,
+            context=self._options.context or DEFAULT_CONTEXT,
             tour=Tour() if self._options.demo else None,
             open_context=self._open_context,
             memory=self._memory,

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_kernel.client.address import KernelAddress, read_address
-from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +16,8 @@ class AppOptions:
     data: Path
     """The kernel's data folder: `kernel.json` in it says where the kernel is now. For a kernel
     elsewhere, a folder of this user in which the app may keep what belongs to that kernel."""
-    context: str = DEFAULT_CONTEXT
-    """Id or label of the context to show."""
+    context: str | None = None
+    """Id or label of the context to show; if absent, the one that was open last."""
     as_name: str | None = None
     """Act as this principal (made on first use) instead of the owner of the data folder."""
     demo: bool = False

@@ -15,6 +15,7 @@ from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.client.refused_edits import Refusal, keep_in
 from antiphon_kernel.client.replica import Replica, ReplicaState
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.presence import PresenceState
@@ -67,7 +68,7 @@ class Session:
         self._options = options
         self.replica = Replica(
             options.locate,
-            options.context,
+            options.context or DEFAULT_CONTEXT,
             as_name=options.as_name,
             keep=keep_in(state_folder() / "refused"),
         )

@@ -17,7 +17,9 @@ from antiphon.command_line import conversing, exchanging, keeping, looking
 from antiphon.command_line.failures import Failure, failed_call
 from antiphon.command_line.inviting import invite
 from antiphon.command_line.measuring import bench
+from antiphon.command_line.running import program
 from antiphon.locations import data_folder, project_root
+from antiphon_kernel.client.usage import Commands
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
@@ -40,7 +42,11 @@ _context = click.option(
 )
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="antiphon")
 @_data
 @_context
@@ -68,7 +74,7 @@ def antiphon(
     _open_started(
         (data or data_folder(project)).absolute(),
         project,
-        context=context or DEFAULT_CONTEXT,
+        context=context,
         as_name=as_name,
     )
 
@@ -116,7 +122,7 @@ def demo(
         arguments=tuple(arguments),
         demo=True,
     )
-    click.echo(f"What was written is kept in {folder}: antiphon --data {folder} opens it again.")
+    click.echo(f"What was written is kept; this opens it again:\n{program()} --data {folder}")
 
 
 @antiphon.command(
@@ -160,7 +166,7 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
         _open_app(
             AppOptions(
                 data=state_folder(),
-                context=context or named or DEFAULT_CONTEXT,
+                context=context or named,
                 as_name=as_name,
                 address=address,
             )
@@ -172,7 +178,7 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
         from antiphon.command_line.guests import take_guest_name
 
         as_name = take_guest_name(folder)
-    _open_app(AppOptions(data=folder, context=context or DEFAULT_CONTEXT, as_name=as_name))
+    _open_app(AppOptions(data=folder, context=context, as_name=as_name))
 
 
 @antiphon.command()
@@ -284,7 +290,7 @@ def _open_started(
     data: Path,
     project: Path,
     *,
-    context: str,
+    context: str | None,
     as_name: str | None,
     arguments: tuple[str, ...] = (),
     demo: bool = False,
