@@ -5,4 +5,4 @@ from __future__ import annotations
 from antiphon_kernel.process.command import main
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="antiphon")

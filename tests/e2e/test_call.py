@@ -113,7 +113,9 @@ def test_the_owner_may_act_as_somebody_else(machine: Machine) -> None:
 def test_wrong_arguments_are_a_usage_error(machine: Machine, arguments: tuple[str, ...]) -> None:
     done = machine.run(*arguments)
     assert done.returncode == 2
-    assert "Usage:" in done.stderr
+    assert done.stderr.startswith("antiphon: ")
+    assert done.stderr.count("\n") == 1
+    assert "--help` says more" in done.stderr
     assert not (machine.project / ".antiphon").exists()
 
 

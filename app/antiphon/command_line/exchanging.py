@@ -68,7 +68,8 @@ def import_(file: Any, label: str | None, data: Path | None, as_json: bool) -> N
     if as_json:
         click.echo(as_line(made))
         return
-    click.echo(f"{made['label']}: {made['blocks']} blocks, context {made['context_id']}.")
+    blocks = "1 block" if made["blocks"] == 1 else f"{made['blocks']} blocks"
+    click.echo(f"{made['label']}: {blocks}, context {made['context_id']}.")
 
 
 def _call(data: Path | None, tool: str, params: dict[str, Any]) -> dict[str, Any]:

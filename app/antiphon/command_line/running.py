@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import sys
 from pathlib import Path
 
 import click
 
 from antiphon.locations import data_folder, project_root
+
+
+def program() -> str:
+    """What a shell in this folder calls this program by, as it was called now."""
+    called = Path(sys.argv[0]).absolute()
+    found = shutil.which("antiphon")
+    if called.name != "antiphon" or found == str(called):
+        return "antiphon"
+    if called.is_relative_to(Path.cwd()):
+        near = str(called.relative_to(Path.cwd()))
+        return shlex.quote(near if "/" in near else f"./{near}")
+    return shlex.quote(str(called))
 
 
 def running_data(data: Path | None) -> Path:

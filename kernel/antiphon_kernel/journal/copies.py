@@ -55,8 +55,9 @@ def back_up(journal: Path, target: Path) -> int:
     fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         with closing(_open(journal)) as source:
+            # Made here: a place that cannot be written to is no fault of the journal.
+            os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             source.execute("VACUUM INTO ?", (str(fresh),))
-        fresh.chmod(0o600)
         check_journal(fresh)
         _to_disk(fresh)
         # A link and not a rename: what has come under that name meanwhile stays.

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.usage import Commands
 from antiphon_kernel.process.data_folder import DataFolderInUse
 from antiphon_kernel.process.idleness import IDLE_SECONDS, Patience
 from antiphon_kernel.process.keeping import (
@@ -17,11 +18,11 @@ from antiphon_kernel.process.keeping import (
     restore_command,
 )
 from antiphon_kernel.process.run import Settings, run_kernel
-from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
+from antiphon_kernel.types.conventions import DATA_FOLDER, DEFAULT_CONTEXT, ExitCode
 from antiphon_kernel.types.errors import AntiphonError
 
 
-@click.group()
+@click.group(cls=Commands)
 def main() -> None:
     """The antiphon kernel, without the app."""
 
@@ -34,8 +35,7 @@ for _command in (backup_command, restore_command, doctor_command, log_command):
 @click.option(
     "--data",
     type=click.Path(file_okay=False, path_type=Path),
-    required=True,
-    help="Folder where the kernel keeps its files; made if it is missing.",
+    help="Where the kernel keeps its files.  [default: .antiphon in the project]",
 )
 @click.option(
     "--project",
@@ -80,7 +80,7 @@ for _command in (backup_command, restore_command, doctor_command, log_command):
     help="End shortly after the last client has left.",
 )
 def serve(
-    data: Path,
+    data: Path | None,
     project: Path,
     port: int,
     as_json: bool,
@@ -96,7 +96,7 @@ def serve(
     """
     alone = idle or None
     settings = Settings(
-        data=data.absolute(),
+        data=(data or project / DATA_FOLDER).absolute(),
         project=project.resolve(),
         port=port,
         recordings=recordings,

@@ -57,7 +57,7 @@ def restore_command(file: Path, data: Path, as_json: bool) -> None:
     """Make the backup FILE the journal of DATA; the one that was there is kept beside it."""
     with _failures(as_json), DataFolder.hold(data):
         done = asyncio.run(restore(file, data, SystemClock()))
-        said = [f"{done.contexts} contexts restored into {data}."]
+        said = [f"{_number(done.contexts, 'context')} restored into {data}."]
         if done.damaged:
             said.append(f"Damaged in the backup already: {', '.join(done.damaged)}.")
         if done.aside is not None:
@@ -80,8 +80,9 @@ def doctor_command(data: Path, as_json: bool) -> None:
         lines = [neutralise(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)
-        found = f"{len(lines)} findings" if lines else "all is well"
-        lines.append(f"{contexts} contexts, {transactions} transactions: {found}.")
+        found = _number(len(lines), "finding") if lines else "all is well"
+        size = f"{_number(contexts, 'context')}, {_number(transactions, 'transaction')}"
+        lines.append(f"{size}: {found}.")
         _say(as_json, report.as_json(), "\n".join(lines))
         if not report.clean:
             sys.exit(ExitCode.FAILED)
@@ -115,6 +116,10 @@ def _line(event: Event) -> str:
         what = " ".join(event.what.split())
         words.append(what if len(what) <= _SHOWN else what[: _SHOWN - 1] + "…")
     return " ".join(words)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _say(as_json: bool, fields: dict[str, Any], text: str) -> None:

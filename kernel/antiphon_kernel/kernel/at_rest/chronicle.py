@@ -19,6 +19,7 @@ from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.kernel.hosting.opening import open_document
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _PAGE: Final = 2_000
 """Transactions read at once."""
@@ -74,7 +75,7 @@ async def chronicle(data: Path, label: str | None = None) -> list[Event]:
         label: only what concerns the context of this label (and who joined).
 
     Raises:
-        AntiphonError: storage_failed if there is no journal that can be read.
+        AntiphonError: context_not_found; storage_failed if there is no journal that can be read.
     """
     with tempfile.TemporaryDirectory(prefix="antiphon-log-") as folder:
         copy = Path(folder) / JOURNAL_FILE
@@ -86,7 +87,15 @@ async def chronicle(data: Path, label: str | None = None) -> list[Event]:
                 Event(one.opened, EventKind.JOINED, names[one.principal], what=one.via)
                 for one in await journal.sessions()
             ]
-            for row in await journal.contexts():
+            rows = await journal.contexts()
+            if label is not None and label not in (row.label for row in rows):
+                known = ", ".join(row.label for row in rows)
+                raise AntiphonError(
+                    ErrorCode.CONTEXT_NOT_FOUND,
+                    f"There is no context {label!r}. Known: {known}.",
+                    reference=label,
+                )
+            for row in rows:
                 if label is None or row.label == label:
                     events += [event async for event in _of_context(journal, row, names)]
         finally:

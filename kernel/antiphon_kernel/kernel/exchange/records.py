@@ -74,6 +74,7 @@ class BlockLine(_Line):
 
 
 AnyLine = Annotated[ContextLine | PrincipalLine | BlockLine, Field(discriminator="type")]
+_UNTYPED: Final = "it has no `type`, which is context, principal or block"
 _LINES: Final[TypeAdapter[ContextLine | PrincipalLine | BlockLine]] = TypeAdapter(AnyLine)
 
 _DEFAULTS: Final = {
@@ -127,9 +128,8 @@ def _numbered(lines: Iterable[str]) -> Iterator[ContextLine | PrincipalLine | Bl
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 where = ".".join(map(str, first["loc"]))
-                raise _refusal(number, f"{where}: {first['msg']}" if where else first["msg"]) from (
-                    error
-                )
+                what = _UNTYPED if first["type"] == "union_tag_not_found" else first["msg"]
+                raise _refusal(number, f"{where}: {what}" if where else what) from error
 
 
 def _refusal(line: int, what: str) -> AntiphonError:

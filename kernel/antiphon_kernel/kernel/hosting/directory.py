@@ -136,13 +136,15 @@ class Directory:
     def _reserve(self, label: str) -> None:
         """Nobody else gets this label; raises AntiphonError invalid_params."""
         taken = [row.label for row in self._rows.values()] + list(self._reserved)
-        if not is_name(label) or label in taken:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
-                f"{label!r} cannot be the label of another context: use a-z, 0-9, _ and -, and a"
-                f" label that is not taken ({', '.join(taken)}).",
-                found=label,
+        if not is_name(label):
+            wrong = f"{label!r} cannot be a label: small letters, digits, - and _ are allowed."
+            raise AntiphonError(ErrorCode.INVALID_PARAMS, wrong, found=label)
+        if label in taken:
+            wrong = (
+                f"There is a context {label!r} already: give another label than these"
+                f" ({', '.join(taken)})."
             )
+            raise AntiphonError(ErrorCode.INVALID_PARAMS, wrong, found=label)
         self._reserved.add(label)
 
     async def _until_stated(

@@ -111,6 +111,19 @@ async def test_a_backup_overwrites_nothing(kernel: Kernel, data: Path, tmp_path:
     assert {path.name for path in tmp_path.iterdir()} == {"there", "data"}
 
 
+async def test_a_place_that_cannot_be_written_to_is_named(
+    kernel: Kernel, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(AntiphonError, match=r"nowhere/backup\.db could not be written") as caught:
+        back_up(data / "journal.db", tmp_path / "nowhere" / "backup.db")
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+
+
+async def test_a_backup_is_for_its_owner_alone(kernel: Kernel, data: Path, tmp_path: Path) -> None:
+    back_up(data / "journal.db", tmp_path / "backup.db")
+    assert (tmp_path / "backup.db").stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize("damage", ["no database", "another database", "cut short", "newer"])
 async def test_what_is_no_sound_backup_is_refused_and_the_journal_stays(
     kernel: Kernel, data: Path, tmp_path: Path, damage: str
