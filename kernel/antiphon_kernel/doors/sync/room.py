@@ -131,8 +131,8 @@ class Room(YRoom):
                         large = self._receive(client, one)
                         if large is not None:
                             await self._take_in_parts(client, large)
-                if client.goodbye is not None:
-                    return
+                        if client.goodbye is not None:
+                            return
                 delay = max(client.pace.received(len(one)) for one in bundle.messages)
                 if delay > 0:
                     if client.pace.exhausted:
