@@ -15,8 +15,9 @@ import sqlite3
 import statistics
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,8 +46,8 @@ def measure_appending() -> Iterator[Figure]:
         own, plain = [], []
         for _ in range(9):
             document, bare = _watched_document(size), _watched_text(size)
-            own.append(_microseconds(lambda one=document: _append(one)))
-            plain.append(_microseconds(lambda one=bare: _append_plainly(one)))
+            own.append(_microseconds(partial(_append, document)))
+            plain.append(_microseconds(partial(_append_plainly, bare)))
         title = f"append 50 characters, observed, block of {name}"
         yield figure(title, "us", own, baseline=plain, against=PYCRDT, budget=budget)
 
@@ -124,9 +125,7 @@ async def _stream(kernel: Filled, block: str, size: int, *, typing: bool) -> int
         if typing and number % (200 // len(TOKEN)) == 0:
             appends.flush(block)
             at = chance.randrange(length + 1)
-            kernel.context.write(
-                person, "splice", lambda at=at: document.splice(block, at, 0, "typed ")
-            )
+            kernel.context.write(person, "splice", partial(document.splice, block, at, 0, "typed "))
             length += len("typed ")
         if number % 2_000 == 0:
             await kernel.context.settled()
@@ -165,8 +164,8 @@ async def measure_editing(folder: Path) -> Figure:
 
 async def measure_opening(folder: Path) -> Figure:
     """A context of 10,000 blocks and 10 MB, from the journal to where it can be read."""
-    async with filled(folder) as kernel:
-        await kernel.add_blocks(MANY, "x" * KB)
+    async with filled(folder) as full:
+        await full.add_blocks(MANY, "x" * KB)
     samples = []
     for _ in range(5):
         kernel = await Kernel.open(folder / "data", folder, registry=Registry(()))
@@ -213,7 +212,7 @@ async def measure_growth(folder: Path) -> AsyncIterator[Figure]:
             yield figure(f"{name}: cost at 10,000 {what} / at 100", "x", [ratio], budget=1.5)
 
 
-async def measure() -> AsyncIterator[Figure]:
+async def measure() -> AsyncGenerator[Figure, None]:
     """Every figure, as soon as it is known."""
     with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as name:
         folder = Path(name)

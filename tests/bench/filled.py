@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,11 @@ class Filled:
         made: list[str] = []
         for start in range(0, count, BLOCKS_AT_ONCE):
             number = min(BLOCKS_AT_ONCE, count - start)
-            await self.context.write(
-                self.owner, "create", lambda many=number: made.extend(self._blocks(many, content))
-            ).saved()
+
+            def create(many: int = number) -> None:
+                made.extend(self._blocks(many, content))
+
+            await self.context.write(self.owner, "create", create).saved()
         return made
 
     def _blocks(self, count: int, content: str) -> list[str]:
@@ -102,9 +105,7 @@ async def long_history(kernel: Filled, count: int) -> str:
     document = kernel.context.document
     for number in range(count):
         word = f"{number % 10}"
-        kernel.context.write(
-            kernel.owner, "splice", lambda one=word: document.splice(block, 0, 1, one)
-        )
+        kernel.context.write(kernel.owner, "splice", partial(document.splice, block, 0, 1, word))
     await kernel.context.settled()
     return block
 

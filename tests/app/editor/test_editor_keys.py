@@ -45,9 +45,11 @@ async def test_keys_that_are_not_text_become_messages() -> None:
         app.area.edit(second, 6)
         await pilot.press("!", "ctrl+z", "ctrl+y", "ctrl+up")
         await pilot.pause()
-        assert heard.of(CellEditor.UndoRequested) and heard.of(CellEditor.RedoRequested)
+        assert heard.of(CellEditor.UndoRequested)
+        assert heard.of(CellEditor.RedoRequested)
         assert sample.here.text(second) == "second!"
-        assert app.area.editor is not None and app.area.editor.block == first
+        editor = app.area.editor
+        assert editor is not None and editor.block == first
         (edited,) = heard.of(CellEditor.Edited)
         assert (edited.deleted, edited.inserted) == (0, 1)
         moved = heard.of(CellEditor.CursorMoved)[-1]

@@ -131,7 +131,7 @@ async def test_every_keystroke_is_there_once_and_all_documents_are_equal(tmp_pat
         there = Counter("".join(context.document.text(block) for block in blocks))
         assert there == sum((+typist.there for typist in typists), Counter())
         sys.stdout.write(
-            f"\n{sum(one.keystrokes for one in typists)} keystrokes, {dict(done)},"
+            f"\n{sum(one.keystrokes for one in typists)} keystrokes, {dict(done or {})},"
             f" {sum(proxy.bytes for proxy in proxies)} bytes\n"
         )
         for replica in replicas:
@@ -154,6 +154,7 @@ async def test_what_travels_on_reconnecting_is_in_proportion_to_what_was_missing
             retry=lambda _: 0.01,
         )
         costs = {}
+        context = await served.context()
         for missing in (100, 1_000, 10_000):
             await replica.saved()
             await until(lambda: replica.state is ReplicaState.LIVE)
@@ -164,11 +165,8 @@ async def test_what_travels_on_reconnecting_is_in_proportion_to_what_was_missing
             await served.kernel.call(served.me, "block.append", params)
             replica.document.append(blocks[1], "r" * (missing // 2))
             await replica.saved()
-            context = await served.context()
             await until(
-                lambda context=context: (
-                    replica.document.text(blocks[0]) == context.document.text(blocks[0])
-                )
+                lambda: replica.document.text(blocks[0]) == context.document.text(blocks[0])
             )
             costs[missing] = proxy.bytes - before
         sys.stdout.write(f"\nbytes on reconnecting by what was missing: {costs}\n")

@@ -7,11 +7,11 @@ import signal
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import aiosqlite
 
-from antiphon_kernel.journal import database
+from antiphon_kernel.journal import database, transaction
 
 STEPS = (
     "BEGIN",
@@ -92,7 +92,7 @@ class _Breaking:
 def inject(fault: Fault) -> Callable[[], None]:
     """Let the statements of every database of this process fail; returns the way back."""
     faults = _Faults(fault)
-    execute, carry_out = aiosqlite.Connection.execute, database.carry_out
+    execute, carry_out = aiosqlite.Connection.execute, transaction.carry_out
 
     async def one(connection: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
         due = faults.due(sql)
@@ -101,13 +101,13 @@ def inject(fault: Fault) -> Callable[[], None]:
         faults.after(due)
         return cursor
 
-    def transaction(connection: sqlite3.Connection, statements: Any) -> None:
-        carry_out(_Breaking(connection, faults), statements)
+    def many(connection: sqlite3.Connection, statements: Any) -> None:
+        carry_out(cast(sqlite3.Connection, _Breaking(connection, faults)), statements)
 
     def mend() -> None:
         aiosqlite.Connection.execute = execute  # type: ignore[method-assign]
-        database.carry_out = carry_out
+        database.carry_out = carry_out  # type: ignore[attr-defined]
 
     aiosqlite.Connection.execute = one  # type: ignore[method-assign,assignment]
-    database.carry_out = transaction
+    database.carry_out = many  # type: ignore[attr-defined]
     return mend

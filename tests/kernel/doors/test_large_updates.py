@@ -11,13 +11,15 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pycrdt
 
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.wire.frames import Ack, SyncUpdate
-from tests.kernel.served import served_kernel, until
+from tests.kernel.served import served_kernel
+from tests.waiting import until
 
 ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 40_000
 STALL_SECONDS = 0.25
@@ -32,7 +34,7 @@ async def test_others_type_on_while_a_very_large_update_is_taken_in(tmp_path: Pa
         far, near = await served.block("x"), await served.block()
         ann, ben = await served.replica("ann"), await served.replica("ben")
         returner = await served.raw(query="ack=1&as=cyd")
-        doc: pycrdt.Doc[object] = pycrdt.Doc(client_id=77)
+        doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=77)
         doc.apply_update((await returner.join()).update)
         before = doc.get_state()
         content = doc.get("blocks", type=pycrdt.Map)[far]["content"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from typing import Any
 
 import pycrdt
 import pytest
@@ -49,6 +50,8 @@ async def test_what_is_sent_at_once_overtakes_nothing(seed: int) -> None:
 
     outgoing = Outgoing(1_000_000, send_now)
 
+    asked = False
+
     async def write() -> None:
         nonlocal asked
         while True:
@@ -63,7 +66,6 @@ async def test_what_is_sent_at_once_overtakes_nothing(seed: int) -> None:
 
     writer = asyncio.create_task(write())
     due: list[bytes] = []
-    asked = False
     for number in range(500):
         name = f"{number:04}".encode()
         kind = chance.randrange(10)
@@ -122,7 +124,7 @@ def test_whatever_is_dropped_a_resync_brings_it(seed: int) -> None:
     )
 
 
-def _drain(outgoing: Outgoing, source: pycrdt.Doc, reader: pycrdt.Doc) -> None:
+def _drain(outgoing: Outgoing, source: pycrdt.Doc[Any], reader: pycrdt.Doc[Any]) -> None:
     """What a connection's writer does, without a connection."""
     while True:
         item = outgoing.take()

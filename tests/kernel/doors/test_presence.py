@@ -188,12 +188,11 @@ async def test_presence_does_not_overtake_the_text_before_it(served: ServedKerne
     document.apply_update((await writer.join()).update)
     seen.apply_update((await reader.join()).update)
     for length in range(1, 60):
-        updates: list[bytes] = []
-        unwatch = document.watch_updates(lambda update, _, into=updates: into.append(update))
-        document.append(block, "x")
-        unwatch()
+        with document.transaction("typing") as written:
+            document.append(block, "x")
+        assert written.update is not None
         await writer.send(
-            SyncUpdate(updates[0]), says(42, length, {"block": block, "cursor": length})
+            SyncUpdate(written.update), says(42, length, {"block": block, "cursor": length})
         )
     cursor = 0
     while cursor < 59:

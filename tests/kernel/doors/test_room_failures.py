@@ -20,6 +20,7 @@ import contextlib
 import gc
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,10 @@ async def test_unreadable_frames(served: ServedKernel) -> None:
     """Whoever sends one is told so and goes; the others do not notice."""
     block = await served.block()
     healthy = await served.replica()
+
+    def has_dots(count: int) -> bool:
+        return healthy.document.text(block) == "." * count
+
     for number, frame in enumerate(UNREADABLE.values(), 1):
         bad = await served.raw()
         await bad.join()
@@ -96,7 +101,7 @@ async def test_unreadable_frames(served: ServedKernel) -> None:
         assert code == 4400
         assert reason
         await append(served, block, ".")
-        await until(lambda number=number: healthy.document.text(block) == "." * number)
+        await until(partial(has_dots, number))
 
 
 async def test_a_text_frame(served: ServedKernel) -> None:
@@ -203,7 +208,7 @@ async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
         context.write(
             served.me,
             "burst",
-            lambda number=number: context.document.set_fields(block, language=str(number)),
+            partial(context.document.set_fields, block, language=str(number)),
             undo=None,
         )
     await context.settled()
@@ -227,7 +232,7 @@ async def test_one_client_never_reads(tmp_path: Path) -> None:
                 context.write(
                     served.me,
                     "burst",
-                    lambda block=block: context.document.append(block, "x" * 1_000),
+                    partial(context.document.append, block, "x" * 1_000),
                     undo=None,
                 )
             await context.settled()

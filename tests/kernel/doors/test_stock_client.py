@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +137,17 @@ async def test_it_comes_back_with_what_was_typed_meanwhile(
     await proxy.start()
     async with stock_client(modules, served, block, proxy.port) as client:
         expected = "hello"
+
+        def both_have(text: str) -> bool:
+            return bool(client.last("text") == context.document.text(block) == text)
+
         for number in range(3):
             proxy.cut()
             client.tell(insert=[0, f"{number}"])
             params = {"block_id": block, "text": f"-{number}"}
             await served.kernel.call(served.me, "block.append", params)
             expected = f"{number}{expected}-{number}"
-            await until(
-                lambda expected=expected: (
-                    client.last("text") == context.document.text(block) == expected
-                )
-            )
+            await until(partial(both_have, expected))
     await proxy.close()
 
 

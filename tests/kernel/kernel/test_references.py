@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
@@ -60,7 +60,7 @@ async def test_every_part_of_a_block_id_may_be_a_name_or_a_prefix(
     contexts = [row.id for row in kernel.context_rows()]
     people = [one.id for one in kernel.members]
 
-    def shortest(identity: str, all_ids: list[str]) -> str:
+    def shortest(identity: str, all_ids: Sequence[str]) -> str:
         return next(
             identity[:size]
             for size in range(1, 33)

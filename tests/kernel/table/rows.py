@@ -29,7 +29,7 @@ class Row:
     """`params` is the text of the parameters as a client writes it, not their value."""
 
 
-def text(content: str | None = None, **more: Any) -> dict[str, Any]:
+def text(content: object = None, **more: Any) -> dict[str, Any]:
     """The parameters of a block of text."""
     given = {} if content is None else {"content": content}
     return {"role": "user", "kind": "text", **given, **more}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from typing import Any
 
 import pycrdt
 import pytest
@@ -87,7 +88,7 @@ def test_formats_embeds_binaries_and_values_are_read() -> None:
     assert any(item.content == ("s", "1") for item in decoded.structs)
 
 
-def _edited(seed: int, clients: int = 3, steps: int = 40) -> list[pycrdt.Doc]:
+def _edited(seed: int, clients: int = 3, steps: int = 40) -> list[pycrdt.Doc[Any]]:
     """Documents that wrote and deleted at random and exchanged what they wrote now and then."""
     rng = random.Random(seed)
     docs = [pycrdt.Doc(client_id=rng.randrange(1, 2**53)) for _ in range(clients)]

@@ -206,7 +206,8 @@ async def test_no_character_is_torn_apart(
     block = await make("a😀b")
     first = place_of(context, "😀")
     half = ItemId(first.client, first.clock + 1)
-    struct, deletions = None, ()
+    struct: Struct | None = None
+    deletions: tuple[IdRange, ...] = ()
     match how:
         case "origin":
             struct = Struct(5, 0, 1, ContentKind.STRING, first, content="x")

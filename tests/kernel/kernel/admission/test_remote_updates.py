@@ -273,9 +273,12 @@ async def test_typing_in_one_go_is_one_unit_of_undo_and_a_pause_begins_another(
 ) -> None:
     block = await make("", status="done")
     client = Client(context)
-    context.subscribe(
-        lambda one: client.document.apply_update(one.update) if one.source is None else None
-    )
+
+    def hear(one: Broadcast) -> None:
+        if one.source is None:
+            client.document.apply_update(one.update)
+
+    context.subscribe(hear)
     for pause, text in ((100, "he"), (900, "llo"), (1_000, " wor"), (200, "ld")):
         clock.ms += pause
         client.document.append(block, text)

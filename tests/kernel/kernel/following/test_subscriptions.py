@@ -414,9 +414,7 @@ async def test_a_structured_block_is_told_part_by_part_and_one_part_can_be_follo
     await kernel.call(amy, "block.splice", write)
     count = {"block_id": block, "section": "facts", "field": "hits", "by": 3}
     await kernel.call(amy, "block.increment", count)
-    await kernel.call(
-        amy, "block.append_log", {"block_id": block, "section": "log", "entry": "x"}
-    )
+    await kernel.call(amy, "block.append_log", {"block_id": block, "section": "log", "entry": "x"})
     told = await ended(kernel, amy, everything)
     assert [one.version for one in told] == [2, 3, 4]
     assert [(one.section, one.insert) for one in told[0].splices] == [("notes", "hi 😀")]

@@ -72,8 +72,8 @@ async def write_at_random(kernel: Kernel, dice: random.Random, times: int) -> No
         length = len((await kernel.context()).document.text(block))
         offset = dice.randint(0, length)
         gone = dice.randint(0, min(3, length - offset))
-        request = {"block_id": block, "offset": offset, "delete_count": gone, "insert": "x😀"}
-        await kernel.call(actor, "block.splice", request)
+        splice = {"block_id": block, "offset": offset, "delete_count": gone, "insert": "x😀"}
+        await kernel.call(actor, "block.splice", splice)
 
 
 @pytest.mark.parametrize("seed", range(8))

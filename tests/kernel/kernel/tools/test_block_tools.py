@@ -284,10 +284,9 @@ async def test_a_newline_or_a_full_buffer_flushes_at_once(
     kernel: Kernel, amy: Actor, make: Make, last: str
 ) -> None:
     block = await make(role="model")
-    for text in ("a", last):
-        done = await kernel.call(
-            amy, "block.append", {"block_id": block, "text": text, "stream": True}
-        )
+    append = {"block_id": block, "stream": True}
+    await kernel.call(amy, "block.append", {**append, "text": "a"})
+    done = await kernel.call(amy, "block.append", {**append, "text": last})
     assert done["unflushed"] == 0
     assert (await kernel.context()).document.text(block) == "a" + last
 

@@ -209,8 +209,9 @@ async def test_a_log_grows_and_shows_its_last_entries(
 
 async def test_counters_count_exactly(kernel: Kernel, amy: Actor, report: str) -> None:
     votes = {"block_id": report, "section": "task", "field": "votes"}
-    for by in (0.1, 0.2, 10**25, -2):
-        done = await kernel.call(amy, "block.increment", {**votes, "by": by})
+    for by in (0.1, 0.2, 10**25):
+        await kernel.call(amy, "block.increment", {**votes, "by": by})
+    done = await kernel.call(amy, "block.increment", {**votes, "by": -2})
     assert done["value"] == float(10**25)
     await kernel.call(amy, "block.increment", {**votes, "by": -(10**25)})
     assert await value(kernel, amy, report, "task", "votes") == 0.3

@@ -253,9 +253,10 @@ async def test_any_text_is_found_as_by_looking_through_every_block(
         query = source[at : at + rng.randrange(1, 8)].split("\n")[0] or text(2).strip("\n")
         if step % 10 == 0:
             block = rng.choice(list(blocks))
-            insert = {"block_id": block, "offset": 3, "insert": text(5)}
-            await kernel.call(amy, "block.splice", insert)
-            blocks[block] = blocks[block][:3] + insert["insert"] + blocks[block][3:]
+            new = text(5)
+            splice = {"block_id": block, "offset": 3, "insert": new}
+            await kernel.call(amy, "block.splice", splice)
+            blocks[block] = blocks[block][:3] + new + blocks[block][3:]
         if not query or "\n" in query:
             continue
         expected = [block for block, content in blocks.items() if query in content]

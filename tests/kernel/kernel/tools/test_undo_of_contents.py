@@ -106,9 +106,12 @@ async def write(kernel: Kernel, actor: Actor, block: str, part: str, value: Any)
 
 
 async def content(kernel: Kernel, actor: Actor, block: str) -> dict[str, Any]:
-    got = await kernel.call(actor, "block.get", {"block_id": block})
-    found: dict[str, Any] = got["value"]
+    found: dict[str, Any] = await value(kernel, actor, block)
     return found
+
+
+async def value(kernel: Kernel, actor: Actor, block: str) -> Any:
+    return (await kernel.call(actor, "block.get", {"block_id": block}))["value"]
 
 
 async def turn(kernel: Kernel, actor: Actor, block: str, which: str) -> bool:
@@ -170,8 +173,8 @@ async def test_a_deleted_item_and_an_imported_content_come_back(
     block = made["block_id"]
     await kernel.call(bo, "block.delete_item", {"block_id": block, "index": 0})
     await kernel.call(amy, "block.push_item", {"block_id": block, "value": [1, 2.5]})
-    assert await content(kernel, amy, block) == ["b", None, [1, 2.5]]
+    assert await value(kernel, amy, block) == ["b", None, [1, 2.5]]
     await kernel.call(bo, "block.undo", {"block_id": block})
-    assert await content(kernel, amy, block) == [{"a": 1}, "b", None, [1, 2.5]]
+    assert await value(kernel, amy, block) == [{"a": 1}, "b", None, [1, 2.5]]
     await kernel.call(bo, "block.redo", {"block_id": block})
-    assert await content(kernel, amy, block) == ["b", None, [1, 2.5]]
+    assert await value(kernel, amy, block) == ["b", None, [1, 2.5]]
