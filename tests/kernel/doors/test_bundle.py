@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pycrdt
 
 from antiphon_kernel.document.document import Document
@@ -61,7 +63,7 @@ async def test_a_burst_of_typing_takes_few_commits_and_every_update_is_acknowled
 async def test_what_comes_before_a_refused_update_stays(served: ServedKernel) -> None:
     block = await served.block("")
     client, updates = await burst(served, block, [f"{number} " for number in range(20)])
-    writer: pycrdt.Doc[object] = pycrdt.Doc(client_id=5)
+    writer: pycrdt.Doc[Any] = pycrdt.Doc(client_id=5)
     writer.get("blocks", type=pycrdt.Map)["nobody"] = "x"
     foreign = writer.get_update()
     client.socket.transport.write(one_write([*updates[:10], foreign, *updates[10:]]))
@@ -86,7 +88,7 @@ async def test_what_follows_a_gap_waits_until_it_is_filled(served: ServedKernel)
 
 
 def test_other_messages_stay_where_they_are() -> None:
-    doc: pycrdt.Doc[object] = pycrdt.Doc(client_id=7)
+    doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
     text = doc.get("text", type=pycrdt.Text)
     typed: list[bytes] = []
     doc.observe(lambda event: typed.append(encode_frame(SyncUpdate(event.update))))
