@@ -14,6 +14,15 @@ from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.journal.snapshots import Snapshots
 from antiphon_kernel.journal.stored_ops import BYTES_ONLY
+from antiphon_kernel.kernel.at_rest.doctor.admittance import check_admittance
+from antiphon_kernel.kernel.at_rest.doctor.derived import (
+    check_authors,
+    check_revivals,
+    check_search,
+    check_trigrams,
+    read_authors,
+    read_revivals,
+)
 from antiphon_kernel.kernel.at_rest.doctor.documents import check_document, difference
 from antiphon_kernel.kernel.at_rest.doctor.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.kernel.at_rest.doctor.transactions import Replay
@@ -41,6 +50,8 @@ async def examine(data: Path) -> Report:
             return report
         try:
             await _examine_file(database, report)
+            await check_trigrams(database, report)
+            await check_admittance(data, Path(folder), database, report)
             for row in await _contexts(database):
                 report.contexts.append(await _examine_context(database, row))
         except AntiphonError as error:
@@ -76,7 +87,9 @@ async def _examine_context(database: Database, row: ContextRow) -> ContextReport
     blocks = {int(one[0]): (str(one[1]), one[2]) for one in await database.select(sql, here)}
     numbers = {number: block for number, (block, _) in blocks.items()}
     snapshot = await _snapshot(database, row, report)
-    replay = Replay(report, owners, numbers)
+    revived = await read_revivals(database, row, report)
+    inherited = await read_authors(database, row, report)
+    replay = Replay(report, owners, numbers, watched=revived, copies=inherited)
     whole = await _replay(database, row, replay, snapshot)
     document = replay.document
     report.blocks = len(document)
@@ -93,6 +106,9 @@ async def _examine_context(database: Database, row: ContextRow) -> ContextReport
         if (document.context, document.epoch) != (row.id, row.epoch):
             report.find(Check.INDEX, "the document belongs to another context or epoch")
         await _check_undo(database, row, replay)
+        check_revivals(revived, replay)
+        await check_authors(database, inherited, replay)
+        await check_search(database, row, replay)
     return report
 
 

@@ -33,6 +33,14 @@ class Check(StrEnum):
     """With a CRDT client id that belongs to a principal nobody else has written."""
     SNAPSHOT = "snapshot"
     """A snapshot is what the transactions make."""
+    REVIVED = "revived"
+    """What an undo brought back had been there before."""
+    INHERITED = "inherited"
+    """A copied text is somebody's from its beginning to its end."""
+    SEARCH = "search"
+    """The search index says of each block what its document says, as far as it has come."""
+    AUTH = "auth"
+    """Who may come in is somebody whom the journal knows, in a role that there is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.journal.schema import READABLE_FORMATS
 from antiphon_kernel.journal.stored_ops import versions_of
 from antiphon_kernel.kernel.at_rest.doctor.findings import Check, ContextReport
+from antiphon_kernel.wire.id_set import IdSet
 from antiphon_kernel.wire.update import DecodedUpdate, ItemId, decode_update
 
 
@@ -27,7 +28,16 @@ class Replay:
     versions: dict[int, int] = field(default_factory=dict)
     """Number of a block to how many transactions touched it."""
     units: set[int] = field(default_factory=set)
-    _clocks: dict[int, int] = field(default_factory=dict)
+    clocks: dict[int, int] = field(default_factory=dict)
+    """CRDT client id to the clock after its last item."""
+    watched: Collection[int] = ()
+    """Transactions of which `inserted` is wanted."""
+    inserted: dict[int, IdSet] = field(default_factory=dict)
+    """The ids that each of them brought."""
+    copies: Mapping[int, Iterable[str | None]] = field(default_factory=dict)
+    """Number of a copied block to the sections of which `copied` is wanted."""
+    copied: dict[tuple[int, str | None], int] = field(default_factory=dict)
+    """How long each of their texts was when it was copied."""
 
     def follow(self, rows: Iterable[sqlite3.Row]) -> bool:
         """Take in rows (seq, format, principal, touched, unit, changes); False: it cannot go on."""
@@ -56,6 +66,8 @@ class Replay:
         try:
             decoded = decode_update(changes)
             self._check_base(seq, principal, decoded)
+            if seq in self.watched:
+                self.inserted[seq] = decoded.inserted()
             changed = self.document.apply_update(changes).change.touched
         except ValueError as error:
             self.report.find(
@@ -67,7 +79,7 @@ class Replay:
 
     def _check_base(self, seq: int, principal: int, decoded: DecodedUpdate) -> None:
         for struct in decoded.structs:
-            known = self._clocks.get(struct.client, 0)
+            known = self.clocks.get(struct.client, 0)
             end = struct.clock + struct.length
             if struct.clock > known:
                 self.report.find(
@@ -77,7 +89,7 @@ class Replay:
                     seq,
                 )
             if end > known:
-                self._clocks[struct.client] = end
+                self.clocks[struct.client] = end
                 owner = self.owners.get(struct.client, principal)
                 if owner != principal:
                     self.report.find(
@@ -88,15 +100,22 @@ class Replay:
                     )
         for struct in decoded.structs:
             for needed in (struct.origin, struct.right_origin, struct.parent):
-                if isinstance(needed, ItemId) and needed.clock >= self._clocks.get(
-                    needed.client, 0
-                ):
+                if isinstance(needed, ItemId) and needed.clock >= self.clocks.get(needed.client, 0):
                     self.report.find(
                         Check.TRANSACTION,
                         f"transaction {seq} stands on an item that is not there yet",
                         seq,
                     )
                     return
+
+    def _measure(self, number: int) -> None:
+        block = self.numbers.get(number)
+        for section in self.copies[number]:
+            try:
+                length = len(self.document.text(str(block), section))
+            except (KeyError, ValueError):
+                continue  # there is no such text
+            self.copied[number, section] = length
 
     def _count(self, seq: int, touched: str, changed: Iterable[str]) -> None:
         try:
@@ -106,6 +125,8 @@ class Replay:
             return
         for number, version in stated.items():
             counted = self.versions[number] = self.versions.get(number, 0) + 1
+            if counted == 1 and number in self.copies:
+                self._measure(number)
             if version != counted:
                 self.report.find(
                     Check.VERSIONS,
