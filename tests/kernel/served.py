@@ -201,6 +201,8 @@ class CuttableProxy:
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server
         self.port: int
+        self.bytes = 0
+        """What has been relayed, both ways."""
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -231,6 +233,7 @@ class CuttableProxy:
     async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         try:
             while data := await source.read(65536):
+                self.bytes += len(data)
                 sink.write(data)
                 await sink.drain()
         except OSError:

@@ -10,30 +10,18 @@ from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, ContextId
+from tests.clocks import ManualClock
 
 ME = "a" * 32
-
-
-class Moment:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = 1_700_000_000_000
-
-    def now_ms(self) -> int:
-        return self.now
-
-    def monotonic(self) -> float:
-        return self.now / 1000
 
 
 def shared_document(client: int = 7) -> Document:
     return Document.found(client, context=ContextId("c" * 32), epoch="e" * 32, label="default")
 
 
-def own_draft(shared: Document, clock: Moment | None = None, first: int = 0) -> OwnDraft:
+def own_draft(shared: Document, clock: ManualClock | None = None, first: int = 0) -> OwnDraft:
     numbers = count(DRAFT_SEQ_MIN + first)
-    return OwnDraft(shared, clock=clock or Moment(), new_seq=lambda: next(numbers))
+    return OwnDraft(shared, clock=clock or ManualClock(), new_seq=lambda: next(numbers))
 
 
 def type_in(draft: OwnDraft, text: str) -> None:
@@ -64,12 +52,12 @@ def test_what_was_typed_before_the_kernel_answered_is_shared_then() -> None:
 
 def test_a_draft_from_last_time_is_taken_up_and_what_was_typed_meanwhile_follows() -> None:
     shared = shared_document()
-    clock = Moment()
+    clock = ManualClock()
     before = own_draft(shared, clock)
     before.identify(ME)
     type_in(before, "yesterday")
     before.close()
-    clock.now += 1000
+    clock.ms += 1000
     draft = own_draft(shared, clock, first=100)
     type_in(draft, "today")
     draft.identify(ME)

@@ -21,23 +21,6 @@ SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 4.0
 ALPHABETS = ("abcdefghijklm", "nopqrstuvwxyz", "😀漢é𝄞ßж")
 
 
-class MeteredProxy(CuttableProxy):
-    """Counts the bytes that went either way."""
-
-    bytes = 0
-
-    async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        try:
-            while data := await source.read(65536):
-                self.bytes += len(data)
-                sink.write(data)
-                await sink.drain()
-        except OSError:
-            return
-        finally:
-            sink.close()
-
-
 class Typist:
     """Types words of its own letters at random places, and takes some of its own back."""
 
@@ -67,7 +50,7 @@ class Typist:
 
 
 async def trouble(
-    served: ServedKernel, proxies: list[MeteredProxy], rng: random.Random, end: float
+    served: ServedKernel, proxies: list[CuttableProxy], rng: random.Random, end: float
 ) -> Counter[str]:
     """Cuts one line, all lines, or the kernel itself."""
     done: Counter[str] = Counter()
@@ -93,7 +76,7 @@ async def test_every_keystroke_is_there_once_and_all_documents_are_equal(tmp_pat
     rng = random.Random(4)
     async with served_kernel(tmp_path) as served:
         blocks = [await served.block() for _ in range(3)]
-        proxies = [MeteredProxy(served.doors.port) for _ in ALPHABETS]
+        proxies = [CuttableProxy(served.doors.port) for _ in ALPHABETS]
         for proxy in proxies:
             await proxy.start()
         typists = [
@@ -145,7 +128,7 @@ async def test_what_travels_on_reconnecting_is_in_proportion_to_what_was_missing
 ) -> None:
     async with served_kernel(tmp_path) as served:
         blocks = [await served.block("x" * 50_000) for _ in range(20)]
-        proxy = MeteredProxy(served.doors.port)
+        proxy = CuttableProxy(served.doors.port)
         await proxy.start()
         replica = await served.replica(
             locate=lambda: served.locate_tcp().model_copy(

@@ -28,6 +28,7 @@ from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.wire.frames import PermissionDenied, SyncStep2, SyncUpdate
+from tests.clocks import ManualClock
 from tests.kernel.served import RawClient, ServedKernel
 from tests.waiting import until
 
@@ -429,20 +430,11 @@ async def test_wrong_tokens_are_limited_and_right_ones_are_not(served: ServedKer
 
 
 def test_the_limit_of_wrong_tokens_is_for_each_address_and_time_lifts_it() -> None:
-    class Clock:
-        at = 0.0
-
-        def now_ms(self) -> int:
-            return 0
-
-        def monotonic(self) -> float:
-            return self.at
-
-    clock = Clock()
+    clock = ManualClock()
     wrong = WrongTokens(clock)
     assert [wrong.too_many("a") for _ in range(BURST + 2)] == [False] * BURST + [True] * 2
     assert not wrong.too_many("b")
-    clock.at += 2 * SECONDS_EACH
+    clock.ms += round(2_000 * SECONDS_EACH)
     assert [wrong.too_many("a") for _ in range(3)] == [False, False, True]
 
 

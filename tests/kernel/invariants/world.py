@@ -23,11 +23,12 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor, BlockHeader
+from tests.clocks import ManualClock
 from tests.kernel.invariants.alphabet import Alphabet, author_of
 from tests.kernel.invariants.causal import deliver
 from tests.kernel.invariants.client import Client
-from tests.kernel.invariants.clocks import SeededIds, StepClock
 from tests.kernel.invariants.disk import Disk, crash_image
+from tests.kernel.invariants.ids import SeededIds
 from tests.kernel.invariants.oracle import Oracle, Violation
 
 PEOPLE = ("amy", "bo")
@@ -49,7 +50,7 @@ class World:
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.rng = random.Random(seed)
-        self.clock = StepClock()
+        self.clock = ManualClock()
         self.ids = SeededIds(seed)
         self.oracle = Oracle()
         self.alphabets = {name: Alphabet(at) for at, name in enumerate(NAMES)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +12,8 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
-
-
-class ManualClock:
-    """Time stands still until it is moved."""
-
-    def __init__(self) -> None:
-        self.ms = 1_700_000_000_000
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic(self) -> float:
-        return self.ms / 1000
+from tests.clocks import ManualClock
+from tests.kernel.kernel.calls import Make, OpenKernel
 
 
 @pytest.fixture
@@ -35,9 +24,6 @@ def clock() -> ManualClock:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
-
-
-OpenKernel = Callable[[], Awaitable[Kernel]]
 
 
 @pytest.fixture
@@ -71,9 +57,6 @@ def amy(kernel: Kernel) -> Actor:
 @pytest.fixture
 async def bo(kernel: Kernel) -> Actor:
     return kernel.open_session(await kernel.principal("bo"), "test")
-
-
-Make = Callable[..., Awaitable[str]]
 
 
 @pytest.fixture

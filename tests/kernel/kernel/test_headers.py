@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,8 +11,7 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make
 
 SOURCE = f"{'a' * 32}.{'b' * 32}.7"
 FIELDS: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,8 +11,7 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.references import resolve
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make
 
 
 def oracle(reference: str, names: dict[str, str]) -> set[str]:

@@ -26,6 +26,7 @@ from antiphon_kernel.turns.tools import TURN_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
+from tests.clocks import ManualClock
 
 FOLDER: Final = Path(antiphon_kernel.__file__).parent / "kernel" / "examples"
 OWNER: Final = "amy"
@@ -77,23 +78,10 @@ class Played(BaseModel):
     answers: list[dict[str, Any]]
 
 
-class SteppingClock:
-    """Moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.ms = 1_790_000_000_000
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic(self) -> float:
-        return self.ms / 1000
-
-
 class CountingIds:
     """Ids that are the same every time."""
 
-    def __init__(self, clock: SteppingClock) -> None:
+    def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
         self._count = 0
 
@@ -135,7 +123,7 @@ async def play(tool: str, example: Example) -> Played:
 
 
 class _Stage:
-    def __init__(self, kernel: Kernel, clock: SteppingClock) -> None:
+    def __init__(self, kernel: Kernel, clock: ManualClock) -> None:
         self._kernel = kernel
         self._clock = clock
         self._actors: dict[str, Actor] = {}
@@ -154,7 +142,7 @@ class _Stage:
 
 @asynccontextmanager
 async def _stage() -> AsyncIterator[_Stage]:
-    clock = SteppingClock()
+    clock = ManualClock(1_790_000_000_000)
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder)
         kernel = await Kernel.open(

@@ -25,7 +25,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
-from tests.kernel.kernel.conftest import Make, OpenKernel
+from tests.kernel.kernel.calls import Make, OpenKernel
 
 TOOLS = {tool.name: tool for tool in (*KERNEL_TOOLS, *TURN_TOOLS)}
 

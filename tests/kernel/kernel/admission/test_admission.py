@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,7 @@ from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange
 from antiphon_kernel.wire.update import ContentKind, ItemId, Struct, decode_update
 from antiphon_kernel.wire.update_writer import encode_update
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make
 
 FIELDS = [
     {"name": "fixed", "field_type": "number", "read_only": True},

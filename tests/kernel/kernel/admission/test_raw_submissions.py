@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,7 @@ from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor, BlockHeader
-
-Make = Callable[..., Awaitable[str]]
+from tests.clocks import ManualClock
+from tests.kernel.kernel.calls import Make
 
 
 @pytest.fixture
@@ -269,7 +268,7 @@ async def test_bytes_that_are_no_update_are_refused(
 
 
 async def test_typing_in_one_go_is_one_unit_of_undo_and_a_pause_begins_another(
-    kernel: Kernel, context: Context, bo: Actor, make: Make, clock: Any
+    kernel: Kernel, context: Context, bo: Actor, make: Make, clock: ManualClock
 ) -> None:
     block = await make("", status="done")
     client = Client(context)

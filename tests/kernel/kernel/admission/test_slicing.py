@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,8 @@ from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make
 
-Make = Callable[..., Awaitable[str]]
 ALPHABET = ("a", "漢", "😀", "line\n", "ßx")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,13 +13,14 @@ from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError
+from tests.clocks import ManualClock
 from tests.kernel.crash.faults import Fault, inject
 from tests.waiting import until
 
 HOUR_MS = 3_600_000
 
 
-async def open_on(data: Path, clock: Any, transactions: int) -> Kernel:
+async def open_on(data: Path, clock: ManualClock, transactions: int) -> Kernel:
     """A kernel that writes a snapshot every so many transactions, and none at its end."""
     limits = Limits(snapshot_transactions=transactions, snapshot_transactions_on_close=10**9)
     registry = Registry(KERNEL_TOOLS)
@@ -40,7 +40,7 @@ async def write(kernel: Kernel, block: str | None, characters: str) -> str:
     return block
 
 
-async def text_of(data: Path, clock: Any, block: str) -> str:
+async def text_of(data: Path, clock: ManualClock, block: str) -> str:
     kernel = await open_on(data, clock, 10**9)
     text = (await kernel.context()).document.text(block)
     await kernel.close()
@@ -57,7 +57,7 @@ async def snapshot_written(data: Path) -> None:
     await until(lambda: snapshots(data), "a snapshot is written")
 
 
-async def test_a_squash_empties_the_text(data: Path, clock: Any) -> None:
+async def test_a_squash_empties_the_text(data: Path, clock: ManualClock) -> None:
     """There: 200 characters squashed to none. Here: a snapshot replaces no transaction."""
     kernel = await open_on(data, clock, 100)
     block = await write(kernel, None, "s" * 200)
@@ -71,7 +71,7 @@ async def test_a_squash_empties_the_text(data: Path, clock: Any) -> None:
     assert await text_of(data, clock, block) == "s" * 200
 
 
-async def test_rows_behind_a_checkpoint_are_lost(data: Path, clock: Any) -> None:
+async def test_rows_behind_a_checkpoint_are_lost(data: Path, clock: ManualClock) -> None:
     """There: 1500 characters, 990 after loading. Here: what came after a snapshot is read too."""
     kernel = await open_on(data, clock, 100)
     block = await write(kernel, None, "c" * 110)
@@ -85,7 +85,9 @@ async def test_rows_behind_a_checkpoint_are_lost(data: Path, clock: Any) -> None
     assert await text_of(data, clock, block) == "c" * 110 + "d" * 40
 
 
-async def test_a_clock_that_steps_back_loses_what_came_after(data: Path, clock: Any) -> None:
+async def test_a_clock_that_steps_back_loses_what_came_after(
+    data: Path, clock: ManualClock
+) -> None:
     """There: 1300 characters, 1100 after loading. Here: order is a number, not the time."""
     kernel = await open_on(data, clock, 50)
     block = await write(kernel, None, "e" * 60)
@@ -98,7 +100,7 @@ async def test_a_clock_that_steps_back_loses_what_came_after(data: Path, clock: 
 
 
 @pytest.mark.parametrize("step", ["BEGIN", "INSERT INTO ops", "COMMIT"])
-async def test_a_full_disk_is_not_noticed(data: Path, clock: Any, step: str) -> None:
+async def test_a_full_disk_is_not_noticed(data: Path, clock: ManualClock, step: str) -> None:
     """There: 300 of 300 writes "ok", 42 on disk. Here: what is not on disk is not acknowledged."""
     kernel = await open_on(data, clock, 50)
     block = await write(kernel, None, "g" * 10)

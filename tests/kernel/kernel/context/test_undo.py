@@ -14,7 +14,7 @@ import pytest
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.conftest import OpenKernel
+from tests.kernel.kernel.calls import OpenKernel
 
 FIRST = 0x4E00
 

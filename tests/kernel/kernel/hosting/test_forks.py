@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -15,8 +14,8 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import Actor
-
-Make = Callable[..., Awaitable[str]]
+from tests.clocks import ManualClock
+from tests.kernel.kernel.calls import Make
 
 
 def texts(context: Context) -> list[str]:
@@ -112,7 +111,7 @@ async def test_a_fork_at_any_version_is_what_the_context_was_then(
 
 
 async def test_blame_goes_along_through_forks_of_forks_and_restarts(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make, clock: Any, open_kernel: Any
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, clock: ManualClock, open_kernel: Any
 ) -> None:
     block = await make("amy wrote this", status="done")
     clock.ms += 5_000

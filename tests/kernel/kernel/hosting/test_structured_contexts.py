@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.records import Actor
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make
 
 SCHEMA: dict[str, Any] = {
     "type": "composite",

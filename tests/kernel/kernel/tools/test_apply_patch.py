@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,8 +10,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make
 
 TEXT = "".join(f"line {n}\n" for n in range(20))
 PATCH = """--- a/file

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make, refused
 
 
 async def standing(kernel: Kernel) -> list[str]:
     return list((await kernel.context()).document.block_ids())
-
-
-async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> AntiphonError:
-    context = await kernel.context()
-    before = context.document.state_vector(), context.seq
-    with pytest.raises(AntiphonError) as caught:
-        await kernel.call(actor, tool, params)
-    assert (context.document.state_vector(), context.seq) == before
-    return caught.value
 
 
 async def test_blocks_stand_where_a_list_would_have_them_after_every_move(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,19 +11,7 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.conftest import OpenKernel
-
-Make = Callable[..., Awaitable[str]]
-
-
-async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> AntiphonError:
-    """The error of a call that must fail without changing the document."""
-    context = await kernel.context()
-    before = context.document.state_vector()
-    with pytest.raises(AntiphonError) as caught:
-        await kernel.call(actor, tool, params)
-    assert context.document.state_vector() == before
-    return caught.value
+from tests.kernel.kernel.calls import Make, OpenKernel, refused
 
 
 async def test_a_created_block_reads_back(kernel: Kernel, amy: Actor, make: Make) -> None:

@@ -10,7 +10,7 @@ import pytest
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.conftest import Make, OpenKernel
+from tests.kernel.kernel.calls import Make, OpenKernel
 
 
 async def content(kernel: Kernel, actor: Actor, block: str, version: int | None = None) -> str:

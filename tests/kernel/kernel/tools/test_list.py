@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +13,7 @@ from antiphon_kernel.kernel.context.family import Family
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor, BlockHeader
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make
 
 
 async def listed(kernel: Kernel, actor: Actor, **params: Any) -> list[str]:

@@ -10,10 +10,9 @@ import pytest
 
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-
-Make = Callable[..., Awaitable[str]]
+from tests.kernel.kernel.calls import Make, refused
 
 TASK: dict[str, Any] = {
     "type": "map",
@@ -46,16 +45,6 @@ REPORT: dict[str, Any] = {
         {"name": "steps", "schema": {"type": "list", "max_items": 100}},
     ],
 }
-
-
-async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> AntiphonError:
-    """The error of a call that must fail without changing the document."""
-    context = await kernel.context()
-    before = context.document.state_vector()
-    with pytest.raises(AntiphonError) as caught:
-        await kernel.call(actor, tool, params)
-    assert context.document.state_vector() == before
-    return caught.value
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make
 
-Make = Callable[..., Awaitable[str]]
 OpenKernel = Callable[[], Awaitable[Kernel]]
 
 ALPHABET = (

@@ -1,0 +1,27 @@
+"""Calls as tests of the kernel layer make them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.records import Actor
+
+Make = Callable[..., Awaitable[str]]
+"""Creates a block with these parameters of `block.create`; its id."""
+
+OpenKernel = Callable[[], Awaitable[Kernel]]
+
+
+async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> AntiphonError:
+    """The error of a call that must fail and change nothing, neither document nor journal."""
+    context = await kernel.context()
+    before = context.document.state_vector(), context.seq
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(actor, tool, params)
+    assert (context.document.state_vector(), context.seq) == before
+    return caught.value
