@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from antiphon_kernel.kernel.wrong_params import refusal
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -76,7 +77,7 @@ class Tool:
             # JSON mode: strict types, but enums from their strings and no lone surrogates.
             return self.params.model_validate_json(json.dumps(params, allow_nan=False), strict=True)
         except ValidationError as error:
-            raise self._refusal(error) from error
+            raise refusal(self.name, self.params, error) from error
         except (TypeError, ValueError) as error:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS, f"The parameters of {self.name} are not JSON: {error}."
@@ -87,22 +88,6 @@ class Tool:
                 f"The parameters of {self.name} are nested too deeply: send flatter ones.",
                 tool=self.name,
             ) from error
-
-    def _refusal(self, error: ValidationError) -> AntiphonError:
-        wrong = []
-        for one in error.errors(include_url=False):
-            field = ".".join(str(part) for part in one["loc"]) or "parameters"
-            found = json.dumps(one["input"], default=str, ensure_ascii=True)
-            found = found if len(found) <= 60 else found[:57] + "..."
-            wrong.append({"field": field, "expected": one["msg"], "found": found})
-        first = wrong[0]
-        return AntiphonError(
-            ErrorCode.INVALID_PARAMS,
-            f"{self.name} cannot take {first['field']} = {first['found']}: {first['expected']}."
-            f" It takes: {', '.join(self.params.model_fields) or 'nothing'}.",
-            tool=self.name,
-            errors=wrong,
-        )
 
 
 def tool(

@@ -1,0 +1,66 @@
+"""What a caller is told whose parameters cannot be taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_kernel.kernel.registry import Registry, Tool
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+MADE = {"role": "user", "kind": "text"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "said"),
+    [
+        ("block.create", {"role": "user"}, "block.create needs kind, which is missing."),
+        (
+            "block.create",
+            MADE | {"contents": "x"},
+            "block.create does not know contents. Did you mean content?",
+        ),
+        (
+            "block.create",
+            MADE | {"role": "usr"},
+            """cannot take role = "usr": expected 'user', 'model', 'system' or 'tool'.""",
+        ),
+        ("block.create", MADE | {"schema": {"type": "map"}}, "needs schema.map.fields, which is"),
+        ("block.create", MADE | {"schema": {"type": "x"}}, "expected 'text', 'map', 'list', 'log'"),
+        ("block.read", {"block_id": 5}, "cannot take block_id = 5: expected a string."),
+        ("block.list", {"limit": 0}, "cannot take limit = 0: expected at least 1."),
+        ("block.list", {"limit": 1.5}, "expected a whole number."),
+        ("kernel.tools", {"all": True}, "does not know all. It takes no parameters."),
+        (
+            "block.edit",
+            {"block_id": "default.amy.1", "operations": [{"type": "insert"}]},
+            "expected an object with 'op'.",
+        ),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_what_is_expected(
+    tool: str, params: dict[str, object], said: str
+) -> None:
+    with pytest.raises(AntiphonError) as caught:
+        Registry(KERNEL_TOOLS)[tool].parse(params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert said in caught.value.message
+    assert set(caught.value.details["errors"][0]) == {"field", "expected", "found"}
+
+
+def test_parameters_are_listed_by_the_names_that_callers_use() -> None:
+    with pytest.raises(AntiphonError, match="content, schema, after"):
+        Registry(KERNEL_TOOLS)["block.create"].parse({})
+
+
+@pytest.mark.parametrize("tool", KERNEL_TOOLS, ids=lambda tool: tool.name)
+def test_no_tool_answers_in_the_words_of_the_validator(tool: Tool) -> None:
+    """Whatever a parameter is given as: nobody is told of inputs, extras and valid strings."""
+    said = []
+    for name, field in tool.params.model_fields.items():
+        for wrong in (None, 5.5, "?", [], [[]], {}, {"a": 1}):
+            try:
+                tool.parse({field.alias or name: wrong})
+            except AntiphonError as error:
+                said += [f"{error.message} {one['expected']}" for one in error.details["errors"]]
+    assert not [one for one in said if "nput" in one or "valid" in one or "iscrimi" in one]
