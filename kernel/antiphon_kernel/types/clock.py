@@ -29,7 +29,24 @@ class SystemClock:
         return time.monotonic()
 
 
-def iso_time(now_ms: int) -> str:
+def iso_time(ms: int) -> str:
     """Milliseconds since the epoch as ISO 8601 in UTC, milliseconds kept, `Z` at the end."""
-    moment = datetime.fromtimestamp(now_ms / 1000, UTC)
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def iso_time_if(ms: int | None) -> str | None:
+    """The same of a moment that there may not be."""
+    return None if ms is None else iso_time(ms)
+
+
+def moment_of(text: str) -> int:
+    """Milliseconds since the epoch, of any time in ISO 8601 that says its offset from UTC.
+
+    Raises:
+        ValueError: if it is something else.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} does not say its offset from UTC")
+    return round(moment.timestamp() * 1000)

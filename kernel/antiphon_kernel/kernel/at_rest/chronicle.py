@@ -6,7 +6,6 @@ import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +16,7 @@ from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.kernel.hosting.opening import open_document
-from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.clock import iso_time, moment_of
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -144,7 +143,7 @@ def _commands(document: Document, row: ContextRow, names: Mapping[str, str]) -> 
         header = document.header(block)
         if header.kind == BlockKind.TOOL_CALL:
             try:
-                time = round(datetime.fromisoformat(header.created).timestamp() * 1000)
+                time = moment_of(header.created)
             except ValueError:
                 time = row.created
             username = names.get(header.author, header.author)

@@ -34,7 +34,7 @@ from antiphon_kernel.kernel.context.numbering import Numbering
 from antiphon_kernel.kernel.context.presence import Presence
 from antiphon_kernel.kernel.context.undo_stack import UndoKind, UndoStacks
 from antiphon_kernel.kernel.limits import Limits
-from antiphon_kernel.types.clock import Clock, iso_time
+from antiphon_kernel.types.clock import Clock, iso_time_if
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
@@ -314,7 +314,7 @@ class Context:
         self._commits.refuse_if_stopped()
         with self.document.transaction(operation) as transaction:
             self._introductions.introduce(actor)
-            archived = iso_time(row.archived) if row.archived is not None else None
+            archived = iso_time_if(row.archived)
             self.document.set_meta(label=row.label, archived=archived)
         self._commits.row = row
         return self._commits.commit(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 
 from antiphon_kernel.document.conformity import Rule
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
@@ -14,6 +13,7 @@ from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, Inherited
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.exchange.records import BlockLine, Export, RunLine
 from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
@@ -159,7 +159,7 @@ def _runs(
 
 def _time(block: BlockLine, run: RunLine) -> int:
     try:
-        return round(datetime.fromisoformat(run.time).timestamp() * 1000)
+        return moment_of(run.time)
     except ValueError as error:
         raise _refusal(block.id, str(error)) from error
 

@@ -7,7 +7,7 @@ from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import Right
-from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import ErrorCode
 
 
@@ -58,7 +58,7 @@ def context_info(call: Call, row: ContextRow) -> ContextInfo:
         context_id=row.id,
         label=row.label,
         created=iso_time(row.created),
-        archived=iso_time(row.archived) if row.archived is not None else None,
+        archived=iso_time_if(row.archived),
         damaged=damage.message if damage is not None else None,
     )
 

@@ -10,7 +10,7 @@ from antiphon_kernel.journal.auth import Credential
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import AccessRole, Right
-from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_PATTERN
 
@@ -120,7 +120,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
         principal=issued.principal.id,
         username=issued.principal.username,
         role=kernel.role_of(issued.principal),
-        expires=iso_time(expires) if expires is not None else None,
+        expires=iso_time_if(expires),
         join=join,
     )
 
@@ -138,7 +138,7 @@ async def invites(call: Call, params: InvitesParams) -> InvitesResult:
                 role=call.kernel.role_of(principal),
                 state=_state(one, call.kernel.clock.now_ms()),
                 created=iso_time(one.created),
-                expires=iso_time(one.expires) if one.expires is not None else None,
+                expires=iso_time_if(one.expires),
                 uses=one.uses,
                 uses_allowed=one.uses_allowed,
             )

@@ -7,7 +7,7 @@ from pydantic import Field
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import AccessRole, Right
-from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import ErrorCode
 
 
@@ -123,7 +123,7 @@ async def members(call: Call, params: MembersParams) -> MembersResult:
                 kind=one.kind,
                 role=kernel.role_of(one),
                 founder=one.id == kernel.owner.id,
-                barred_until=iso_time(until) if until is not None else None,
+                barred_until=iso_time_if(until),
                 sessions=sessions,
             )
         )
@@ -160,5 +160,5 @@ async def kick(call: Call, params: KickParams) -> KickResult:
         principal=principal.id,
         username=principal.username,
         ended=ended,
-        barred_until=iso_time(until) if until is not None else None,
+        barred_until=iso_time_if(until),
     )
