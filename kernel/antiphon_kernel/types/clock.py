@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MS: Final = timedelta(milliseconds=1)
 
 
 class Clock(Protocol):
@@ -31,7 +34,7 @@ class SystemClock:
 
 def iso_time(ms: int) -> str:
     """Milliseconds since the epoch as ISO 8601 in UTC, milliseconds kept, `Z` at the end."""
-    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    moment = _EPOCH + ms * _MS
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -49,4 +52,4 @@ def moment_of(text: str) -> int:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} does not say its offset from UTC")
-    return round(moment.timestamp() * 1000)
+    return (moment - _EPOCH) // _MS
