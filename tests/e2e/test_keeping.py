@@ -1,0 +1,250 @@
+"""`antiphon backup`, `restore`, `export`, `import`, `doctor` and `log`, as somebody uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import connect
+
+from antiphon_kernel.client.address import read_address
+from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.wire.close_codes import CloseCode
+from antiphon_kernel.wire.frames import SyncStep1, SyncStep2, decode_frame, encode_frame
+from tests.e2e.machine import Machine
+
+SECONDS = 20.0
+TEXT = "naïve 👩‍👩‍👧 日本語\r\nand a second line\n"
+FIELDS = [{"name": "count", "field_type": "counter"}, {"name": "notes", "field_type": "text"}]
+
+
+@pytest.fixture
+def data(machine: Machine) -> Path:
+    return machine.project / ".antiphon"
+
+
+@pytest.fixture
+def block(machine: Machine, data: Path) -> str:
+    """A text that two have written; beside it a map, in the default context."""
+    made = machine.call(data, "block.create", role="user", kind="text", content=TEXT)
+    block = str(made["block_id"])
+    call(data, "block.splice", "bo", block_id=block, offset=0, insert="very ")
+    schema = {"type": "map", "fields": FIELDS}
+    content = {"notes": "in a field"}
+    call(data, "block.create", role="user", kind="text", schema=schema, content=content)
+    return block
+
+
+def call(data: Path, tool: str, as_name: str | None = None, **params: Any) -> dict[str, Any]:
+    """A call of the kernel that runs on a folder."""
+
+    async def ask() -> dict[str, Any]:
+        calls = KernelCalls(lambda: read_address(data), as_name=as_name)
+        try:
+            return await calls.call(tool, params)
+        finally:
+            await calls.close()
+
+    return asyncio.run(ask())
+
+
+def ended(machine: Machine) -> None:
+    """The kernel has ended as asked."""
+    pid = machine.kernel().pid
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + SECONDS
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < deadline, "the kernel does not end"
+        time.sleep(0.02)
+
+
+def contents(data: Path, context: str = "default") -> list[Any]:
+    """Everything of a context that an import keeps: of its blocks and of who wrote them."""
+    found = []
+    for one in call(data, "block.list", context=context, limit=100)["blocks"]:
+        whole = call(data, "block.get", block_id=one["block_id"])
+        entry = {name: whole.get(name) for name in ("schema", "content", "text")}
+        entry |= {name: one.get(name) for name in ("role", "kind", "status", "preview")}
+        if one["block_id"].endswith(".1"):
+            blame = call(data, "block.blame", block_id=one["block_id"])["runs"]
+            entry["blame"] = [(run["start"], run["end"], run["username"]) for run in blame]
+        found.append(entry)
+    return found
+
+
+@contextmanager
+def written_to(data: Path, block: str) -> Iterator[list[int]]:
+    """One entry for each character that somebody goes on writing into a block."""
+    written: list[int] = []
+    over = threading.Event()
+
+    async def write() -> None:
+        calls = KernelCalls(lambda: read_address(data))
+        while not over.is_set():
+            await calls.call("block.append", {"block_id": block, "text": "x"})
+            written.append(1)
+        await calls.close()
+
+    writer = threading.Thread(target=lambda: asyncio.run(write()))
+    writer.start()
+    try:
+        yield written
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_a_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
+    machine: Machine, data: Path, block: str, tmp_path: Path
+) -> None:
+    backup = tmp_path / "backup.db"
+    growing = call(data, "block.create", role="model", kind="text")["block_id"]
+    with written_to(data, growing) as written:
+        while len(written) < 50:
+            time.sleep(0.01)
+        done = machine.run("backup", str(backup), "--json")
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["bytes"] == backup.stat().st_size
+    assert len(written) >= 50
+    assert machine.run("backup", str(backup)).returncode == 1
+
+    before = contents(data)
+    replica = asyncio.run(followed(data))
+    refused = machine.run("restore", str(backup))
+    assert refused.returncode == 4
+    assert contents(data) == before
+    ended(machine)
+    done = machine.run("restore", str(backup), "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["contexts"], told["damaged"]) == (1, [])
+    assert Path(told["before"]).exists()
+    assert machine.run("doctor").returncode == 0
+
+    machine.call(data, "session.whoami")
+    after = contents(data)
+    assert after[:2] == before[:2]
+    text = call(data, "block.read", block_id=growing)["content"]
+    assert set(text) <= {"x"}
+    assert 50 <= len(text) <= len(written)
+    code, epoch = asyncio.run(returned(data, replica))
+    assert code == CloseCode.OTHER_EPOCH
+    assert epoch != replica.epoch
+
+
+async def followed(data: Path) -> Document:
+    """A replica of the default context."""
+    document = Document(77)
+    address = read_address(data)
+    async with connect(f"{address.sync}/default?token={address.token}", max_size=None) as socket:
+        await socket.send(encode_frame(SyncStep1(b"\x00")))
+        while document.epoch is None:
+            frame = await asyncio.wait_for(socket.recv(), SECONDS)
+            assert isinstance(frame, bytes)
+            if frame[:2] == b"\x00\x01":
+                document.apply_update(step_2(frame))
+    return document
+
+
+def step_2(frame: bytes) -> bytes:
+    found = decode_frame(frame)
+    assert isinstance(found, SyncStep2)
+    return found.update
+
+
+async def returned(data: Path, replica: Document) -> tuple[int | None, str | None]:
+    """How a replica is received that comes back, and the epoch that a new one is told."""
+    address = read_address(data)
+    async with connect(f"{address.sync}/default?token={address.token}") as socket:
+        await socket.send(encode_frame(SyncStep1(replica.state_vector())))
+        await asyncio.wait_for(socket.wait_closed(), SECONDS)
+    return socket.close_code, (await followed(data)).epoch
+
+
+def test_an_export_is_imported_into_another_kernel_as_it_was(
+    machine: Machine, data: Path, block: str, tmp_path: Path
+) -> None:
+    exported = machine.run("export", "--format", "jsonl")
+    assert exported.returncode == 0, exported.stderr
+    assert len(exported.stdout.splitlines()) >= 5
+    file = tmp_path / "context.jsonl"
+    file.write_bytes(exported.stdout.encode())
+    before = contents(data)
+    assert before[0]["blame"][0] == (0, 5, "bo")
+    assert before[1]["content"]["notes"] == "in a field"
+
+    other = tmp_path / "other"
+    done = machine.run("import", str(file), "--data", str(other), "--label", "taken", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["blocks"] == 2
+    assert contents(other, "taken") == before
+    again = machine.run("export", "taken", "--data", str(other))
+    versions = [json.loads(line).get("text") for line in again.stdout.splitlines()]
+    assert versions == [json.loads(line).get("text") for line in exported.stdout.splitlines()]
+    assert machine.run("doctor", "--data", str(other)).returncode == 0
+
+    twice = machine.run("import", str(file), "--data", str(other), "--label", "taken")
+    assert twice.returncode == 1
+    file.write_text("{broken\n")
+    assert machine.run("import", str(file), "--data", str(other)).returncode == 1
+    markdown = machine.run("export", "--format", "markdown")
+    assert "very naïve" in markdown.stdout
+
+
+def test_the_doctor_says_by_its_exit_code_whether_all_is_well(
+    machine: Machine, data: Path, block: str
+) -> None:
+    well = machine.run("doctor")
+    assert (well.returncode, well.stderr) == (0, "")
+    assert well.stdout.endswith("all is well.\n")
+    ended(machine)
+    with sqlite3.connect(data / "journal.db") as database:
+        database.execute("UPDATE blocks SET version = 99 WHERE number = 1")
+    database.close()
+    ill = machine.run("doctor", "--json")
+    assert ill.returncode == 1
+    report = json.loads(ill.stdout)
+    assert not report["clean"]
+    assert {finding["check"] for finding in report["findings"]} == {"versions"}
+    assert "version 99" in machine.run("doctor").stdout
+    nowhere = machine.run("doctor", "--data", str(data / "nowhere"))
+    assert nowhere.returncode == 1
+    assert "--data" in nowhere.stderr
+
+
+def test_the_log_tells_who_joined_wrote_and_ran_what(
+    machine: Machine, data: Path, block: str
+) -> None:
+    call(data, "shell.run", command="echo 'hi there'")
+    done = machine.run("log", "--json")
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [event["time"] for event in events] == sorted(event["time"] for event in events)
+    joined = {event["principal"] for event in events if event["event"] == "joined"}
+    assert "bo" in joined
+    wrote = [event for event in events if event["event"] == "wrote"]
+    assert [one["blocks"] for one in wrote if one["what"] == "splice"] == [[event_id(wrote)]]
+    ran = [event["what"] for event in events if event["event"] == "ran"]
+    assert ran == ["echo 'hi there'"]
+    lines = machine.run("log", "--limit", "3").stdout.splitlines()
+    assert len(lines) == 3
+    nowhere = machine.run("log", "--context", "attic", "--json")
+    assert nowhere.returncode == 1
+    assert json.loads(nowhere.stdout)["error"]["code"] == "context_not_found"
+
+
+def event_id(wrote: list[dict[str, Any]]) -> str:
+    """The first block that was created."""
+    created = next(event for event in wrote if event["what"] == "create")
+    return str(created["blocks"][0])
