@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from antiphon_kernel.text.utf16 import utf16_length
 from antiphon_kernel.wire.reader import Reader
 from antiphon_kernel.wire.update import (
     MAX_CLOCK,
@@ -39,7 +40,7 @@ def join_typing(updates: Sequence[bytes]) -> tuple[bytes, int]:
         if text is None:
             break
         texts.append(text)
-        end += _units(text)
+        end += utf16_length(text)
     if len(texts) == 1 or end > MAX_CLOCK:
         return updates[0], 1
     joined = first._replace(length=end - first.clock, content="".join(texts))
@@ -77,7 +78,3 @@ def _continuation(update: bytes, first: Struct, end: int) -> str | None:
     except ValueError:
         return None
     return text or None
-
-
-def _units(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from antiphon_kernel.text.utf16 import utf16_length
 from antiphon_kernel.wire.id_set import IdRange, IdSet, normalise
 from antiphon_kernel.wire.reader import Reader
 
@@ -168,7 +169,7 @@ def _read_struct(reader: Reader, client: int, clock: int) -> Struct:
 def _read_content(reader: Reader, kind: ContentKind) -> tuple[int, object]:
     if kind is ContentKind.STRING:
         text = reader.text()
-        return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2, text
+        return utf16_length(text), text
     if kind is ContentKind.ANY:
         size = reader.count()
         return size, tuple(reader.any() for _ in range(size))

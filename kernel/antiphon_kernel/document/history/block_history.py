@@ -22,7 +22,6 @@ from antiphon_kernel.document.history.items import (
     Kind,
     Segment,
     Sequence,
-    utf16_length,
 )
 from antiphon_kernel.document.history.placing import place
 from antiphon_kernel.document.history.plan import (
@@ -33,6 +32,7 @@ from antiphon_kernel.document.history.plan import (
 )
 from antiphon_kernel.document.history.units import Turn, Units
 from antiphon_kernel.document.schema import names_of
+from antiphon_kernel.text.utf16 import utf16_length
 from antiphon_kernel.wire.causal_order import in_causal_order
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.update import ContentKind, DecodedUpdate, ItemId, Struct

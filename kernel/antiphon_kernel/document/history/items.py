@@ -161,11 +161,6 @@ def _later(item: ItemId | None, units: int) -> ItemId | None:
     return ItemId(item.client, item.clock + units) if item is not None else None
 
 
-def utf16_length(text: str) -> int:
-    """UTF-16 units of a text."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
-
-
 def cut(content: Content, units: int) -> int:
     """The code points (or values) that the first `units` ids of a content are.
 

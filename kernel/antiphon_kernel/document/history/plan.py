@@ -13,8 +13,9 @@ from decimal import Decimal
 
 from antiphon_kernel.document.counters import partial_sum, written
 from antiphon_kernel.document.history.belonging import Belonging
-from antiphon_kernel.document.history.items import Content, Kind, Segment, Sequence, utf16_length
+from antiphon_kernel.document.history.items import Content, Kind, Segment, Sequence
 from antiphon_kernel.document.history.units import Difference
+from antiphon_kernel.text.utf16 import utf16_length
 from antiphon_kernel.wire.id_set import IdRange, normalise
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.update import ContentKind, ItemId, Struct
