@@ -74,8 +74,8 @@ def contents(data: Path, context: str = "default") -> list[Any]:
     found = []
     for one in call(data, "block.list", context=context, limit=100)["blocks"]:
         whole = call(data, "block.get", block_id=one["block_id"])
-        entry = {name: whole.get(name) for name in ("schema", "content", "text")}
-        entry |= {name: one.get(name) for name in ("role", "kind", "status", "preview")}
+        entry = {"value": whole["value"]}
+        entry |= {name: one.get(name) for name in ("role", "kind", "status", "length")}
         if one["block_id"].endswith(".1"):
             blame = call(data, "block.blame", block_id=one["block_id"])["runs"]
             entry["blame"] = [(run["start"], run["end"], run["username"]) for run in blame]
@@ -182,7 +182,8 @@ def test_an_export_is_imported_into_another_kernel_as_it_was(
     file.write_bytes(exported.stdout.encode())
     before = contents(data)
     assert before[0]["blame"][0] == (0, 5, "bo")
-    assert before[1]["content"]["notes"] == "in a field"
+    assert before[0]["value"] == "very " + TEXT
+    assert before[1]["value"]["notes"] == "in a field"
 
     other = tmp_path / "other"
     done = machine.run("import", str(file), "--data", str(other), "--label", "taken", "--json")
