@@ -26,6 +26,9 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 _REPEATS: Final = 100_000
 """Product of the counts of a pattern; each costs some 300 bytes when it is compiled."""
 
+_NESTING: Final = 10
+"""Repeated groups inside each other; each doubles the work of compiling what is in it."""
+
 _CHUNK: Final = 16_384
 """Code points that are tried at once."""
 
@@ -33,6 +36,12 @@ _BRIEF: Final = 0.005
 """Seconds that a match may take while nothing else in the process can run."""
 
 _COUNT: Final = re.compile(r"\{([0-9]+)(?:,[0-9]*)?\}")
+_STRUCTURE: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?#[^)]*\)|\(|\)[+{]?", re.DOTALL)
+"""The groups of a pattern, and what only looks like one."""
+
+_BRACE: Final = re.compile(r"\\[pPN]\{|\\.|\{(?!\d+,?\d*\}|,\d*\})", re.DOTALL)
+"""A brace that counts nothing, after what is not to be taken for one."""
+
 _VERBOSE: Final = re.compile(r"(?<!\\)(?:\\\\)*\(\?[a-zA-Z0-9]*x")
 _LOOKS_BEYOND: Final = re.compile(
     r"\(\?(?!:|i\)|<?=|P?<[A-Za-z_])|\(\*|\\[AZzGKRX0-9gk]|[*+?}]\+|\{[^}]*<"
@@ -174,17 +183,37 @@ def required_literals(pattern: str) -> list[str]:
 
 
 def _compile(pattern: str) -> regex.Pattern[str]:
+    nesting = _nesting(pattern)
+    if nesting > _NESTING:
+        raise _invalid(pattern, f"more than {_NESTING} repeated groups are inside each other")
     product = math.prod(max(1, int(count)) for count in _COUNT.findall(pattern))
-    if product > _REPEATS:
+    if product > 1 and product * 2**nesting > _REPEATS:
         raise _invalid(pattern, f"its counts multiply to more than {_REPEATS}")
     if _VERBOSE.search(pattern):
         raise _invalid(pattern, "verbose patterns, (?x), are not supported")
     try:
-        return regex.compile(pattern, regex.V0 | regex.MULTILINE, cache_pattern=False)
+        return regex.compile(_plain(pattern), regex.V0 | regex.MULTILINE, cache_pattern=False)
     except (regex.error, ValueError) as error:
         raise _invalid(pattern, str(error)) from error
-    except (RecursionError, OverflowError) as error:
+    except (RecursionError, OverflowError, MemoryError) as error:
         raise _invalid(pattern, "it is nested too deeply") from error
+
+
+def _nesting(pattern: str) -> int:
+    """How many groups that are repeated stand inside each other at most."""
+    inside = [0]
+    for token in _STRUCTURE.findall(pattern):
+        if token == "(":
+            inside.append(0)
+        elif token[0] == ")" and len(inside) > 1:
+            depth = inside.pop() + (len(token) > 1)
+            inside[-1] = max(inside[-1], depth)
+    return max(inside)
+
+
+def _plain(pattern: str) -> str:
+    """With a brace that counts nothing as what it is to `re`; here it would allow errors."""
+    return _BRACE.sub(lambda found: "\\{" if found.group() == "{" else found.group(), pattern)
 
 
 def _invalid(pattern: str, problem: str) -> AntiphonError:

@@ -169,6 +169,42 @@ def test_a_pattern_that_is_nested_too_deeply_is_refused(pattern: str) -> None:
     assert refusal(pattern).code is ErrorCode.INVALID_REGEX
 
 
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(" * 30 + "a+" + ")+" * 30,
+        "(?:" * 30 + "a" + "|b)+?" * 30,
+        "(" * 14 + "a" + "){2}" * 14,
+        "(" * 8 + "a" + "){4}" * 8,
+        "[)]" + "(?:[()]" * 30 + ")+" * 30,
+    ],
+)
+def test_a_pattern_that_would_take_hours_to_compile_is_refused(pattern: str) -> None:
+    assert refusal(pattern).code is ErrorCode.INVALID_REGEX
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(a+)+" * 100, "(" * 10 + "a" + ")+" * 10, "[)+(]+" * 20, r"\)+\(" * 20, "(a)*" * 90],
+)
+def test_repeated_groups_side_by_side_are_no_nesting(pattern: str) -> None:
+    regex_query(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        ("f{e}", "f{e}"),
+        ("x{i<=2}", "x{i<=2}"),
+        ('"{s}"', '"{s}"'),
+        ("[{]d{}", "{d{}"),
+        (r"\{e}", "{e}"),
+    ],
+)
+def test_braces_that_count_nothing_are_braces(pattern: str, line: str) -> None:
+    assert spans(search(f"fx\n{line}\nd", regex_query(pattern))) == [(1, 0, len(line))]
+
+
 @pytest.mark.parametrize("wanted", ["", "a\nb", "\n"])
 def test_what_is_wanted_is_a_part_of_one_line(wanted: str) -> None:
     for make in (LiteralQuery, regex_query):
