@@ -21,6 +21,8 @@ class Figure:
     against: str | None = None
     budget: float | None = None
     """The median may not be more."""
+    at_least: float | None = None
+    """The median may not be less; with a baseline, the ratio may not."""
 
     @property
     def ratio(self) -> float | None:
@@ -29,7 +31,11 @@ class Figure:
     @property
     def within(self) -> bool | None:
         """Whether the budget is kept, where there is one."""
-        return self.median <= self.budget if self.budget is not None else None
+        if self.budget is not None:
+            return self.median <= self.budget
+        if self.at_least is None:
+            return None
+        return (self.ratio if self.ratio is not None else self.median) >= self.at_least
 
 
 def figure(
@@ -40,12 +46,13 @@ def figure(
     baseline: Sequence[float] = (),
     against: str | None = None,
     budget: float | None = None,
+    at_least: float | None = None,
 ) -> Figure:
     """A figure from what was measured again and again."""
     ordered = sorted(samples)
     p95 = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
     usual = statistics.median(baseline) if baseline else None
-    return Figure(name, unit, statistics.median(ordered), p95, usual, against, budget)
+    return Figure(name, unit, statistics.median(ordered), p95, usual, against, budget, at_least)
 
 
 def print_figure(one: Figure, *, as_json: bool) -> None:
@@ -65,5 +72,7 @@ def row(one: Figure) -> str:
     budget = ""
     if one.budget is not None:
         budget = f"budget {one.budget:g}{'' if one.within else ', exceeded'}"
+    elif one.at_least is not None:
+        budget = f"at least {one.at_least:g}{'' if one.within else ', missed'}"
     against = f"{one.ratio:.2f} x {one.against} ({one.baseline:.4g})" if one.ratio else ""
     return f"{one.name:58}{measured:32}{budget:24}{against}".rstrip()

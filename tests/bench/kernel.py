@@ -129,9 +129,10 @@ def measure_calls(folder: Path, runs: int) -> Iterator[Figure]:
             [asyncio.run(idle_connection_bytes(said, process)) / 1024],
             budget=200,
         )
-        for callers, name in ((1, "one caller"), (CALLERS, f"{CALLERS} callers")):
+        crowd = f"{CALLERS} callers"
+        for callers, name, budget in ((1, "one caller", 500), (CALLERS, crowd, 5_000)):
             rates = [asyncio.run(calls_per_second(said, callers, 1.0)) for _ in range(runs)]
-            yield figure(f"acknowledged calls, {name}", "/s", rates)
+            yield figure(f"acknowledged calls, {name}", "/s", rates, at_least=budget)
 
 
 # Fan-out
@@ -205,6 +206,7 @@ def measure_fan_out(folder: Path, modules: Path, runs: int) -> Iterator[Figure]:
                 rates["antiphon", readers],
                 baseline=rates[name, readers],
                 against=name,
+                at_least=0.9 if name == "hocuspocus" else None,
             )
     yield figure(
         "latency at 50 updates/s, 50 readers, p95",
@@ -274,7 +276,8 @@ def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
         opening += [one * 1e3 for one in answer["opening"]]
         grown.append(answer["bytes"] / 2**20)
     yield figure(f"kernel start with {contexts} contexts", "ms", starts, budget=500)
-    yield figure("opening a context of 1,000 blocks", "ms", opening)
+    # 300 ms are allowed for one of 10,000 blocks.
+    yield figure("opening a context of 1,000 blocks", "ms", opening, budget=30)
     yield figure(
         "memory of an open context of 1,000 blocks", "MB", [statistics.median(grown)], budget=8
     )
