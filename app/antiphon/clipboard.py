@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -16,13 +16,7 @@ OSC_52_LIMIT: Final = 74_000
 COPY_FILE: Final = "copied.txt"
 
 
-async def copy_text(
-    text: str,
-    *,
-    osc_52: Callable[[str], None],
-    folder: Path,
-    environment: Mapping[str, str] = os.environ,
-) -> str:
+async def copy_text(text: str, *, osc_52: Callable[[str], None], folder: Path) -> str:
     """Copy `text`, made harmless for a terminal; returns the sentence that says where it went.
 
     Args:
@@ -32,7 +26,7 @@ async def copy_text(
     shown = neutralise(text)
     count = shown.count("\n") + (not shown.endswith("\n"))
     what = f"{count} line{'s' if count != 1 else ''}"
-    if "TMUX" in environment and await _to_tmux(shown):
+    if "TMUX" in os.environ and await _to_tmux(shown):
         return f"Copied {what} to the tmux buffer."
     if len(shown.encode()) <= OSC_52_LIMIT:
         osc_52(shown)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from time import monotonic
 from typing import Final
 
 from textual import events
@@ -75,9 +74,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.block = block
             self.offset = offset
 
-    def __init__(
-        self, source: CellSource, theme: CellTheme, *, clock: Callable[[], float] = monotonic
-    ) -> None:
+    def __init__(self, source: CellSource, theme: CellTheme) -> None:
         super().__init__()
         self.source = source
         self._heights = Heights((block, GUESSED_ROWS) for block in source.ids())
@@ -89,7 +86,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self._page = Size(80, 0)
         """The place for rows: the widget without its scroll bar."""
         self._rows = ScreenRows()
-        self._clock = FrameClock(self.draw, self.call_next, self.set_timer, clock)
+        self._clock = FrameClock(self.draw, self.call_next, self.set_timer)
         self._overlay = EditorOverlay(self._looks, self.viewport)
         self._changes = SourceChanges(
             source,

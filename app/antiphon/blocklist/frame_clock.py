@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 
 
 class FrameClock:
@@ -13,13 +14,11 @@ class FrameClock:
         draw: Callable[[], None],
         next_thing: Callable[[Callable[[], None]], object],
         later: Callable[[float, Callable[[], None]], object],
-        clock: Callable[[], float],
     ) -> None:
         """`next_thing` calls back when what is being handled is done, `later` after a time."""
         self._draw = draw
         self._next_thing = next_thing
         self._later = later
-        self._clock = clock
         self._drawn_at = 0.0
         self._due: float | None = None
         self.frames = 0
@@ -27,7 +26,7 @@ class FrameClock:
 
     def draw_soon(self, delay: float = 0) -> None:
         """Draw within `delay`; 0 is as soon as what is being handled is done."""
-        due = self._clock() + delay
+        due = monotonic() + delay
         if self._due is not None and self._due <= due:
             return
         self._due = due
@@ -38,12 +37,12 @@ class FrameClock:
 
     def draw_within_rate(self, interval: float) -> None:
         """Draw as soon as `interval` has passed since the last frame."""
-        self.draw_soon(max(0.0, self._drawn_at + interval - self._clock()))
+        self.draw_soon(max(0.0, self._drawn_at + interval - monotonic()))
 
     def drawn(self) -> None:
         """A frame is being drawn now."""
         self._due = None
-        self._drawn_at = self._clock()
+        self._drawn_at = monotonic()
         self.frames += 1
 
     def _draw_if_due(self) -> None:

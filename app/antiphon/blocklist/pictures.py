@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from antiphon.blocklist.cells import CellSource
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
 from antiphon.render.stream import CellStream
+
+_MAX_LINES: Final = 20_000
+"""Cells of so many lines together are kept, and always the last one asked for."""
 
 
 class _Kept(NamedTuple):
@@ -20,14 +23,10 @@ class _Kept(NamedTuple):
 class Pictures:
     """The picture of each cell at one width and theme; the least recently used go first."""
 
-    def __init__(
-        self, source: CellSource, width: int, theme: CellTheme, *, max_lines: int = 20_000
-    ) -> None:
-        """Cells of `max_lines` lines together are kept, and always the last one asked for."""
+    def __init__(self, source: CellSource, width: int, theme: CellTheme) -> None:
         self._source = source
         self._theme = theme
         self._width = width
-        self._max_lines = max_lines
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lines = 0
         self.drawn = 0
@@ -65,7 +64,7 @@ class Pictures:
         return picture
 
     def _drop_oldest(self) -> None:
-        while self._lines > self._max_lines and len(self._kept) > 1:
+        while self._lines > _MAX_LINES and len(self._kept) > 1:
             block, kept = self._kept.popitem(last=False)
             self._lines -= kept.picture.line_count
             self._source.forget(block)

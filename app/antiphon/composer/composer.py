@@ -157,8 +157,8 @@ class Composer(Horizontal):
     class Changed(Message):
         """There is another text in the composer."""
 
-    def __init__(self, draft: OwnDraft, theme: CellTheme, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, draft: OwnDraft, theme: CellTheme) -> None:
+        super().__init__()
         self.draft = draft
         self.editor = ComposerEditor(draft, theme)
         self._mark = PromptMark(theme)

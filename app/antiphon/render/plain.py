@@ -22,14 +22,11 @@ _CHUNK: Final = 50
 class PlainStream:
     """Draws a text again and again as it changes; finished lines are drawn once."""
 
-    def __init__(
-        self, width: int, style: Style, *, lead: Piece | None = None, words: bool = True
-    ) -> None:
+    def __init__(self, width: int, style: Style, *, lead: Piece | None = None) -> None:
         """`lead` stands before the first row, and as many spaces before the others."""
         self._width = width
         self._style = style
         self._lead = lead
-        self._words = words
         self._text = ""
         self._sections: list[Section] = []
         self._ends: list[int] = []
@@ -76,6 +73,6 @@ class PlainStream:
             yield compose([*before, Piece("", self._style, offset)])
             return
         width = self._width - (len(lead.text) if lead else 0)
-        for row in wrap(expand_tabs(line, self._style, offset, TAB), width, words=self._words):
+        for row in wrap(expand_tabs(line, self._style, offset, TAB), width):
             yield compose([*before, *row])
             before = [Piece(" " * len(lead.text), self._style)] if lead else []

@@ -63,8 +63,8 @@ class Sidebar(Widget, can_focus=True):
             super().__init__()
             self.context = context
 
-    def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__()
         self._theme = theme
         self._contexts: tuple[ContextName, ...] = ()
         self.chosen = ""

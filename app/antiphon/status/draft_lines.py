@@ -28,8 +28,8 @@ class DraftLines(Widget):
     DraftLines { height: auto; width: 1fr; }
     """
 
-    def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__()
         self._theme = theme
         self._drafts: tuple[Draft, ...] = ()
         self._margin = 1

@@ -16,8 +16,8 @@ from antiphon.status.line import Piece, StatusLine
 class FooterLine(StatusLine):
     """` EDIT  Esc leave  Ctrl+Z undo mine  F1 help`; what does not fit is dropped at the right."""
 
-    def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
-        super().__init__(theme, id=id)
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__(theme)
         self._situation = Situation()
 
     def show(self, situation: Situation) -> None:

@@ -21,8 +21,8 @@ WITH_PLACE: Final = 60
 class HeaderLine(StatusLine):
     """` demo · default   ● you  ● aria writing  ○ guest        live`"""
 
-    def __init__(self, theme: CellTheme, place: str, *, id: str | None = None) -> None:
-        super().__init__(theme, id=id)
+    def __init__(self, theme: CellTheme, place: str) -> None:
+        super().__init__(theme)
         self._place = place
         self._label = ""
         self._people: Sequence[Person] = ()

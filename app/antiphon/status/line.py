@@ -72,8 +72,8 @@ class StatusLine(Widget):
     StatusLine { height: 1; width: 1fr; }
     """
 
-    def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__()
         self.theme = theme
         self.margin = 1
         """Blank columns at the left."""

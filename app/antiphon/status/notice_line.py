@@ -18,8 +18,8 @@ HINT_SECONDS: Final = 6.0
 class NoticeLine(StatusLine):
     """Blank most of the time; it always has its row, so that nothing moves when it speaks."""
 
-    def __init__(self, theme: CellTheme, *, id: str | None = None) -> None:
-        super().__init__(theme, id=id)
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__(theme)
         self._hint: str | None = None
         self._attempt: str | None = None
         self._timer: Timer | None = None
