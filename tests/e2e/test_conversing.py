@@ -69,6 +69,20 @@ def test_what_is_sent_is_printed_where_somebody_reads_along(
     assert lines(tail, 4) == ["", heading, "- Me too.", "+ You too."]
 
 
+def test_a_message_is_printed_when_it_is_sent_however_old_it_is(
+    machine: Machine, tailing: Tailing
+) -> None:
+    draft = {"role": "user", "kind": "text", "content": "Half a"}
+    block = json.loads(machine.run("call", "block.create", json.dumps(draft)).stdout)["block_id"]
+    machine.run("send", "--as", "bo", stdin="Later")
+    tail = tailing("--blocks", "1")
+    assert lines(tail, 2) == ["── bo · default.bo.1", "Later"]
+    more = {"block_id": block, "offset": 6, "insert": " thought"}
+    machine.run("call", "block.splice", json.dumps(more))
+    machine.run("call", "block.status", json.dumps({"block_id": block, "status": "done"}))
+    assert lines(tail, 3)[2] == "Half a thought"
+
+
 def test_a_tail_is_quiet_when_it_is_interrupted(machine: Machine, tailing: Tailing) -> None:
     machine.run("send", stdin="Hello")
     tail = tailing()

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from antiphon.command_line.calling import as_line
-from antiphon.command_line.transcript import Transcript
+from antiphon.command_line.transcript import Transcript, is_draft
 from antiphon_kernel.client.calls import KernelCalls, read_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -58,14 +58,12 @@ class Tail:
     async def _begin(self, context: str, last: int) -> None:
         """Print blocks that are there already, as a second, short subscription tells them.
 
-        It also tells what is pending, however old: that may be written and submitted any time.
+        It also tells what drafts say, however old: they may be sent at any time.
         """
         await self._list(context)
         printed = set(list(self._listed)[max(0, len(self._listed) - last) :])
         blocks = [
-            block
-            for block, header in self._listed.items()
-            if block in printed or header["status"] == "pending"
+            block for block, header in self._listed.items() if block in printed or is_draft(header)
         ]
         if not blocks:
             return

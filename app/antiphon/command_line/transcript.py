@@ -38,10 +38,8 @@ class _Cell:
 
     @property
     def waits(self) -> bool:
-        """Whether it is not to be printed yet: a person is still writing it for themselves."""
-        header = self.header
-        draft = header["status"] == "pending" and header["role"] == "user"
-        return draft and not self.structured
+        """Whether it is not to be printed yet: it is a message that has not been sent."""
+        return is_draft(self.header) and not self.structured
 
     @property
     def rest(self) -> str:
@@ -248,6 +246,11 @@ class Transcript:
 
     def _name(self, principal: str) -> str:
         return self._names.get(principal, principal)
+
+
+def is_draft(header: Mapping[str, Any]) -> bool:
+    """Whether a block is a person's message that is still being written."""
+    return header["role"] == "user" and header["status"] in ("pending", "running")
 
 
 def changed_lines(before: str, after: str) -> Iterator[str]:

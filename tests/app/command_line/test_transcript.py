@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,9 +65,10 @@ def test_others_wait_for_a_whole_line_while_a_line_is_being_written() -> None:
     assert blocks.insert("c.p1.1", 14, "!") == "\n── ada · default.ada.1\n!"
 
 
-def test_a_draft_is_printed_when_it_is_sent() -> None:
+@pytest.mark.parametrize("status", ["pending", "running"])
+def test_a_draft_is_printed_when_it_is_sent(status: str) -> None:
     blocks = Blocks()
-    assert blocks.create("p1", 1, "Hel", role="user", status="pending") == ""
+    assert blocks.create("p1", 1, "Hel", role="user", status=status) == ""
     assert blocks.insert("c.p1.1", 3, "p") == ""
     assert blocks.insert("c.p1.1", 3, "lo", delete=1) == ""
     assert blocks.change("c.p1.1", status="done") == "── ada · default.ada.1\nHello\n"
