@@ -7,7 +7,6 @@ field.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from antiphon_kernel.kernel.wrong_params import refusal
+from antiphon_kernel.kernel.wrong_params import did_you_mean, refusal
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -123,8 +122,7 @@ class Registry:
         """Raises AntiphonError unknown_tool."""
         found = self._tools.get(name)
         if found is None:
-            close = difflib.get_close_matches(name, self._tools, n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
+            hint = did_you_mean(name, self._tools)
             raise AntiphonError(
                 ErrorCode.UNKNOWN_TOOL,
                 f"There is no tool {name!r}.{hint} The tools are: {', '.join(self.names)}.",

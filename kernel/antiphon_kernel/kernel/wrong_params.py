@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -51,7 +51,7 @@ def refusal(tool: str, params: type[BaseModel], error: ValidationError) -> Antip
     if kind == "missing":
         said = f"{tool} needs {first['field']}, which is missing."
     elif kind == "extra_forbidden":
-        said = f"{tool} does not know {first['field']}.{_hint(first['field'], names)}"
+        said = f"{tool} does not know {first['field']}.{did_you_mean(first['field'], names)}"
     else:
         said = (
             f"{tool} cannot take {first['field']} = {first['found']}: expected {first['expected']}."
@@ -74,6 +74,9 @@ def _wrong(one: Mapping[str, Any]) -> dict[str, str]:
     return {"field": field, "expected": expected, "found": found}
 
 
-def _hint(field: str, names: Sequence[str]) -> str:
-    close = get_close_matches(field, names, n=1)
-    return f" Did you mean {close[0]}?" if close else ""
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question to add to what is said of an unknown name; empty if none is like it."""
+    close = get_close_matches(name, tuple(names))
+    # Letters that have changed places are the likeliest of mistakes.
+    best = min(close, key=lambda one: sorted(one) != sorted(name), default=None)
+    return f" Did you mean {best}?" if best is not None else ""

@@ -53,6 +53,16 @@ def test_parameters_are_listed_by_the_names_that_callers_use() -> None:
         Registry(KERNEL_TOOLS)["block.create"].parse({})
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("block.raed", "block.read"), ("block.reads", "block.read"), ("blocklist", "block.list")],
+)
+def test_an_unknown_tool_is_answered_with_the_likeliest_one(name: str, meant: str) -> None:
+    with pytest.raises(AntiphonError, match=rf"Did you mean {meant}\?") as caught:
+        Registry(KERNEL_TOOLS)[name]
+    assert caught.value.code is ErrorCode.UNKNOWN_TOOL
+
+
 @pytest.mark.parametrize("tool", KERNEL_TOOLS, ids=lambda tool: tool.name)
 def test_no_tool_answers_in_the_words_of_the_validator(tool: Tool) -> None:
     """Whatever a parameter is given as: nobody is told of inputs, extras and valid strings."""
