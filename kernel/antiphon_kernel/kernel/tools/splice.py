@@ -61,9 +61,10 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
         offset = carry_splice(carried, offset, params.delete_count, context.version(block))
         length = len(carried.now)
     check_size(context, length - params.delete_count + len(params.insert))
-    written = context.write(
-        call.actor,
-        "splice",
-        lambda: context.document.splice(block, offset, params.delete_count, params.insert, section),
-    )
+
+    def write() -> None:
+        if now[offset : offset + params.delete_count] != params.insert:
+            context.document.splice(block, offset, params.delete_count, params.insert, section)
+
+    written = context.write(call.actor, "splice", write)
     return await on_disk(context, block, written)

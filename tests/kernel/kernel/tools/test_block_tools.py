@@ -128,6 +128,18 @@ async def test_a_splice_counts_code_points(kernel: Kernel, amy: Actor, make: Mak
     assert error.details["length"] == 5
 
 
+async def test_a_splice_that_changes_nothing_commits_nothing(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("a😀c", status="done")
+    seq = (await kernel.context()).seq
+    for count, insert in ((0, ""), (1, "😀")):
+        params = {"block_id": block, "offset": 1, "delete_count": count, "insert": insert}
+        done = await kernel.call(amy, "block.splice", params)
+        assert done == {"version": 1, "context_version": seq}
+    assert not (await kernel.call(amy, "block.read", {"block_id": block}))["edited_after_done"]
+
+
 async def test_a_pending_block_runs_with_its_first_write(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
