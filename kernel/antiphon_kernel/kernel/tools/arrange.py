@@ -9,6 +9,7 @@ from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.context.order import order_after, order_before
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
+from antiphon_kernel.kernel.tools.same_context import block_in
 from antiphon_kernel.kernel.tools.writing import WriteResult, on_disk
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -55,25 +56,19 @@ async def move(call: Call, params: MoveParams) -> WriteResult:
         )
     context, block = await call.block(params.block_id)
     reference = params.after or params.before or ""
-    neighbour = await call.block(reference)
-    if neighbour[0] is not context:
-        raise AntiphonError(
-            ErrorCode.BLOCK_NOT_FOUND,
-            f"There is no block {reference!r} in context {context.label}.",
-            reference=reference,
-        )
-    if neighbour[1] == block:
+    beside = await block_in(call, context, reference)
+    if beside == block:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"Block {params.block_id} cannot stand next to itself: name another one.",
             field="after" if params.after is not None else "before",
         )
     document, after = context.document, params.after is not None
-    place, there = document.order.index(block), document.order.index(neighbour[1])
+    place, there = document.order.index(block), document.order.index(beside)
 
     def write() -> None:
         order = order_after if after else order_before
-        document.set_fields(block, order=order(document, neighbour[1], without=block))
+        document.set_fields(block, order=order(document, beside, without=block))
 
     stands = place == (there + 1 if after else there - 1)
     return await _arrange(call, context, block, "move", None if stands else write)

@@ -11,9 +11,11 @@ from antiphon_kernel.document.content_writes import check_defaults, check_initia
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import TEXT, Schema
 from antiphon_kernel.kernel.block_header import header_fields
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.context.order import order_after, order_at_end
 from antiphon_kernel.kernel.kernel import Call, Submission
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.tools.same_context import block_in
 from antiphon_kernel.kernel.tools.sizes import check_content_size, check_schema_size, check_size
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.clock import iso_time
@@ -68,32 +70,15 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     defaults; what it then lacks of required fields is told by `block.get` until it is set.
     A person's text that is done from the start is a message: it is answered like a submitted draft.
     """
-    parent = await call.block(params.parent_id) if params.parent_id is not None else None
-    if params.context is not None or parent is None:
-        context = await call.context(params.context)
-    else:
-        context = parent[0]
+    context, parent = await _place(call, params)
     document, schema, content = context.document, params.block_schema, params.content
     text = content if isinstance(content, str) and schema == TEXT else ""
     check_size(context, len(text))
     check_schema_size(context, schema)
     check_defaults(schema)
     if parent is not None:
-        if parent[0] is not context:
-            raise AntiphonError(
-                ErrorCode.INVALID_PARAMS,
-                f"The parent {params.parent_id} is not in context {context.label}:"
-                " a parent and its children share a context.",
-                field="parent_id",
-            )
-        _refuse_too_deep(document, parent[1], context.limits.parent_depth)
-    after = await call.block(params.after) if params.after is not None else None
-    if after is not None and after[0] is not context:
-        raise AntiphonError(
-            ErrorCode.BLOCK_NOT_FOUND,
-            f"There is no block {params.after!r} in context {context.label}.",
-            reference=params.after,
-        )
+        _refuse_too_deep(document, parent, context.limits.parent_depth)
+    after = await block_in(call, context, params.after) if params.after is not None else None
     fields = header_fields(params.metadata)
     block = context.next_block_id(call.actor.principal.id)
     status = Status(params.status) if params.status else Status.PENDING
@@ -109,10 +94,10 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
             kind=params.kind,
             role=params.role,
             status=status,
-            order=order_after(document, after[1]) if after else order_at_end(document),
+            order=order_after(document, after) if after else order_at_end(document),
             created=iso_time(call.kernel.clock.now_ms()),
             author=call.actor.principal.id,
-            parent=parent[1] if parent else None,
+            parent=parent,
             **fields,
         )
         document.create_block(header, text, schema=schema)
@@ -130,6 +115,22 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     return CreateResult(
         block_id=str(block), version=written.versions[str(block)], context_version=written.seq
     )
+
+
+async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]:
+    """The context that the block comes into, and the block that it answers."""
+    if params.parent_id is None:
+        return await call.context(params.context), None
+    around, parent = await call.block(params.parent_id)
+    context = await call.context(params.context) if params.context is not None else around
+    if around is not context:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The parent {params.parent_id} is not in context {context.label}:"
+            " a parent and its children share a context.",
+            field="parent_id",
+        )
+    return context, parent
 
 
 def _refuse_too_deep(document: Document, parent: str, limit: int) -> None:

@@ -13,6 +13,7 @@ from antiphon_kernel.kernel.block_header import BlockInfo, header_values
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.tools.same_context import block_in
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -73,20 +74,14 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
             "depth counts generations below a block: give parent_id with it.",
             field="depth",
         )
-    named = [one for one in (params.parent_id, params.after_block) if one is not None]
-    found = [(reference, *await call.block(reference)) for reference in named]
-    context = (
-        found[0][1] if found and params.context is None else await call.context(params.context)
-    )
-    for reference, other, _ in found:
-        if other is not context:
-            raise AntiphonError(
-                ErrorCode.BLOCK_NOT_FOUND,
-                f"There is no block {reference!r} in context {context.label}.",
-                reference=reference,
-            )
-    parent = found[0][2] if params.parent_id is not None else None
-    after = found[-1][2] if params.after_block is not None else None
+    below, behind = params.parent_id, params.after_block
+    reference = below if below is not None else behind
+    if reference is not None and params.context is None:
+        context, _ = await call.block(reference)
+    else:
+        context = await call.context(params.context)
+    parent = await block_in(call, context, below) if below is not None else None
+    after = await block_in(call, context, behind) if behind is not None else None
     call.kernel.appends(context).flush_all()
     page = list(islice(_matching(context, params, parent, after), params.limit + 1))
     values = [{**_summary(context, one), **header_values(context, one)} for one in page]
