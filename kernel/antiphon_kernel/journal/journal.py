@@ -12,6 +12,7 @@ from pathlib import Path
 
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.inherited import encode_runs, read_inherited
+from antiphon_kernel.journal.op_rows import op_id, stored_blocks, stored_operation
 from antiphon_kernel.journal.rows import (
     BlockChange,
     BlockRow,
@@ -165,21 +166,29 @@ class Journal:
         updates, touched = await read_updates(self._database, context, after)
         sql = "SELECT number, id, version FROM blocks WHERE context = ? ORDER BY number"
         blocks = tuple(BlockRow(*row) for row in await self._database.select(sql, number))
-        sql = (
-            "SELECT c.client, p.id FROM clients c JOIN principals p ON p.number = c.principal"
-            " WHERE c.context = ?"
-        )
-        clients = {int(row[0]): str(row[1]) for row in await self._database.select(sql, number)}
         return StoredContext(
             context,
             after + len(updates),
             tuple(updates),
             blocks,
             await read_undo(self._database, context),
-            clients,
+            await self.clients(context),
             self._generations.get(context.number, 0),
             frozenset(block.id for block in blocks if block.number in touched),
         )
+
+    async def clients(self, context: ContextRow) -> dict[int, str]:
+        """CRDT client id to the principal that writes with it.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        sql = (
+            "SELECT c.client, p.id FROM clients c JOIN principals p ON p.number = c.principal"
+            " WHERE c.context = ?"
+        )
+        rows = await self._database.select(sql, (context.number,))
+        return {int(row[0]): str(row[1]) for row in rows}
 
     async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
         """The first `limit` committed transactions with a higher `seq` than `after`.
@@ -308,18 +317,16 @@ class Journal:
         revived: list[tuple[object, ...]] = []
         for one in group:
             context, principal = one.context.number, principals[one.principal.id]
-            touched = " ".join(f"{block.number}:{block.version}" for block in one.blocks)
             ops.append(
                 (
-                    context,
-                    one.seq,
+                    op_id(context, one.seq),
                     RECORD_FORMAT,
                     one.time,
                     principal,
                     sessions[one.session],
-                    one.operation,
+                    stored_operation(one.operation),
                     one.unit,
-                    touched,
+                    stored_blocks(one.blocks),
                     one.update,
                 )
             )
@@ -356,7 +363,7 @@ class Journal:
                 if one.restated
             ],
         )
-        yield "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", ops
+        yield "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", ops
         upsert = (
             "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
             " DO UPDATE SET version = excluded.version"

@@ -15,6 +15,7 @@ from antiphon_kernel.journal.migrations import (
     m03_undo_units,
     m04_search,
     m05_context_states,
+    m06_numbered_ops,
 )
 
 RECORD_FORMAT: Final = 1
@@ -29,5 +30,6 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     m03_undo_units.SQL,
     m04_search.SQL,
     m05_context_states.SQL,
+    m06_numbered_ops.SQL,
 )
 """In order; a new one goes to the end. What has been released is never edited."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.journal.database import Database
+from antiphon_kernel.journal.op_rows import SEQ_BITS
 
 _CONTEXT_BITS: Final = 32
 _LONG: Final = 100_000
@@ -76,7 +77,8 @@ class SearchTable:
         """Numbers of the contexts that have changed since they were indexed."""
         sql = (
             "SELECT c.number FROM contexts c WHERE"
-            " (SELECT max(seq) FROM ops WHERE context = c.number) IS NOT"
+            f" (SELECT o.seq FROM ops o WHERE o.id < ((c.number + 1) << {SEQ_BITS})"
+            f" AND o.id > (c.number << {SEQ_BITS}) ORDER BY o.id DESC LIMIT 1) IS NOT"
             " (SELECT seq FROM searched_contexts WHERE context = c.number)"
         )
         return {int(row[0]) for row in await self._database.select(sql)}

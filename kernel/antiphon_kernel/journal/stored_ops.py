@@ -8,6 +8,7 @@ from typing import Final
 
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.database import Database
+from antiphon_kernel.journal.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.journal.rows import BlockChange, ContextRow, StoredOp
 from antiphon_kernel.journal.schema import READABLE_FORMATS
 from antiphon_kernel.wire.revivals import decode_revivals
@@ -25,22 +26,23 @@ async def check_sequence(database: Database, context: ContextRow) -> int:
     """
     sql = (
         "SELECT count(*), coalesce(max(seq), 0), min(seq), min(format), max(format) FROM ops"
-        " WHERE context = ?"
+        " WHERE id BETWEEN ? AND ?"
     )
-    rows = await database.select(sql, (context.number,))
+    everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
+    rows = await database.select(sql, everything)
     count, last, first, *formats = rows[0]
     if not count:
         raise DamagedContext(context, "it has no transactions", 1)
     if first != 1 or count != last:
         sql = (
-            "SELECT min(seq) + 1 FROM ops o WHERE context = ? AND NOT EXISTS"
-            " (SELECT 1 FROM ops n WHERE n.context = o.context AND n.seq = o.seq + 1)"
+            "SELECT min(seq) + 1 FROM ops o WHERE id BETWEEN ? AND ? AND NOT EXISTS"
+            " (SELECT 1 FROM ops n WHERE n.id = o.id + 1)"
         )
-        hole = 1 if first != 1 else (await database.select(sql, (context.number,)))[0][0]
+        hole = 1 if first != 1 else (await database.select(sql, everything))[0][0]
         raise DamagedContext(context, f"transaction {hole} is missing", hole)
     if not READABLE_FORMATS.issuperset(formats):
-        sql = f"SELECT seq, format, {BYTES_ONLY} FROM ops WHERE context = ? ORDER BY seq"
-        _checked(context, 0, await database.select(sql, (context.number,)))
+        sql = f"SELECT seq, format, {BYTES_ONLY} FROM ops WHERE id BETWEEN ? AND ? ORDER BY id"
+        _checked(context, 0, await database.select(sql, everything))
     return int(last)
 
 
@@ -55,11 +57,9 @@ async def read_updates(
         DamagedContext: if one is missing or its record cannot be read.
         AntiphonError: storage_failed.
     """
-    sql = (
-        f"SELECT seq, format, {BYTES_ONLY}, touched FROM ops"
-        " WHERE context = ? AND seq > ? ORDER BY seq"
-    )
-    rows = await database.select(sql, (context.number, after))
+    sql = f"SELECT seq, format, {BYTES_ONLY}, touched FROM ops WHERE id BETWEEN ? AND ? ORDER BY id"
+    behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
+    rows = await database.select(sql, behind)
     updates = _checked(context, after, rows)
     try:
         return updates, frozenset(number for row in rows for number in versions_of(row[3]))
@@ -88,17 +88,16 @@ async def read_ops(
         DamagedContext: if a record cannot be read.
         AntiphonError: storage_failed.
     """
-    where, values = "o.context = ? AND o.seq > ?", [context.number, after]
-    if upto is not None:
-        where += " AND o.seq <= ?"
-        values.append(upto)
+    where = "o.id BETWEEN ? AND ?"
+    last = upto if upto is not None else LAST_SEQ
+    values = [op_id(context.number, after + 1), op_id(context.number, last)]
     if block is not None:
         where += " AND instr(' ' || o.touched, ?)"
     sql = (
         "SELECT o.seq, o.time, p.id, o.operation, o.touched, o.changes, o.unit, r.revivals"
         " FROM ops o JOIN principals p ON p.number = o.principal"
         " LEFT JOIN revived r ON r.context = o.context AND r.seq = o.seq"
-        f" WHERE {where} ORDER BY o.seq LIMIT ?"
+        f" WHERE {where} ORDER BY o.id LIMIT ?"
     )
     filters = [f" {block}:"] if block is not None else []
     rows = await database.select(sql, (*values, *filters, limit))
@@ -126,9 +125,10 @@ async def read_block_changes(
     sql = (
         "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
         " JOIN principals p ON p.number = o.principal"
-        " WHERE o.context = ? AND instr(' ' || o.touched, ?) ORDER BY o.seq"
+        " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?) ORDER BY o.id"
     )
-    rows = await database.select(sql, (context.number, f" {block}:"))
+    everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
+    rows = await database.select(sql, (*everything, f" {block}:"))
     found: list[BlockChange] = []
     for seq, touched, time, principal, operation in rows:
         try:

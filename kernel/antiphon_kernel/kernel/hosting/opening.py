@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -26,6 +26,9 @@ from antiphon_kernel.wire.update import decode_update
 _HEADERS_A_TURN: Final = 500
 """Headers read before others get their turn."""
 
+_OWN_CLIENTS: Final = range(2**7, 2**14)
+"""CRDT client ids of kernels: two bytes when written. One that comes again goes on counting."""
+
 _openings = 0
 """Contexts that are being opened now, in this process."""
 
@@ -35,12 +38,16 @@ async def open_document(
 ) -> tuple[StoredContext, Document]:
     """What the journal has of a context, and the document that this makes.
 
+    Args:
+        client_id: a random one, of which the document's is made.
+
     Raises:
         DamagedContext: if what is stored cannot be read.
         AntiphonError: storage_failed.
     """
     with _uncollected():
         last = await journal.check_sequence(row)
+        client_id = _short(client_id, await journal.clients(row))
         snapshot = await journal.snapshots.read(row)
         if snapshot is not None and snapshot.seq > last:
             journal.snapshots.distrust(row, f"transaction {snapshot.seq} is not in the journal")
@@ -55,6 +62,17 @@ async def open_document(
                 return stored, await _finish(loader, stored, headers)
         stored = await journal.load(row)
         return stored, await _finish(DocumentLoader(client_id), stored, ())
+
+
+def _short(drawn: int, taken: Container[int]) -> int:
+    """A client id that is short when written: it stands in an item up to three times.
+
+    Clients draw theirs from 2^32, so that none is more likely than others to draw this one.
+    """
+    own = _OWN_CLIENTS[drawn % len(_OWN_CLIENTS)]
+    while own in taken:
+        own = _OWN_CLIENTS[(own + 1) % len(_OWN_CLIENTS)]
+    return own
 
 
 @contextmanager

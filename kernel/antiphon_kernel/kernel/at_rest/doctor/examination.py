@@ -11,6 +11,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.loading import DocumentLoader
 from antiphon_kernel.journal.copies import JOURNAL_FILE, copy_pages
 from antiphon_kernel.journal.database import Database
+from antiphon_kernel.journal.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.journal.snapshots import Snapshots
 from antiphon_kernel.journal.stored_ops import BYTES_ONLY
@@ -117,13 +118,14 @@ async def _replay(
 ) -> bool:
     sql = (
         f"SELECT seq, format, principal, touched, unit, {BYTES_ONLY} FROM ops"
-        " WHERE context = ? AND seq > ? ORDER BY seq LIMIT ?"
+        " WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
     )
     while True:
         size = _PAGE
         if snapshot is not None and replay.seq < snapshot[0]:
             size = min(size, snapshot[0] - replay.seq)
-        rows = await database.select(sql, (row.number, replay.seq, size))
+        behind = op_id(row.number, replay.seq + 1), op_id(row.number, LAST_SEQ)
+        rows = await database.select(sql, (*behind, size))
         if not rows:
             break
         if not replay.follow(rows):
