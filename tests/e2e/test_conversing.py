@@ -144,6 +144,8 @@ def test_a_context_that_is_not_there_is_a_failure(machine: Machine, command: str
     done = machine.run(command, "nowhere", stdin="Hello")
     assert (done.returncode, done.stdout) == (1, "")
     assert "There is no context 'nowhere'" in done.stderr
+    stated = json.loads(machine.run(command, "nowhere", "--json", stdin="Hello").stdout)
+    assert stated["error"]["code"] == "context_not_found"
 
 
 @pytest.mark.parametrize(("given", "hint"), [(b" \n", "empty"), (b"\xff", "not UTF-8")])

@@ -223,11 +223,7 @@ def call(
     try:
         asyncio.run(_call(tool, params, as_json, running_data(data), context, as_name))
     except AntiphonError as error:
-        if as_json:
-            from antiphon.command_line.calling import as_line
-
-            click.echo(as_line({"error": error.as_json()}))
-        raise failed_call(error) from error
+        raise failed_call(error, as_json=as_json) from error
 
 
 async def _call(

@@ -51,7 +51,7 @@ def tail(context: str, last: int, as_json: bool, data: Path | None) -> None:
     try:
         asyncio.run(_tail(running_data(data), context, last, as_json))
     except AntiphonError as error:
-        raise failed_call(error) from error
+        raise failed_call(error, as_json=as_json) from error
     except KeyboardInterrupt:
         return
     except BrokenPipeError:
@@ -100,9 +100,7 @@ def send(context: str, as_name: str | None, as_json: bool, data: Path | None) ->
     try:
         sent = asyncio.run(_send(running_data(data), as_name, context, text))
     except AntiphonError as error:
-        if as_json:
-            click.echo(as_line({"error": error.as_json()}))
-        raise failed_call(error) from error
+        raise failed_call(error, as_json=as_json) from error
     if as_json:
         click.echo(as_line(sent))
 

@@ -64,7 +64,8 @@ def import_(file: Any, label: str | None, data: Path | None, as_json: bool) -> N
             f"{file.name} is not UTF-8 ({error.reason} at byte {error.start}):"
             " import what `antiphon export` wrote."
         ) from error
-    made = _call(data, "context.import", {"text": text, **({"label": label} if label else {})})
+    params = {"text": text, **({"label": label} if label is not None else {})}
+    made = _call(data, "context.import", params, as_json)
     if as_json:
         click.echo(as_line(made))
         return
@@ -72,7 +73,9 @@ def import_(file: Any, label: str | None, data: Path | None, as_json: bool) -> N
     click.echo(f"{made['label']}: {blocks}, context {made['context_id']}.")
 
 
-def _call(data: Path | None, tool: str, params: dict[str, Any]) -> dict[str, Any]:
+def _call(
+    data: Path | None, tool: str, params: dict[str, Any], as_json: bool = False
+) -> dict[str, Any]:
     import asyncio
 
     from antiphon.command_line.running import running_data
@@ -81,7 +84,7 @@ def _call(data: Path | None, tool: str, params: dict[str, Any]) -> dict[str, Any
     try:
         return asyncio.run(_call_running(running_data(data), tool, params))
     except AntiphonError as error:
-        raise failed_call(error) from error
+        raise failed_call(error, as_json=as_json) from error
 
 
 async def _call_running(data: Path, tool: str, params: dict[str, Any]) -> dict[str, Any]:

@@ -26,9 +26,13 @@ class Failure(click.ClickException):
         click.echo(f"antiphon: {neutralise(self.format_message())}", file=file, err=file is None)
 
 
-def failed_call(error: AntiphonError) -> Failure:
-    """How a command ends whose call has failed."""
+def failed_call(error: AntiphonError, *, as_json: bool = False) -> Failure:
+    """How a command ends whose call has failed; said as JSON on standard output too, if asked."""
     from antiphon_kernel.types.errors import ErrorCode
 
+    if as_json:
+        from antiphon.command_line.calling import as_line
+
+        click.echo(as_line({"error": error.as_json()}))
     missing = error.code is ErrorCode.NO_KERNEL
     return Failure(error.message, ExitCode.NO_KERNEL if missing else ExitCode.FAILED)

@@ -90,7 +90,7 @@ def invite(
     try:
         made = asyncio.run(_invite(running_data(data), params))
     except AntiphonError as error:
-        raise failed_call(error) from error
+        raise failed_call(error, as_json=as_json) from error
     if as_json:
         click.echo(as_line(made))
         return

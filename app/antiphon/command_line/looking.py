@@ -120,16 +120,13 @@ def _answer(
 ) -> dict[str, Any]:
     import asyncio
 
-    from antiphon.command_line.calling import as_line
     from antiphon.command_line.running import running_data
     from antiphon_kernel.types.errors import AntiphonError
 
     try:
         return asyncio.run(_asked(running_data(data), ask))
     except AntiphonError as error:
-        if as_json:
-            click.echo(as_line({"error": error.as_json()}))
-        raise failed_call(error) from error
+        raise failed_call(error, as_json=as_json) from error
 
 
 async def _asked(
