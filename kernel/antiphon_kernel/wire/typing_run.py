@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from antiphon_kernel.text.utf16 import utf16_length
 from antiphon_kernel.wire.reader import Reader
 from antiphon_kernel.wire.update import (
     MAX_CLOCK,
@@ -19,6 +18,7 @@ from antiphon_kernel.wire.update import (
     decode_update,
 )
 from antiphon_kernel.wire.update_writer import encode_update
+from antiphon_kernel.wire.utf16 import utf16_length
 from antiphon_kernel.wire.varint import write_var_uint
 
 _ONE: Final = b"\x01"

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from antiphon_kernel.text.utf16 import utf16_length
 from antiphon_kernel.wire.id_set import IdRange, IdSet, normalise
 from antiphon_kernel.wire.reader import Reader
+from antiphon_kernel.wire.utf16 import utf16_length
 
 MAX_CLOCK: Final = 2**32 - 1
 """The engine's clocks have 32 bits."""

@@ -32,10 +32,10 @@ from antiphon_kernel.document.history.plan import (
 )
 from antiphon_kernel.document.history.units import Turn, Units
 from antiphon_kernel.document.schema import names_of
-from antiphon_kernel.text.utf16 import utf16_length
 from antiphon_kernel.wire.causal_order import in_causal_order
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.update import ContentKind, DecodedUpdate, ItemId, Struct
+from antiphon_kernel.wire.utf16 import utf16_length
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,11 @@ from antiphon_kernel.document.counters import partial_sum, written
 from antiphon_kernel.document.history.belonging import Belonging
 from antiphon_kernel.document.history.items import Content, Kind, Segment, Sequence
 from antiphon_kernel.document.history.units import Difference
-from antiphon_kernel.text.utf16 import utf16_length
 from antiphon_kernel.wire.id_set import IdRange, normalise
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.update import ContentKind, ItemId, Struct
 from antiphon_kernel.wire.update_writer import encode_update
+from antiphon_kernel.wire.utf16 import utf16_length
 
 
 @dataclass(frozen=True, slots=True)
