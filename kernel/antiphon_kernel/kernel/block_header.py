@@ -50,6 +50,7 @@ class BlockInfo(Result):
     exit_code: int | None = None
     is_error: bool = False
     truncated: bool = False
+    """Whether the command said more than is kept."""
     source_context: str | None = None
     """Id of the context that it came from."""
     source_block: str | None = None

@@ -75,6 +75,7 @@ class BlockEvent(Result):
     from_version: int | None = None
     """The version that the patch starts from; absent if the event says all there is."""
     kind: EventKind
+    """What has happened to the block."""
     splices: list[SplicePatch] = Field(default_factory=list)
     """How its texts changed."""
     parts: list[PartValue] = Field(default_factory=list)

@@ -7,7 +7,7 @@ they were about as it is by then.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Mapping
 
 from antiphon_kernel.kernel.context.context import Context
@@ -50,7 +50,7 @@ class Subscription:
         self._limits = limits
         self._queue: deque[tuple[BlockEvent, SessionId]] = deque()
         self._size = 0
-        self._missed: dict[str, int | None] = {}
+        self._missed: OrderedDict[str, int | None] = OrderedDict()
         """Blocks whose events are not in the queue, and the version the reader has, if known."""
         self._told: dict[str, int] = {}
         self._wake = asyncio.Event()
@@ -125,7 +125,7 @@ class Subscription:
 
     async def _make_up(self) -> BlockEvent | None:
         """One block that the reader has missed something of; None if it has not after all."""
-        block, version = self._missed.popitem()
+        block, version = self._missed.popitem(last=False)
         context = self._contexts[block.split(".", 1)[0]]
         # What comes in from here on is queued: some of it may be in what is read here.
         event: BlockEvent | None

@@ -65,6 +65,14 @@ async def splice(kernel: Kernel, actor: Actor, block: str, offset: int, insert: 
     await kernel.call(actor, "block.splice", params)
 
 
+async def test_what_a_subscriber_lacks_comes_in_the_order_of_the_document(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    blocks = [await make(f"block {number}") for number in range(5)]
+    made = await subscribed(kernel, amy, from_versions={})
+    assert [event.block_id for event in await ended(kernel, amy, made)] == blocks
+
+
 async def state_of(kernel: Kernel) -> tuple[dict[str, str], dict[str, int]]:
     context = await kernel.context()
     blocks = context.document.block_ids()
