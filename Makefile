@@ -48,7 +48,7 @@ invariants: $(READY) ## random machines over the whole kernel, 10,000 cases (CAS
 crash: $(READY) ## kill the kernel 200 times while it is written to; nothing may be lost
 	@ANTIPHON_CRASHES=200 $(PYTEST) -q tests/kernel/crash
 
-lint: $(READY) ## style, format, strict types
+lint: $(READY) ## style, format, strict types, of the tests too
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --quiet --check
 	@$(BIN)/mypy

@@ -171,7 +171,6 @@ async def serve(
     *,
     port: int,
     socket: Path,
-    token: str | None = None,
     limits: DoorLimits = DEFAULT_DOOR_LIMITS,
 ) -> Doors:
     """Open the doors of `kernel`.
@@ -179,12 +178,11 @@ async def serve(
     Args:
         port: of the loopback interface; 0 for any free one.
         socket: where the unix socket should be; `Doors.socket` says where it is.
-        token: what the owner shows over TCP; drawn at random by default.
 
     Raises:
         OSError: if the port is taken.
     """
-    token = token if token is not None else secrets.token_urlsafe(24)
+    token = secrets.token_urlsafe(24)
     access = Access(kernel, token)
     sync_door = SyncDoor(kernel, access, limits)
     calls = Calls(kernel, access, limits)

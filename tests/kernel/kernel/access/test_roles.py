@@ -199,7 +199,9 @@ async def test_what_a_reader_repeats_is_no_write(kernel: Kernel, make: Make) -> 
     await make("text")
     context = await kernel.context()
     viewer = await somebody(kernel, AccessRole.VIEWER)
+    before = context.seq
     await context.apply_remote(viewer, context.document.update_since(), object())
+    assert context.seq == before
 
 
 # Finer rules, as a table
