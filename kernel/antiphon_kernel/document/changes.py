@@ -12,6 +12,7 @@ from antiphon_kernel.document.schema import Schema, known_names, path_of
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.wire.id_set import IdSet, decode_id_set
 from antiphon_kernel.wire.state_vector import decode_state_vector
+from antiphon_kernel.wire.update import EMPTY_UPDATE
 
 REMOTE: Final = "remote"
 """Origin of an update that came from the other side of a connection or from the journal."""
@@ -65,6 +66,8 @@ class DocumentChange:
     @property
     def touched(self) -> tuple[str, ...]:
         """Every block that this transaction changed, each once."""
+        if len(self.texts) == 1 and not (self.added or self.headers or self.contents):
+            return (self.texts[0].block,)
         blocks = dict.fromkeys(self.added)
         blocks.update(dict.fromkeys(change.block for change in self.headers))
         blocks.update(dict.fromkeys(change.block for change in self.texts))
@@ -89,11 +92,16 @@ class Transaction:
 
     def note(self, event: Any) -> None:
         """Take over what the CRDT tells at the end of the transaction."""
-        before = decode_state_vector(event.before_state)
-        after = decode_state_vector(event.after_state)
+        update = event.update
         self.deleted = decode_id_set(event.delete_set)
-        if after != before or self.deleted:
-            self.update = event.update
+        # What waits for something else is in the states and not in the update.
+        if update != EMPTY_UPDATE or self.deleted or _states_differ(event):
+            self.update = update
+
+
+def _states_differ(event: Any) -> bool:
+    before, after = decode_state_vector(event.before_state), decode_state_vector(event.after_state)
+    return after != before
 
 
 def content_changes(

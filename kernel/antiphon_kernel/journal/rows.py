@@ -59,6 +59,20 @@ class UndoRow:
     time: int
     blocks: tuple[str, ...]
 
+    def at(self, time: int) -> UndoRow:
+        """The same, written at another time."""
+        one = self
+        return UndoRow(
+            one.unit,
+            one.principal,
+            one.session,
+            one.kind,
+            one.stack,
+            one.place,
+            time,
+            one.blocks,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class InheritedRun:

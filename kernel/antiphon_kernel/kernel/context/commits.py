@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from antiphon_kernel.document.changes import DocumentChange, Transaction
 from antiphon_kernel.document.document import Document
@@ -192,7 +191,7 @@ class Commits:
         if row is None:
             row = BlockRow(len(self._blocks) + 1, block, 1)
         else:
-            row = replace(row, version=row.version + 1)
+            row = BlockRow(row.number, block, row.version + 1)
         self._blocks[block] = row
         return row
 

@@ -63,7 +63,7 @@ class UndoStacks:
         dropped = [row.unit for row in redo]
         last = stack[-1] if stack else None
         if last is not None and _continues(last, actor, kind, blocks, time):
-            row = replace(last, time=time)
+            row = last.at(time)
             stack[-1] = row
         else:
             row = UndoRow(
