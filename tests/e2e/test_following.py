@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e.machine import ANTIPHON, Machine
@@ -35,70 +37,80 @@ def test_what_a_script_does_itself_comes_back_as_events_before_it_ends(machine: 
     }
 
 
+class Follower:
+    """A script that follows blocks by `antiphon call --jsonl`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+
+    def say(self, line: str) -> None:
+        self._stdin.write(line)
+        self._stdin.flush()
+
+    def hear(self) -> dict[str, Any]:
+        line: dict[str, Any] = json.loads(self._stdout.readline())
+        return line
+
+    def end(self) -> list[dict[str, Any]]:
+        """Say nothing more; what was still to be heard, once the command has ended well."""
+        self._stdin.close()
+        rest = [json.loads(line) for line in self._stdout]
+        assert self._process.wait(10) == 0
+        return rest
+
+
+@contextmanager
+def follower(machine: Machine, *arguments: str) -> Iterator[Follower]:
+    """Killed at the end if it is still there."""
+    process = subprocess.Popen(
+        [ANTIPHON, "call", "--jsonl", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=machine.env,
+        cwd=machine.project,
+        text=True,
+    )
+    try:
+        yield Follower(process)
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
 def test_what_others_do_is_pushed_while_nothing_is_asked(machine: Machine) -> None:
     made = machine.run(
         "call", "block.create", '{"role": "user", "kind": "text", "content": "x"}', "--json"
     )
     block = json.loads(made.stdout)["block_id"]
-    following = subprocess.Popen(
-        [ANTIPHON, "call", "--jsonl", "--as", "bo"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=machine.env,
-        cwd=machine.project,
-        text=True,
-    )
-    assert following.stdin is not None
-    assert following.stdout is not None
-    try:
-        following.stdin.write(call("sub", "block.subscribe", block_ids=[block]))
-        following.stdin.flush()
-        subscription = json.loads(following.stdout.readline())["result"]["subscription"]
+    with follower(machine, "--as", "bo") as bo:
+        bo.say(call("sub", "block.subscribe", block_ids=[block]))
+        subscription = bo.hear()["result"]["subscription"]
         for number in range(3):
             params = {"block_id": block, "offset": 0, "insert": f"{number}😀"}
             machine.run("call", "block.splice", json.dumps(params))
-            line = json.loads(following.stdout.readline())
+            line = bo.hear()
             assert line["subscription"] == subscription
             assert line["event"]["origin"] == "other"
             assert line["event"]["splices"][0]["insert"] == f"{number}😀"
-        following.stdin.write(call("end", "block.unsubscribe", subscription=subscription))
-        following.stdin.flush()
-        assert json.loads(following.stdout.readline())["id"] == "end"
+        bo.say(call("end", "block.unsubscribe", subscription=subscription))
+        assert bo.hear()["id"] == "end"
         machine.run("call", "block.collapse", json.dumps({"block_id": block}))
-        following.stdin.write(call("last", "session.whoami"))
-        following.stdin.close()
-        rest = [json.loads(line) for line in following.stdout]
-        assert [line["id"] for line in rest] == ["last"]
-        assert following.wait(10) == 0
-    finally:
-        following.kill()
-        following.stdout.close()
-        following.wait()
+        bo.say(call("last", "session.whoami"))
+        assert [line["id"] for line in bo.end()] == ["last"]
 
 
 def test_whoever_follows_is_told_when_the_kernel_ends(machine: Machine) -> None:
     machine.run("call", "session.whoami")
-    following = subprocess.Popen(
-        [ANTIPHON, "call", "--jsonl"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=machine.env,
-        cwd=machine.project,
-        text=True,
-    )
-    assert following.stdin is not None
-    assert following.stdout is not None
-    try:
-        following.stdin.write(call(1, "block.subscribe"))
-        following.stdin.flush()
-        subscription = json.loads(following.stdout.readline())["result"]["subscription"]
+    with follower(machine) as one:
+        one.say(call(1, "block.subscribe"))
+        subscription = one.hear()["result"]["subscription"]
         subprocess.run(["kill", str(machine.kernel().pid)], check=True)
-        line = json.loads(following.stdout.readline())
+        line = one.hear()
         assert line["subscription"] == subscription
         assert line["error"]["code"] == "no_kernel"
-        following.stdin.close()
-        assert following.wait(10) == 0
-    finally:
-        following.kill()
-        following.stdout.close()
-        following.wait()
+        assert one.end() == []

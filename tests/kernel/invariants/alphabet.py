@@ -12,8 +12,7 @@ AUTHORS = 6
 """How many alphabets there are."""
 
 ZWJ, SELECTOR = "\u200d", "\ufe0f"
-SHARED = frozenset(("\n", "\r", ZWJ, SELECTOR))
-"""Characters that tell nothing about who typed them."""
+"""Characters that, like line ends, tell nothing about who typed them."""
 
 _RANGES = (
     range(ord("a"), ord("y")),  # one byte
