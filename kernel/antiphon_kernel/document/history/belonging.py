@@ -36,6 +36,17 @@ class Belonging:
         """What a client has counted to in a counter; None if it has not counted yet."""
         return self._maps.get((container, str(client)))
 
+    def names_of(self, sequence: Sequence) -> Names:
+        """Where a sequence of this block is."""
+        if sequence.kind in (Kind.TEXT, Kind.LIST):
+            return next(names for names, one in self._texts.items() if one is sequence)
+        above = self._names[sequence.container]
+        return (*above, sequence.key) if sequence.key is not None else above
+
+    def counter_names(self, counter: ItemId) -> Names:
+        """Where a counter of this block is."""
+        return self._names[counter]
+
     def note(self, struct: Struct) -> None:
         """Remember a shared type if it is part of the block."""
         item = ItemId(struct.client, struct.clock)

@@ -284,6 +284,14 @@ class BlockHistory:
         """What must be written, by this client, so that a unit is undone, or done again."""
         return plan_difference(self._units.difference(unit, turn), self._belonging, client)
 
+    def touched(self, unit: int, turn: Turn) -> list[tuple[str, ...]]:
+        """Where a unit that is turned changes the content: names of sections, then of a field."""
+        difference = self._units.difference(unit, turn)
+        return [
+            *map(self._belonging.names_of, difference.sequences),
+            *(self._belonging.counter_names(counter) for counter, _ in difference.counted),
+        ]
+
     def plan_restore(self, section: str | None, version: int) -> Plan:
         """What must be written so that a text reads as at a version; what comes, comes anew."""
         sequence = self.sequence(section)

@@ -8,6 +8,7 @@ from antiphon_kernel.journal.rows import UndoRow
 from antiphon_kernel.kernel.access.permissions import check_undo_of
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
+from antiphon_kernel.kernel.read_only import refuse_read_only
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -40,6 +41,8 @@ class UndoResult(Result):
     errors=(
         *REFERENCES,
         ErrorCode.NOTHING_TO_UNDO,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
     ),
 )
 async def undo(call: Call, params: UndoParams) -> UndoResult:
@@ -53,6 +56,8 @@ async def undo(call: Call, params: UndoParams) -> UndoResult:
     errors=(
         *REFERENCES,
         ErrorCode.NOTHING_TO_REDO,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
     ),
 )
 async def redo(call: Call, params: UndoParams) -> UndoResult:
@@ -63,7 +68,7 @@ async def redo(call: Call, params: UndoParams) -> UndoResult:
 async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
     context, block = await _where(call, params)
     whose = _whose(call, params)
-    found = await _turnable(context, whose.id, turn, block)
+    found = await _turnable(call, context, whose.id, turn, block)
     if found is None:
         code = ErrorCode.NOTHING_TO_UNDO if turn is Turn.UNDO else ErrorCode.NOTHING_TO_REDO
         where = f"block {params.block_id}" if block is not None else f"context {context.label}"
@@ -82,12 +87,15 @@ async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
 
 
 async def _turnable(
-    context: Context, principal: str, turn: Turn, block: str | None
+    call: Call, context: Context, principal: str, turn: Turn, block: str | None
 ) -> tuple[UndoRow, Plan] | None:
     """The last unit whose turning changes something (in `block`), and what it changes.
 
     What it returns holds until the next await. A unit that would change nothing, because others
     have removed all that it wrote, keeps its place: they may undo that.
+
+    Raises:
+        AntiphonError: read_only_field or read_only_section if the caller must not change that.
     """
     passed: set[int] = set()
     while True:
@@ -102,6 +110,10 @@ async def _turnable(
             client = context.document.client_id
             plans = {one.block: one.plan_turn(row.unit, turn, client) for one in histories}
             if plans[block] if block is not None else any(plans.values()):
+                for one in histories:
+                    schema = context.document.schema(one.block)
+                    for names in one.touched(row.unit, turn):
+                        refuse_read_only(call.actor, one.block, schema, names)
                 return row, sum(plans.values(), Plan())
             passed.add(row.unit)
         if not unread:

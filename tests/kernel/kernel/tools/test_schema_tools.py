@@ -275,6 +275,57 @@ async def test_what_is_read_only_is_written_by_the_system_and_sources_alone(
     assert after["version"] > before["version"] and after["content"] != before["content"]
 
 
+READ_ONLY_EDITS: list[tuple[str, dict[str, Any], ErrorCode]] = [
+    ("block.append", {"section": "diagnostics/raw", "text": "x"}, ErrorCode.READ_ONLY_SECTION),
+    (
+        "block.append_log",
+        {"section": "diagnostics/errors", "entry": 1},
+        ErrorCode.READ_ONLY_SECTION,
+    ),
+    (
+        "block.import",
+        {"content": {"notes": "n", "diagnostics": {"raw": "y"}}},
+        ErrorCode.READ_ONLY_SECTION,
+    ),
+    (
+        "block.set_field",
+        {"section": "task", "field": "Found by", "value": "me"},
+        ErrorCode.READ_ONLY_FIELD,
+    ),
+]
+
+
+@pytest.mark.parametrize(("tool", "params", "code"), READ_ONLY_EDITS)
+async def test_nobody_else_takes_back_what_a_source_wrote_where_it_alone_writes(
+    kernel: Kernel,
+    amy: Actor,
+    lsp: Actor,
+    report: str,
+    tool: str,
+    params: dict[str, Any],
+    code: ErrorCode,
+) -> None:
+    await kernel.call(lsp, tool, {"block_id": report, **params})
+    written = await value(kernel, amy, report)
+    its = {"block_id": report, "principal": "lsp"}
+    assert (await refused(kernel, amy, "block.undo", its)).code is code
+    await kernel.call(lsp, "block.undo", {"block_id": report})
+    assert await value(kernel, amy, report) != written
+    assert (await refused(kernel, amy, "block.redo", its)).code is code
+    await kernel.call(lsp, "block.redo", {"block_id": report})
+    assert await value(kernel, amy, report) == written
+
+
+async def test_what_a_source_wrote_elsewhere_can_be_taken_back(
+    kernel: Kernel, amy: Actor, lsp: Actor, report: str
+) -> None:
+    await kernel.call(
+        lsp, "block.append", {"block_id": report, "section": "notes", "text": "here too"}
+    )
+    await kernel.call(amy, "block.undo", {"block_id": report, "principal": "lsp"})
+    assert await value(kernel, amy, report, "notes") == ""
+
+
 async def test_an_import_may_name_what_is_read_only_and_the_same(
     kernel: Kernel, amy: Actor, report: str
 ) -> None:
