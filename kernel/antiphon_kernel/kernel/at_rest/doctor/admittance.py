@@ -51,7 +51,8 @@ async def check_admittance(data: Path, folder: Path, journal: Database, report: 
             find(f"row {row} of {table} refers to a row of {parent} that is not there")
         sql = "SELECT username, principal, role FROM users"
         for username, principal, role in await database.select(sql):
-            if names.get(username) != principal:
+            # Whom the journal does not know yet was being added; the next kernel goes on there.
+            if names.get(username, principal) != principal:
                 find(f"{username} is not the principal that the journal knows by this name")
             if role not in tuple(AccessRole):
                 find(f"{username} has the unknown role {role!r}")
