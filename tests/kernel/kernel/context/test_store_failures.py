@@ -4,7 +4,7 @@
 |---|---|---|
 | a squash | 200 characters became none | `test_a_squash_empties_the_text` |
 | rows after a checkpoint | 1500 written, 990 loaded | `test_rows_behind_a_checkpoint_are_lost` |
-| the clock steps back | 1300 written, 1100 loaded | `test_a_clock_that_steps_back_loses_what_came_after` |
+| a clock steps back | 1300, 1100 loaded | `test_a_clock_that_steps_back_loses_what_came_after` |
 | the disk is full | 300 writes "ok", 42 on disk | `test_a_full_disk_is_not_noticed` |
 """
 
