@@ -121,13 +121,17 @@ class CellSource:
     def header(self, block: str) -> BlockHeader:
         """Raises KeyError."""
         header = self.document.header(block)
-        if header.is_draft and header.author != self.me:
+        if header.author != self.me and self._is_draft(header):
             self._drafts.add(block)
         return header
 
     def is_hidden(self, block: str) -> bool:
         """A draft: not shown among the cells."""
-        return self.header(block).is_draft
+        return self._is_draft(self.header(block))
+
+    def _is_draft(self, header: BlockHeader) -> bool:
+        """A message in the making. What has a schema is none: nobody sends it."""
+        return header.is_draft and self.document.schema(header.id) == TEXT
 
     def text(self, block: str) -> str:
         """The text of a cell: of a block with a schema, its content as it is rendered."""
@@ -188,7 +192,7 @@ class CellSource:
         found: list[tuple[str, Draft]] = []
         for block in tuple(self._drafts):
             header = self.document.header(block)
-            if not header.is_draft or header.author == self.me:
+            if header.author == self.me or not self._is_draft(header):
                 self._drafts.discard(block)
                 continue
             text = self.text(block)

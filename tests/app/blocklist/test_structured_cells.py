@@ -45,3 +45,12 @@ def test_a_cell_shows_the_content_as_it_is_now() -> None:
     assert [change.changed for change in changes] == [frozenset({BLOCK})] * 3
     assert [text for change in changes for text in change.texts] == []
     assert "schema" in (source.why_not_editable(BLOCK) or "")
+
+
+def test_a_persons_block_with_a_schema_is_no_draft() -> None:
+    document = Document.found(77, context=CONTEXT, epoch="b" * 32, label="default")
+    header = BlockHeader(BLOCK, BlockKind.TEXT, Role.USER, Status.RUNNING, "a0", "t", "1" * 32)
+    document.create_block(header, schema=SCHEMA)
+    source = CellSource(document)
+    assert not source.is_hidden(BLOCK)
+    assert source.drafts() == []
