@@ -308,10 +308,10 @@ class Journal:
     def _statements(
         self, group: list[Commit], new_sessions: list[tuple[object, ...]]
     ) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
-        """The rows of a group, table by table; of an undo row only its last state."""
+        """The rows of a group, table by table; of a block or an undo row only its last state."""
         principals, sessions = self._principals, self._sessions
         ops: list[tuple[object, ...]] = []
-        blocks: list[tuple[object, ...]] = []
+        blocks: dict[tuple[int, int], tuple[object, ...]] = {}
         clients: list[tuple[object, ...]] = []
         undo: dict[tuple[int, int], tuple[object, ...] | None] = {}
         revived: list[tuple[object, ...]] = []
@@ -330,7 +330,9 @@ class Journal:
                     one.update,
                 )
             )
-            blocks += [(context, block.number, block.id, block.version) for block in one.blocks]
+            for block in one.blocks:
+                key = context, block.number
+                blocks[key] = (*key, block.id, block.version)
             clients += [(context, client, principal) for client in one.clients]
             for row in one.undo:
                 undo[context, row.unit] = (
@@ -368,7 +370,7 @@ class Journal:
             "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
             " DO UPDATE SET version = excluded.version"
         )
-        yield upsert, blocks
+        yield upsert, list(blocks.values())
         yield "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)", clients
         yield (
             "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

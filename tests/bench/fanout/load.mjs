@@ -74,7 +74,7 @@ const content = block ? doc.getMap('blocks').get(block).get('content') : doc.get
 const made = []
 doc.on('update', (bytes, origin) => { if (origin !== 'server') made.push(update(bytes)) })
 mine = Y.getState ? Y.getState(doc.store, doc.clientID) : 0
-const count = Math.ceil(seconds * (perSecond || 9000))
+const count = Math.ceil(seconds * (perSecond || 20000))
 for (let one = 0; one < count; one++) content.insert(content.length, 'twenty characters ab')
 
 for (let reader = 0; reader < readers; reader++) {
