@@ -6,6 +6,7 @@ add up exactly; a sum that is no integer is told as the nearest float.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
@@ -20,6 +21,9 @@ MAX_DIGITS: Final = 300
 
 _MAX_WRITTEN: Final = 2_000
 """Code points of a partial sum: the digits of `EXACT`, after the zeros of the least of them."""
+
+_DECIMAL: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+"""What every client reads as the same number."""
 
 
 def as_decimal(amount: int | float) -> Decimal:
@@ -66,6 +70,8 @@ def _values(counter: Map[Any]) -> Iterable[Any]:
 def partial_sum(stored: object) -> Decimal | None:
     """What one client has counted to; None if what is stored is no number."""
     if not isinstance(stored, str) or len(stored) > _MAX_WRITTEN:
+        return None
+    if not _DECIMAL.fullmatch(stored):
         return None
     try:
         value = Decimal(stored)
