@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
@@ -17,7 +17,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.pushes import Pushes, pushed
+from antiphon_kernel.doors.scope import LEASH
 from antiphon_kernel.doors.sync.connection import short_reason
+from antiphon_kernel.doors.sync.message import text_message
 from antiphon_kernel.kernel.access.invitations import NotAdmittedError
 from antiphon_kernel.kernel.following.subscription import Subscription
 from antiphon_kernel.kernel.kernel import Kernel
@@ -170,6 +172,7 @@ class _Conversation:
         """Whether goodbye has been said: what comes is not carried out any more."""
         self._socket = socket
         self._sending = asyncio.Lock()
+        self._send_now: Callable[[bytes], bool] = socket.scope[LEASH].send_now
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Send one frame.
@@ -180,7 +183,9 @@ class _Conversation:
         async with self._sending:
             try:
                 # ASCII, since an answer may quote half a surrogate pair of the call.
-                await self._socket.send_text(json.dumps(message))
+                text = json.dumps(message)
+                if not self._send_now(text_message(text)):
+                    await self._socket.send_text(text)
             except (WebSocketDisconnect, RuntimeError) as error:
                 raise ConnectionResetError("the client is gone") from error
 

@@ -10,7 +10,7 @@ import pycrdt
 import pytest
 from websockets.frames import Frame, Opcode
 
-from antiphon_kernel.doors.sync.message import binary_message
+from antiphon_kernel.doors.sync.message import binary_message, text_message
 from antiphon_kernel.doors.sync.outgoing import Outgoing, StateRequest, UpdateFrame
 from antiphon_kernel.wire.frames import SyncStep2, SyncUpdate, decode_frame, encode_frame
 from antiphon_kernel.wire.state_vector import decode_state_vector, encode_state_vector
@@ -35,6 +35,8 @@ def test_a_message_is_one_frame_as_a_server_sends_it(size: int) -> None:
     payload = bytes(size)
     frame = Frame(Opcode.BINARY, payload)
     assert binary_message(payload) == frame.serialize(mask=False)
+    text = Frame(Opcode.TEXT, payload)
+    assert text_message(payload.decode()) == text.serialize(mask=False)
 
 
 @pytest.mark.parametrize("seed", range(20))

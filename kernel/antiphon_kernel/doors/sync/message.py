@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
+_TEXT: Final = 0x81
 _BINARY: Final = 0x82
 
 
 def binary_message(payload: bytes) -> bytes:
     """A binary message with its header."""
+    return _message(_BINARY, payload)
+
+
+def text_message(text: str) -> bytes:
+    """A text message with its header."""
+    return _message(_TEXT, text.encode())
+
+
+def _message(kind: int, payload: bytes) -> bytes:
     size = len(payload)
     if size < 126:
-        return bytes((_BINARY, size)) + payload
+        return bytes((kind, size)) + payload
     if size < 65_536:
-        return bytes((_BINARY, 126)) + size.to_bytes(2) + payload
-    return bytes((_BINARY, 127)) + size.to_bytes(8) + payload
+        return bytes((kind, 126)) + size.to_bytes(2) + payload
+    return bytes((kind, 127)) + size.to_bytes(8) + payload
