@@ -204,7 +204,7 @@ class Commits:
         error = future.exception()
         if error is not None:
             assert isinstance(error, AntiphonError)
-            self._stop(error)
+            self.stop(error)
             return
         self._committed = broadcasts[0].seq
         self._persisted.update((row.id, row.version) for row in rows)
@@ -217,7 +217,8 @@ class Commits:
         self._on_failure.append(listener)
         return lambda: self._on_failure.remove(listener)
 
-    def _stop(self, error: AntiphonError) -> None:
+    def stop(self, error: AntiphonError) -> None:
+        """Take nothing more: the document is not what is on disk."""
         if self._failure is None:
             self._failure = error
             for listener in tuple(self._on_failure):

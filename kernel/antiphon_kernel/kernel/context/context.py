@@ -36,7 +36,7 @@ from antiphon_kernel.kernel.context.undo_stack import UndoKind, UndoStacks
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.clock import Clock, iso_time_if
 from antiphon_kernel.types.enums import Status
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.wire.merge import merge
@@ -149,9 +149,20 @@ class Context:
             AntiphonError: storage_failed, if the context has been stopped by an earlier failure.
         """
         self._commits.refuse_if_stopped()
-        with self.document.transaction(operation) as transaction:
-            self._introductions.introduce(actor)
-            change()
+        try:
+            with self.document.transaction(operation) as transaction:
+                self._introductions.introduce(actor)
+                change()
+        except BaseException:
+            # There is no roll-back: what is on disk is right, so it has to be read again.
+            self._commits.stop(
+                AntiphonError(
+                    ErrorCode.STORAGE_FAILED,
+                    f"A change of context {self.label} failed half-way, so the context is read"
+                    " again as it is on disk: call once more.",
+                )
+            )
+            raise
         return self._commits.commit(actor, operation, transaction, transaction.update, undo)
 
     def turn(self, actor: Actor, row: UndoRow, plan: Plan) -> Written:

@@ -18,6 +18,7 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make
 
 WRITER = """
 import asyncio, sys
@@ -204,3 +205,25 @@ async def test_a_closed_kernel_takes_no_calls(kernel: Kernel, amy: Actor) -> Non
     with pytest.raises(AntiphonError) as caught:
         await kernel.call(amy, "block.list", {})
     assert caught.value.code is ErrorCode.NO_KERNEL
+
+
+async def test_a_change_that_breaks_off_half_way_leaves_nothing_behind(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    block = await make("kept")
+    context = await kernel.context()
+
+    def break_off() -> None:
+        context.document.splice(block, 0, 4, "lost")
+        raise OverflowError("half-way")
+
+    with pytest.raises(OverflowError):
+        context.write(bo, "splice", break_off)
+    with pytest.raises(AntiphonError) as caught:
+        context.write(bo, "splice", lambda: None)
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+
+    again = {"block_id": block, "offset": 4, "insert": " and said"}
+    assert (await kernel.call(bo, "block.splice", again))["version"] == 2
+    assert (await kernel.call(bo, "block.read", {"block_id": block}))["content"] == "kept and said"
+    assert await kernel.context() is not context
