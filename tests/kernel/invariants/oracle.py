@@ -215,8 +215,8 @@ class Oracle:
     ) -> tuple[Unit, list[Char], list[Char]] | None:
         """Turn the unit that an undo (or redo) must turn.
 
-        That is the last one that still changes something: one whose text others have removed
-        keeps its place. Returns the unit, what comes back, and what goes; None if there is none.
+        That is the last one that still changes something (in `block`, if one is named): one whose
+        text others have removed keeps its place. Returns the unit, what comes back, and what goes; None if there is none.
         """
         unit = self._target(principal, stack, block)
         if unit is None:
@@ -230,12 +230,13 @@ class Oracle:
         return unit, list(after - before), list(before - after)
 
     def _target(self, principal: str, stack: str, block: str | None) -> Unit | None:
-        before = [char.visible for char in self._all()]
+        chars = list(self._all()) if block is None else self.chars.get(block, [])
+        before = [char.visible for char in chars]
         for unit in reversed((self._undo if stack == "undo" else self._redo).get(principal, [])):
             if block is not None and block not in unit.blocks:
                 continue
             unit.active = stack == "redo"
-            changes = [char.visible for char in self._all()] != before
+            changes = [char.visible for char in chars] != before
             unit.active = stack == "undo"
             if changes:
                 return unit
