@@ -216,7 +216,8 @@ class Oracle:
         """Turn the unit that an undo (or redo) must turn.
 
         That is the last one that still changes something (in `block`, if one is named): one whose
-        text others have removed keeps its place. Returns the unit, what comes back, and what goes; None if there is none.
+        text others have removed keeps its place. Returns the unit, what comes back, and what goes;
+        None if there is none.
         """
         unit = self._target(principal, stack, block)
         if unit is None:
