@@ -186,7 +186,7 @@ async def opened(
     size: tuple[int, int] = (80, 24),
     as_name: str | None = None,
     demo: bool = False,
-    context: str = "default",
+    context: str | None = None,
     restart: Callable[[], None] | None = None,
 ) -> AsyncIterator[Opened]:
     """The app, which leaves at the end."""

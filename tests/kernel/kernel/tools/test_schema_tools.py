@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,56 +12,12 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, refused
-
-TASK: dict[str, Any] = {
-    "type": "map",
-    "fields": [
-        {"name": "title", "field_type": "text", "required": True},
-        {"name": "effort", "field_type": "number"},
-        {"name": "open", "field_type": "boolean", "required": True, "default": True},
-        {"name": "tags", "field_type": "list", "max_items": 3, "item_schema": {"type": "text"}},
-        {"name": "due", "field_type": "timestamp"},
-        {"name": "votes", "field_type": "counter", "default": 2},
-        {"name": "Found by", "field_type": "text", "read_only": True, "default": "lsp"},
-    ],
-}
-REPORT: dict[str, Any] = {
-    "type": "composite",
-    "sections": [
-        {"name": "notes", "schema": {"type": "text"}},
-        {"name": "task", "schema": TASK, "description": "what is to be done"},
-        {
-            "name": "diagnostics",
-            "read_only": True,
-            "schema": {
-                "type": "composite",
-                "sections": [
-                    {"name": "errors", "schema": {"type": "log", "display_limit": 2}},
-                    {"name": "raw", "schema": {"type": "text"}},
-                ],
-            },
-        },
-        {"name": "steps", "schema": {"type": "list", "max_items": 100}},
-    ],
-}
+from tests.kernel.kernel.tools.report import TASK, value
 
 
 @pytest.fixture
 async def lsp(kernel: Kernel) -> Actor:
     return kernel.open_session(await kernel.principal("lsp", PrincipalKind.SOURCE), "test")
-
-
-@pytest.fixture
-async def report(make: Make) -> str:
-    return await make(schema=REPORT, content=None)
-
-
-async def value(kernel: Kernel, actor: Actor, block: str, *path: str) -> Any:
-    """What `block.get` says: path is a section, or a section and a field."""
-    request = dict(zip(("section", "field"), path, strict=False))
-    found = await kernel.call(actor, "block.get", {"block_id": block, **request})
-    assert found["violations"] == []
-    return found.get("value")
 
 
 async def test_a_new_block_has_its_defaults(kernel: Kernel, amy: Actor, report: str) -> None:
@@ -194,18 +149,6 @@ async def test_a_log_grows_and_shows_its_last_entries(
     content = {**log, "content": ["one", "changed"]}
     error = await refused(kernel, lsp, "block.import", content)
     assert error.details["rule"] == "append_only"
-
-
-async def test_counters_count_exactly(kernel: Kernel, amy: Actor, report: str) -> None:
-    votes = {"block_id": report, "section": "task", "field": "votes"}
-    for by in (0.1, 0.2, 10**25):
-        await kernel.call(amy, "block.increment", {**votes, "by": by})
-    done = await kernel.call(amy, "block.increment", {**votes, "by": -2})
-    assert done["value"] == float(10**25)
-    await kernel.call(amy, "block.increment", {**votes, "by": -(10**25)})
-    assert await value(kernel, amy, report, "task", "votes") == 0.3
-    error = await refused(kernel, amy, "block.increment", {**votes, "field": "effort"})
-    assert error.code is ErrorCode.SCHEMA_VIOLATION
 
 
 WRITES: list[tuple[str, dict[str, Any], ErrorCode]] = [
@@ -481,29 +424,3 @@ async def test_everything_has_its_limit(kernel: Kernel, amy: Actor, make: Make) 
         nested = [nested]
     error = await refused(kernel, amy, "block.push_item", {"block_id": block, "value": nested})
     assert error.code is ErrorCode.SCHEMA_VIOLATION
-
-
-async def test_increments_at_once_all_count(kernel: Kernel, amy: Actor, report: str) -> None:
-    votes = {"block_id": report, "section": "task", "field": "votes"}
-    await asyncio.gather(*(kernel.call(amy, "block.increment", votes) for _ in range(20)))
-    assert await value(kernel, amy, report, "task", "votes") == 22
-
-
-async def test_a_counter_keeps_the_large_part_of_a_sum_whose_small_part_has_many_digits(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
-    block = await make({"title": "votes"}, schema=TASK)
-    for by in (10**299, 0.1, 1e-308, -0.1, -1e-308):
-        await kernel.call(amy, "block.increment", {"block_id": block, "field": "votes", "by": by})
-
-    assert (await value(kernel, amy, block))["votes"] == 10**299 + 2
-
-
-async def test_increments_at_the_same_time_each_tell_what_they_have_made_of_the_counter(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
-    block = await make({"title": "votes"}, schema=TASK)
-    count = {"block_id": block, "field": "votes"}
-    done = await asyncio.gather(*(kernel.call(amy, "block.increment", count) for _ in range(4)))
-
-    assert [one["value"] for one in done] == [3, 4, 5, 6]
