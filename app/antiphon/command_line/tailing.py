@@ -19,6 +19,9 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _PAGE: Final = 1_000
 
+_REST: Final[dict[str, Any]] = {}
+"""Among what is pushed: nobody has edited for a while."""
+
 
 class Tail:
     """Follows one context and prints what happens in it until the kernel ends."""
@@ -99,16 +102,24 @@ class Tail:
 
     async def _follow(self, subscription: str) -> None:
         while True:
-            rests = self._transcript.rests()
-            timeout = None if rests is None else max(0.0, rests - time.monotonic())
+            # No timeout: one that runs out as Ctrl+C comes would take it for its own.
+            timer = self._at_rest()
             try:
-                async with asyncio.timeout(timeout):
-                    message = await self._next()
-            except TimeoutError:
+                message = await self._next()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            if message is _REST:
                 self._write(self._transcript.settle(time.monotonic()))
-                continue
-            if message["subscription"] == subscription:
+            elif message["subscription"] == subscription:
                 await self._take(_event(message))
+
+    def _at_rest(self) -> asyncio.TimerHandle | None:
+        rests = self._transcript.rests()
+        if rests is None:
+            return None
+        delay = max(0.0, rests - time.monotonic())
+        return asyncio.get_running_loop().call_later(delay, self._pushed.put_nowait, _REST)
 
     async def _next(self) -> dict[str, Any]:
         """What is pushed next.
