@@ -117,7 +117,7 @@ async def _stream(kernel: Filled, block: str, size: int, *, typing: bool) -> int
     chance = random.Random(5)
     model = kernel.kernel.open_session(kernel.kernel.owner, "model")
     person = kernel.owner
-    appends = kernel.kernel.appends(kernel.context)
+    appends = kernel.context.appends
     document, length = kernel.context.document, 0
     for number in range(size // len(TOKEN)):
         appends.add(model, block, TOKEN)

@@ -156,6 +156,24 @@ class TextMirror:
         return TextSplice(start, end - start, "")
 
 
+def takes_the_end(delta: Iterable[Mapping[str, Any]], size: int) -> bool:
+    """Whether a delta that counts bytes removes the end of a text.
+
+    Args:
+        size: UTF-8 bytes of the text as the delta leaves it.
+    """
+    at, removes = 0, False
+    for step in delta:
+        if "retain" in step:
+            at += int(step["retain"])
+            removes = False
+        elif "insert" in step:
+            at += _utf8_length(step["insert"])
+        elif step["delete"]:
+            removes = True
+    return removes and at == size
+
+
 def _utf8_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 

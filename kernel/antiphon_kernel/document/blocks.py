@@ -11,7 +11,7 @@ from typing import Any
 from pycrdt import Doc, Map, MapEvent, Text, TextEvent
 
 from antiphon_kernel.document.block_order import BlockOrder
-from antiphon_kernel.document.block_text import TextMirror
+from antiphon_kernel.document.block_text import TextMirror, takes_the_end
 from antiphon_kernel.document.changes import (
     ContentChange,
     DocumentChange,
@@ -39,6 +39,7 @@ class Blocks:
         self._schemas: dict[str, Schema] = {}
         self._mirrors: dict[str, TextMirror] = {}
         self._spliced: dict[str, list[TextSplice]] = {}
+        self._clear_ends: set[str] = set()
 
     def take_over(self, headers: Iterable[BlockHeader]) -> None:
         """Know everything that is stored already.
@@ -122,6 +123,20 @@ class Blocks:
         """The same, if somebody has read that text."""
         return self._mirrors.get(_place(block, section))
 
+    # The ends of texts
+
+    def has_clear_end(self, block: str, section: str | None) -> bool:
+        """Whether it is known that nothing removed stands behind the last character of a text."""
+        return _place(block, section) in self._clear_ends
+
+    def clear_end(self, block: str, section: str | None) -> None:
+        """From now on that is so."""
+        self._clear_ends.add(_place(block, section))
+
+    def take_end(self, block: str, section: str | None) -> None:
+        """The last characters of a text have been removed."""
+        self._clear_ends.discard(_place(block, section))
+
     # Following
 
     def spliced(self, block: str, section: str | None) -> list[TextSplice]:
@@ -132,8 +147,12 @@ class Blocks:
         """A transaction has ended."""
         self._spliced.clear()
 
-    def take_in(self, events: list[Any], origin: object) -> DocumentChange:
-        """What a transaction did, by the events of the CRDT."""
+    def take_in(self, events: list[Any], origin: object, *, removes: bool) -> DocumentChange:
+        """What a transaction did, by the events of the CRDT.
+
+        Args:
+            removes: whether it may have removed text.
+        """
         added: list[str] = []
         headers: dict[str, frozenset[str]] = {}
         texts: list[TextChange] = []
@@ -153,7 +172,7 @@ class Blocks:
             elif len(path) >= 2 and path[1] == CONTENT:
                 block, names = str(path[0]), tuple(map(str, path[2:]))
                 if isinstance(event, TextEvent):
-                    texts.append(self._text_changed(block, path_of(names), event))
+                    texts.append(self._text_changed(block, path_of(names), event, removes=removes))
                 else:
                     schema = self.schema(block)
                     contents.update(dict.fromkeys(content_changes(schema, block, names, event)))
@@ -182,12 +201,17 @@ class Blocks:
         order = self._blocks[block].get("order")
         return order if isinstance(order, str) else ""
 
-    def _text_changed(self, block: str, section: str | None, event: Any) -> TextChange:
+    def _text_changed(
+        self, block: str, section: str | None, event: Any, *, removes: bool
+    ) -> TextChange:
         place = _place(block, section)
         own = self._spliced.get(place)
         if own is not None:
             return TextChange(block, tuple(own), section)
         mirror = self._mirrors.get(place)
+        watches_end = removes and place in self._clear_ends
+        if watches_end and takes_the_end(event.delta, len(event.target)):
+            self._clear_ends.discard(place)
         splices = mirror.apply(event.delta) if mirror is not None else ()
         return TextChange(block, splices, section)
 

@@ -79,10 +79,12 @@ class DocumentChange:
 class Transaction:
     """One transaction in the making; filled in when it has ended.
 
-    `update` is None if nothing changed; `deleted` are the CRDT ids it removed.
+    `update` is None if nothing changed; `deleted` are the CRDT ids it removed; `only_adds` says
+    that it is known to remove nothing.
     """
 
     origin: object
+    only_adds: bool = False
     update: bytes | None = None
     deleted: IdSet = ()
     change: DocumentChange = field(init=False)

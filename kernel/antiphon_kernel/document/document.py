@@ -41,7 +41,10 @@ from antiphon_kernel.document.header import (
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
+    each_part,
     encode_schema,
+    is_text,
+    path_of,
 )
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
@@ -245,6 +248,9 @@ class Document:
             if container is None:
                 fill_lists(held, schema)
             self._read.order.add([(header.id, header.order)])
+        for names, part in each_part(schema):
+            if is_text(part):
+                self._read.clear_end(header.id, path_of(names))
 
     def splice(
         self, block: str, offset: int, deleted: int, inserted: str, section: str | None = None
@@ -258,6 +264,8 @@ class Document:
         """
         content = self._writable(block, section)
         mirror = self._read.mirror(block, section)
+        if deleted and offset + deleted == mirror.length:
+            self._read.take_end(block, section)
         with self.transaction(None):
             splice_text(content, mirror, offset, deleted, inserted)
             own = self._read.spliced(block, section)
@@ -271,12 +279,22 @@ class Document:
         Raises the same, before anything is written.
         """
         content, mirror = self._writable(block, section), self._read.mirror(block, section)
+        if any(one.deleted for one in splices):
+            self._read.take_end(block, section)
         with self.transaction(None):
             splice_text_all(content, mirror, splices)
             self._read.spliced(block, section).extend(splices)
 
+    def has_clear_end(self, block: str, section: str | None = None) -> bool:
+        """Whether nothing removed can stand behind the last character of a text.
+
+        Where something may, `append` could write before it, and who brings it back would find the
+        appended text in between.
+        """
+        return self._read.has_clear_end(block, section)
+
     def append(self, block: str, text: str, section: str | None = None) -> None:
-        """Write at the end; cheap at any length.
+        """Write behind the last character; cheap at any length.
 
         Raises:
             KeyError: if there is no such block.
@@ -291,6 +309,10 @@ class Document:
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
+
+    def clear_end(self, block: str, section: str | None = None) -> None:
+        """Know that the last item of a text, removed ones included, is its last character."""
+        self._read.clear_end(block, section)
 
     def _writable(self, block: str, section: str | None) -> Text:
         content = self._read.content(block, section)
@@ -334,6 +356,7 @@ class Document:
             self._doc.unobserve(self._told)
         try:
             with self.transaction(origin) as current:
+                current.only_adds = is_text
                 try:
                     self._doc.apply_update(update)
                 except (ValueError, RuntimeError) as error:
@@ -383,4 +406,4 @@ class Document:
     def _observe_blocks(self, events: list[Any]) -> None:
         current = self._current
         assert current is not None, "a transaction that this document did not begin"
-        current.change = self._read.take_in(events, current.origin)
+        current.change = self._read.take_in(events, current.origin, removes=not current.only_adds)

@@ -20,7 +20,6 @@ from antiphon_kernel.kernel.access.invitations import Invitations
 from antiphon_kernel.kernel.access.members import Members
 from antiphon_kernel.kernel.access.permissions import check_tool
 from antiphon_kernel.kernel.access.sessions import OpenSession, Sessions
-from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
 from antiphon_kernel.kernel.context.commitment import Applied
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.following.subscriptions import Subscriptions
@@ -95,7 +94,6 @@ class Kernel:
         self._journal = journal
         self.contexts = Directory(journal, clock, ids)
         self._contexts: dict[ContextId, Context] = {}
-        self._appends: dict[ContextId, AppendBuffers] = {}
         self._writers: dict[str, SessionId] = {}
         self._snapshots: dict[ContextId, Snapshotting] = {}
         self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -179,7 +177,7 @@ class Kernel:
         await self.search.stop()
         for context in tuple(self._contexts.values()):
             try:
-                self._appends[context.id].flush_all()
+                context.appends.flush_all()
                 self._interrupt(context, lambda _: True)
                 await context.settled()
             except AntiphonError as error:
@@ -268,7 +266,7 @@ class Kernel:
             waits = header.status == Status.PENDING and header.author in models
             if (header.status == Status.RUNNING or waits) and left(block):
                 due.append(block)
-                self._appends[context.id].flush(block)
+                context.appends.flush(block)
                 self._writers.pop(block, None)
         if not due:
             return False
@@ -320,7 +318,6 @@ class Kernel:
         context.on_applied(lambda applied: self._keep_alive(context, applied))
         context.on_submitted(lambda block, by: self.submitted(Submission(context, block, by)))
         self._contexts[found] = context
-        self._appends[found] = AppendBuffers(context)
         self._snapshots[found] = Snapshotting(
             self._journal, row, context, self.limits, behind=len(stored.updates)
         )
@@ -330,17 +327,12 @@ class Kernel:
     def _drop(self, context: Context, error: AntiphonError) -> None:
         _log.error("context %s is closed and will be read again: %s", context.label, error)
         self._contexts.pop(context.id, None)
-        self._appends.pop(context.id, None)
         snapshots = self._snapshots.pop(context.id, None)
         if snapshots is not None:
             snapshots.abandon()
         # Streams into it have lost text: their blocks must not go on as if nothing had happened.
         for block in [block for block in self._writers if block.startswith(context.id)]:
             del self._writers[block]
-
-    def appends(self, context: Context) -> AppendBuffers:
-        """The unflushed streamed appends of an open context."""
-        return self._appends[context.id]
 
     async def flush(self) -> None:
         """Write every streamed append into its block and wait until all is on disk.
@@ -349,7 +341,7 @@ class Kernel:
             AntiphonError: storage_failed.
         """
         for context in tuple(self._contexts.values()):
-            self._appends[context.id].flush_all()
+            context.appends.flush_all()
         for context in tuple(self._contexts.values()):
             await context.settled()
 
@@ -424,5 +416,5 @@ class Call:
     async def block(self, reference: str) -> tuple[Context, str]:
         """The block that a request names, with every streamed append in its text."""
         context, block = await self.kernel.find_block(reference)
-        self.kernel.appends(context).flush(block)
+        context.appends.flush(block)
         return context, block

@@ -105,7 +105,7 @@ class World:
         for client in self.clients.values():
             client.disconnect()
         self._unsubscribe()
-        self.kernel.appends(self.context).flush_all()
+        self.context.appends.flush_all()
         before = self.headers()
         await self.kernel.close()
         self.disk.close()
@@ -185,7 +185,7 @@ class World:
 
     def buffered(self) -> bool:
         """Whether a streamed append waits for its flush."""
-        appends = self.kernel.appends(self.context)
+        appends = self.context.appends
         return any(appends.unflushed(block) for block in self.context.document.block_ids())
 
     def _turn_of(
@@ -267,7 +267,7 @@ class World:
             places = {item: at for at, item in enumerate(self.oracle.model.texts[block].items())}
             last: dict[str, int] = {}
             for char in chars:
-                if char.op.operation == "append" and char.visible:
+                if char.op.operation == "append":
                     at = places[char.item]
                     if at < last.get(char.principal, -1):
                         raise Violation(f"{char.value!r} of a stream is not in order")

@@ -25,6 +25,7 @@ from antiphon_kernel.document.history.items import (
 )
 from antiphon_kernel.document.history.placing import place
 from antiphon_kernel.document.history.plan import (
+    NewItem,
     Plan,
     counted_to,
     plan_difference,
@@ -291,6 +292,14 @@ class BlockHistory:
             *map(self._belonging.names_of, difference.sequences),
             *(self._belonging.counter_names(counter) for counter, _ in difference.counted),
         ]
+
+    def plan_append(self, section: str | None, text: str) -> Plan:
+        """What must be written so that `text` stands at the end, behind what has been removed."""
+        sequence = self.sequence(section)
+        if sequence is None or not text:
+            return Plan()
+        last = sequence.tail.last if sequence.tail is not None else None
+        return Plan((NewItem(sequence.container, None, last, None, text),))
 
     def plan_restore(self, section: str | None, version: int) -> Plan:
         """What must be written so that a text reads as at a version; what comes, comes anew."""

@@ -34,7 +34,7 @@ class Kind(Enum):
 class Sequence:
     """The items of one text, list or key of a map in document order, removed ones included."""
 
-    __slots__ = ("container", "head", "key", "kind", "length")
+    __slots__ = ("container", "head", "key", "kind", "length", "tail")
 
     def __init__(self, kind: Kind, container: ItemId, key: str | None = None) -> None:
         self.kind = kind
@@ -42,6 +42,7 @@ class Sequence:
         """The item that made the shared type."""
         self.key = key
         self.head: Segment | None = None
+        self.tail: Segment | None = None
         self.length = 0
         """Code points or values that are alive."""
 
@@ -267,6 +268,8 @@ class Items:
             new.right, new.sequence.head = new.sequence.head, new
         if new.right is not None:
             new.right.left = new
+        else:
+            new.sequence.tail = new
         clocks = self._clocks.setdefault(new.client, [])
         segments = self._segments.setdefault(new.client, [])
         if not clocks or clocks[-1] < new.clock:

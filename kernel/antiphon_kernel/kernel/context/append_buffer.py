@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from antiphon_kernel.kernel.context.commitment import Written
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.context.undo_stack import UndoKind
+from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 
 _log = logging.getLogger(__name__)
+
+Append = Callable[[Actor, str, str, str | None], Written]
+"""Writes at the end of a text: who, which block, what, which section."""
 
 
 @dataclass(slots=True)
@@ -32,15 +35,17 @@ class _Buffer:
 class AppendBuffers:
     """The unflushed appends of one context, by block."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, append: Append, limits: Limits) -> None:
+        """`append` writes what has been gathered."""
+        self._append = append
+        self._limits = limits
         self._buffers: dict[str, _Buffer] = {}
 
     def add(self, actor: Actor, block: str, text: str, section: str | None = None) -> int:
         """Buffer an append; returns how many code points are not flushed yet."""
         if not text:
             return self.unflushed(block, section)
-        limits = self._context.limits
+        limits = self._limits
         buffer = self._buffers.get(block)
         if buffer is not None and (buffer.actor != actor or buffer.section != section):
             self.flush(block)
@@ -75,13 +80,7 @@ class AppendBuffers:
             return None
         if buffer.timer is not None:
             buffer.timer.cancel()
-        text, section = "".join(buffer.pieces), buffer.section
-        return self._context.write(
-            buffer.actor,
-            "append",
-            lambda: self._context.document.append(block, text, section),
-            undo=UndoKind.STREAM,
-        )
+        return self._append(buffer.actor, block, "".join(buffer.pieces), buffer.section)
 
     def flush_all(self) -> None:
         """Write everything that is buffered."""

@@ -24,6 +24,7 @@ from antiphon_kernel.journal.rows import (
 from antiphon_kernel.kernel.admission.admission import Admitted, admit
 from antiphon_kernel.kernel.admission.slicing import in_parts
 from antiphon_kernel.kernel.admission.structure import Structure
+from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
 from antiphon_kernel.kernel.context.commitment import Applied, Broadcast, Written
 from antiphon_kernel.kernel.context.commits import Commits
 from antiphon_kernel.kernel.context.family import Family
@@ -61,6 +62,8 @@ class Context:
         self.family = Family(document)
         self._journal = journal
         self._clock = clock
+        self.appends = AppendBuffers(self.append, limits)
+        """Streamed appends that are not in the document yet."""
         self._commits = Commits(
             stored, document, self.structure, journal, clock, limits.undo_entries
         )
@@ -165,6 +168,35 @@ class Context:
             raise
         return self._commits.commit(actor, operation, transaction, transaction.update, undo)
 
+    async def prepare_append(self, block: str, section: str | None) -> None:
+        """Make sure that the end of a text is known, so that `append` can write behind it.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        if not self.document.has_clear_end(block, section):
+            await self.history(block)
+
+    def append(self, actor: Actor, block: str, text: str, section: str | None = None) -> Written:
+        """Write at the end of a text, also behind what has been removed there.
+
+        Otherwise a deletion that is undone would stand between two appends, in the wrong order.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        known = self.histories.opened([block])
+        if known is None or not text or self.document.has_clear_end(block, section):
+            return self.write(
+                actor,
+                "append",
+                lambda: self.document.append(block, text, section),
+                undo=UndoKind.STREAM,
+            )
+        written = self._edit(actor, "append", known[0].plan_append(section, text), UndoKind.STREAM)
+        self.document.clear_end(block, section)
+        return written
+
     def turn(self, actor: Actor, row: UndoRow, plan: Plan) -> Written:
         """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
 
@@ -189,10 +221,13 @@ class Context:
         Raises:
             AntiphonError: storage_failed.
         """
+        return self._edit(actor, "restore", plan, UndoKind.CALL)
+
+    def _edit(self, actor: Actor, operation: str, plan: Plan, undo: UndoKind) -> Written:
         self._commits.refuse_if_stopped()
-        _, transaction = self._carry_out(plan, "restore")
+        _, transaction = self._carry_out(plan, operation)
         update = self._introductions.with_introduction(actor, transaction)
-        return self._commits.commit(actor, "restore", transaction, update, UndoKind.CALL)
+        return self._commits.commit(actor, operation, transaction, update, undo)
 
     def _carry_out(self, plan: Plan, origin: str) -> tuple[int, Transaction]:
         """Change contents as planned; the clock with which what is written begins."""
@@ -220,6 +255,9 @@ class Context:
         )
         if admitted.placed is None:
             return asyncio.ensure_future(self._seq_settled())
+        if not admitted.is_text:
+            # What it removes is behind what has been appended before.
+            self.appends.flush_all()
         update = admitted.update
         known = [block for block in admitted.submitted if block not in admitted.drafts]
         before = {block: self.document.header(block).status for block in known}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from antiphon_kernel.kernel.context.undo_stack import UndoKind
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.text_places import check_writable
@@ -44,6 +43,7 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
     """Write at the end of a block that is not done yet."""
     context, block = await call.kernel.find_block(params.block_id)
     section = params.section
+    await context.prepare_append(block, section)
     check_writable(context.document, call.actor, block, section)
     header = context.document.header(block)
     if header.status in (Status.DONE, Status.ERROR):
@@ -55,7 +55,7 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         )
     if header.role in (Role.MODEL, Role.TOOL):
         call.kernel.writes(call.actor, block)
-    appends = call.kernel.appends(context)
+    appends = context.appends
     if params.stream:
         waiting = appends.unflushed(block, section) + len(params.text)
         check_size(context, context.document.length(block, section) + waiting)
@@ -65,10 +65,5 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         )
     appends.flush(block)
     check_size(context, context.document.length(block, section) + len(params.text))
-    written = context.write(
-        call.actor,
-        "append",
-        lambda: context.document.append(block, params.text, section),
-        undo=UndoKind.STREAM,
-    )
+    written = context.append(call.actor, block, params.text, section)
     return AppendResult(**(await on_disk(context, block, written)).model_dump())

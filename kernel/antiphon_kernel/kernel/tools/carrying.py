@@ -31,7 +31,7 @@ async def carry(
         return None
     check_version(context, block, version)
     history = await context.history(block)
-    call.kernel.appends(context).flush(block)
+    context.appends.flush(block)
     return Carry(history, section, version)
 
 

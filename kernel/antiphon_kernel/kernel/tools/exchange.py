@@ -67,7 +67,7 @@ class ContextImportResult(Result):
 async def export(call: Call, params: ContextExportParams) -> ContextExportResult:
     """Give the whole content of a context, each block as it is at one moment."""
     context = await call.context(params.context)
-    call.kernel.appends(context).flush_all()
+    context.appends.flush_all()
     if params.format is ExportFormat.MARKDOWN:
         version, text = context.seq, as_markdown(call.kernel, context)
         await context.settled()

@@ -69,7 +69,7 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
     in the copy and goes on in the original.
     """
     context = await call.context(params.context)
-    call.kernel.appends(context).flush_all()
+    context.appends.flush_all()
     at = context.seq if params.at is None else params.at
     if at > context.seq:
         raise AntiphonError(

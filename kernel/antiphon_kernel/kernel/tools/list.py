@@ -82,7 +82,7 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
         context = await call.context(params.context)
     parent = await block_in(call, context, below) if below is not None else None
     after = await block_in(call, context, behind) if behind is not None else None
-    call.kernel.appends(context).flush_all()
+    context.appends.flush_all()
     page = list(islice(_matching(context, params, parent, after), params.limit + 1))
     values = [{**_summary(context, one), **header_values(context, one)} for one in page]
     await context.settled()

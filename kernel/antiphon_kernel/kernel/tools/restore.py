@@ -38,6 +38,6 @@ async def restore(call: Call, params: RestoreParams) -> WriteResult:
     check_writable(context.document, call.actor, block, params.section)
     check_version(context, block, params.version)
     history = await context.history(block)
-    call.kernel.appends(context).flush(block)
+    context.appends.flush(block)
     written = context.restore(call.actor, history.plan_restore(params.section, params.version))
     return await on_disk(context, block, written)

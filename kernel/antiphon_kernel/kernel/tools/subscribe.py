@@ -134,7 +134,7 @@ async def sync(call: Call, params: SyncParams) -> SyncResult:
     """Say what has changed since the versions that the caller has, and what is new."""
     known = await _known(call, params.versions)
     context = await _synced(call, params, known)
-    call.kernel.appends(context).flush_all()
+    context.appends.flush_all()
     patches: list[BlockEvent] = []
     new_blocks: list[BlockEvent] = []
     seq, truncated = context.seq, False

@@ -124,7 +124,7 @@ async def _turnable(
 async def _where(call: Call, params: UndoParams) -> tuple[Context, str | None]:
     if params.block_id is None:
         context = await call.context(params.context)
-        call.kernel.appends(context).flush_all()
+        context.appends.flush_all()
         return context, None
     return await call.block(params.block_id)
 
