@@ -1,0 +1,137 @@
+"""Appends at the end of a text, behind everything that has been removed there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from antiphon_kernel.document.block_text import RUN_BYTES
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.kernel.tools.report import REPORT
+
+
+@dataclass
+class Streamed:
+    """One text that amy appends to while bo deletes."""
+
+    kernel: Kernel
+    amy: Actor
+    bo: Actor
+    block: str
+    section: str | None = None
+
+    async def _call(self, actor: Actor, tool: str, **params: object) -> None:
+        await self.kernel.call(actor, tool, {"block_id": self.block, **params})
+
+    async def append(self, text: str, *, stream: bool = False) -> None:
+        params = {"text": text, "section": self.section, "stream": stream}
+        await self._call(self.amy, "block.append", **params)
+
+    async def delete(self, offset: int, count: int) -> None:
+        params = {"offset": offset, "delete_count": count, "section": self.section}
+        await self._call(self.bo, "block.splice", **params)
+
+    async def undo(self) -> None:
+        await self._call(self.bo, "block.undo")
+
+    async def context(self) -> Context:
+        return await self.kernel.context()
+
+    async def type(self, offset: int, deleted: int, text: str) -> None:
+        """What bo does in an editor of his own."""
+        context = await self.context()
+        replica = Document(4711)
+        replica.apply_update(context.document.update_since())
+        before = replica.state_vector()
+        replica.splice(self.block, offset, deleted, text, self.section)
+        update = replica.update_since(before)
+        await context.apply_remote(self.bo, update, "client")
+
+    async def text(self) -> str:
+        return (await self.context()).document.text(self.block, self.section)
+
+
+@pytest.fixture
+async def streamed(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> Streamed:
+    return Streamed(kernel, amy, bo, await make())
+
+
+async def test_an_append_stands_behind_what_was_removed_after_another_run(
+    streamed: Streamed,
+) -> None:
+    await streamed.append("one ")
+    await streamed.type(4, 0, "typed ")
+    await streamed.append("two ")
+    await streamed.delete(4, len("typed two "))
+    await streamed.append("three")
+    assert await streamed.text() == "one three"
+    await streamed.undo()
+    assert await streamed.text() == "one typed two three"
+
+
+async def test_an_append_stands_behind_a_removed_run_of_a_long_text(streamed: Streamed) -> None:
+    long = "a" * RUN_BYTES
+    await streamed.append(long)
+    await streamed.append("two ")
+    await streamed.delete(RUN_BYTES - 1, 5)
+    await streamed.append("three")
+    await streamed.undo()
+    assert await streamed.text() == long + "two three"
+
+
+async def test_an_append_after_a_restart_stands_behind_what_was_removed_before(
+    streamed: Streamed, open_kernel: OpenKernel
+) -> None:
+    await streamed.append("one ")
+    await streamed.type(4, 0, "typed ")
+    await streamed.append("two ")
+    await streamed.delete(4, len("typed two "))
+    await streamed.kernel.close()
+    streamed.kernel = await open_kernel()
+    streamed.amy = streamed.kernel.open_session(streamed.kernel.owner, "test")
+    streamed.bo = streamed.kernel.open_session(await streamed.kernel.principal("bo"), "test")
+    await streamed.append("three")
+    await streamed.undo()
+    assert await streamed.text() == "one typed two three"
+
+
+async def test_what_waits_to_be_flushed_stands_before_what_is_removed_meanwhile(
+    streamed: Streamed,
+) -> None:
+    await streamed.append("one ")
+    await streamed.type(4, 0, "typed ")
+    await streamed.append("two ")
+    await streamed.append("three ", stream=True)
+    await streamed.type(4, len("typed two "), "")
+    await streamed.append("four")
+    assert await streamed.text() == "one three four"
+    await streamed.undo()
+    assert await streamed.text() == "one two three four"
+
+
+async def test_appends_to_a_section_stand_behind_what_was_removed_there(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    block = await make(schema=REPORT, content=None)
+    streamed = Streamed(kernel, amy, bo, block, "notes")
+    await streamed.append("one ")
+    await streamed.type(4, 0, "typed ")
+    await streamed.append("two ")
+    await streamed.delete(4, len("typed two "))
+    await streamed.append("three")
+    await streamed.undo()
+    assert await streamed.text() == "one typed two three"
+
+
+async def test_an_append_goes_on_in_the_run_before_if_nothing_was_removed(
+    streamed: Streamed,
+) -> None:
+    for _ in range(100):
+        await streamed.append("x" * 10)
+    document = (await streamed.context()).document
+    assert len(document.update_since()) < 2_000
