@@ -14,6 +14,9 @@ from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, OpenKernel
 from tests.kernel.kernel.tools.report import REPORT
 
+LARGE_CLIENT_ID = 1 << 32
+"""Behind the kernel's, so that what is written at the same place stands behind what it wrote."""
+
 
 @dataclass
 class Streamed:
@@ -42,15 +45,27 @@ class Streamed:
     async def context(self) -> Context:
         return await self.kernel.context()
 
-    async def type(self, offset: int, deleted: int, text: str) -> None:
-        """What bo does in an editor of his own."""
-        context = await self.context()
-        replica = Document(4711)
-        replica.apply_update(context.document.update_since())
-        before = replica.state_vector()
-        replica.splice(self.block, offset, deleted, text, self.section)
-        update = replica.update_since(before)
-        await context.apply_remote(self.bo, update, "client")
+    async def editor(self) -> Document:
+        """An editor of bo's own, with what is there now."""
+        replica = Document(LARGE_CLIENT_ID)
+        replica.apply_update((await self.context()).document.update_since())
+        return replica
+
+    async def type(self, editor: Document, offset: int, deleted: int, text: str) -> None:
+        before = editor.state_vector()
+        editor.splice(self.block, offset, deleted, text, self.section)
+        update = editor.update_since(before)
+        await (await self.context()).apply_remote(self.bo, update, "client")
+
+    async def begin(self) -> Document:
+        """Text that bo typed offline stands between two appends, outside of the first's run."""
+        editor = await self.editor()
+        await self.append("one ")
+        await self.type(editor, 0, 0, "typed ")
+        await self.append("two ")
+        assert await self.text() == "one typed two "
+        editor.apply_update((await self.context()).document.update_since())
+        return editor
 
     async def text(self) -> str:
         return (await self.context()).document.text(self.block, self.section)
@@ -64,9 +79,7 @@ async def streamed(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> Streame
 async def test_an_append_stands_behind_what_was_removed_after_another_run(
     streamed: Streamed,
 ) -> None:
-    await streamed.append("one ")
-    await streamed.type(4, 0, "typed ")
-    await streamed.append("two ")
+    await streamed.begin()
     await streamed.delete(4, len("typed two "))
     await streamed.append("three")
     assert await streamed.text() == "one three"
@@ -87,9 +100,7 @@ async def test_an_append_stands_behind_a_removed_run_of_a_long_text(streamed: St
 async def test_an_append_after_a_restart_stands_behind_what_was_removed_before(
     streamed: Streamed, open_kernel: OpenKernel
 ) -> None:
-    await streamed.append("one ")
-    await streamed.type(4, 0, "typed ")
-    await streamed.append("two ")
+    await streamed.begin()
     await streamed.delete(4, len("typed two "))
     await streamed.kernel.close()
     streamed.kernel = await open_kernel()
@@ -103,11 +114,9 @@ async def test_an_append_after_a_restart_stands_behind_what_was_removed_before(
 async def test_what_waits_to_be_flushed_stands_before_what_is_removed_meanwhile(
     streamed: Streamed,
 ) -> None:
-    await streamed.append("one ")
-    await streamed.type(4, 0, "typed ")
-    await streamed.append("two ")
+    editor = await streamed.begin()
     await streamed.append("three ", stream=True)
-    await streamed.type(4, len("typed two "), "")
+    await streamed.type(editor, 4, len("typed two "), "")
     await streamed.append("four")
     assert await streamed.text() == "one three four"
     await streamed.undo()
@@ -119,9 +128,7 @@ async def test_appends_to_a_section_stand_behind_what_was_removed_there(
 ) -> None:
     block = await make(schema=REPORT, content=None)
     streamed = Streamed(kernel, amy, bo, block, "notes")
-    await streamed.append("one ")
-    await streamed.type(4, 0, "typed ")
-    await streamed.append("two ")
+    await streamed.begin()
     await streamed.delete(4, len("typed two "))
     await streamed.append("three")
     await streamed.undo()
