@@ -6,7 +6,7 @@ from pathlib import Path
 
 from antiphon.locations import state_folder
 from antiphon.modes import Mode
-from tests.app.shell.opened import Opened, World, opened, world
+from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
 

@@ -10,7 +10,7 @@ from antiphon.app import AntiphonApp
 from antiphon.modes import Mode
 from antiphon.options import AppOptions
 from antiphon_kernel.client.address import KernelAddress
-from tests.app.shell.opened import Opened, World, opened, world
+from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
 

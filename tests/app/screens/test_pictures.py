@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tests.app.shell.opened import opened, world
+from tests.app.opened import opened, world
 from tests.screenshots.plays import editing, picture, streaming
 from tests.waiting import until
 

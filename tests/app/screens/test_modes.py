@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.modes import Mode
-from tests.app.shell.opened import opened, world
+from tests.app.opened import opened, world
 from tests.waiting import until
 
 

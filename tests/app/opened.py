@@ -100,7 +100,7 @@ class World:
         actor = self.kernel.open_session(principal, "test")
         (await self.context()).welcome(actor)
         created = await self.kernel.call(
-            actor, "block.create", {"role": "model", "kind": kind, "content": content}
+            actor, "block.create", {"role": "tool", "kind": kind, "content": content}
         )
         block = str(created["block_id"])
         await self.kernel.call(actor, "block.status", {"block_id": block, "status": status})

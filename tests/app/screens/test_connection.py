@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from antiphon.modes import Mode
-from tests.app.shell.opened import opened, world
+from tests.app.opened import opened, world
 from tests.waiting import until
 
 

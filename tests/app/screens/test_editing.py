@@ -4,7 +4,7 @@ from pathlib import Path
 
 from antiphon.modes import Mode
 from antiphon_kernel.types.enums import Status
-from tests.app.shell.opened import Opened, World, opened, world
+from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
 TEXT = "".join(f"word{number} " for number in range(40))

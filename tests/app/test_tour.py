@@ -4,7 +4,7 @@ from pathlib import Path
 
 from antiphon.modes import Mode
 from antiphon.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, Tour
-from tests.app.shell.opened import opened, world
+from tests.app.opened import opened, world
 from tests.waiting import until
 
 

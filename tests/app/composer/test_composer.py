@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon_kernel.types.enums import Status
-from tests.app.shell.opened import World, opened, world
+from tests.app.opened import World, opened, world
 from tests.waiting import until
 
 
