@@ -131,7 +131,7 @@ class Calls:
     async def _answer(self, actor: Actor, text: str) -> dict[str, Any]:
         number: object = None
         try:
-            frame = _parse_json(text.encode(errors="surrogatepass"))
+            frame = _parse_json(text)
             if not isinstance(frame, dict):
                 raise _not_a_call("a JSON object", frame)
             number = frame.get("id")
@@ -216,9 +216,11 @@ def _parse_params(body: bytes) -> dict[str, Any]:
     return params
 
 
-def _parse_json(data: bytes) -> Any:
+def _parse_json(data: str | bytes) -> Any:
     try:
-        return json.loads(data, parse_constant=_finite, parse_float=_finite)
+        if isinstance(data, bytes):
+            data = data.decode(json.detect_encoding(data), "surrogatepass")
+        return _DECODER.decode(data)
     except (ValueError, RecursionError) as error:
         raise AntiphonError(ErrorCode.INVALID_JSON, f"This is not JSON: {error}.") from error
 
@@ -228,6 +230,9 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is no number in JSON")
     return number
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def _not_a_call(expected: str, found: object) -> AntiphonError:

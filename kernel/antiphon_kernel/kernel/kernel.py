@@ -28,7 +28,7 @@ from antiphon_kernel.kernel.hosting.opening import open_document
 from antiphon_kernel.kernel.hosting.quarantine import Quarantine
 from antiphon_kernel.kernel.hosting.snapshotting import Snapshotting
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
-from antiphon_kernel.kernel.references import resolve, split_block
+from antiphon_kernel.kernel.references import split_block
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.search_index import SearchIndex
 from antiphon_kernel.types.access import AccessRole
@@ -41,7 +41,6 @@ from antiphon_kernel.types.ids import (
     ContextId,
     IdSource,
     KernelId,
-    PrincipalId,
     RandomIds,
     SessionId,
 )
@@ -353,10 +352,8 @@ class Kernel:
         """
         in_context, by, seq = split_block(reference)
         context = await self.context(in_context)
-        author = resolve(
-            by, self.members.names(), what="principal", missing=ErrorCode.BLOCK_NOT_FOUND
-        )
-        block = str(BlockId(context.id, PrincipalId(author), seq))
+        author = self.members.find(by, missing=ErrorCode.BLOCK_NOT_FOUND)
+        block = str(BlockId(context.id, author.id, seq))
         if block not in context.document:
             raise AntiphonError(
                 ErrorCode.BLOCK_NOT_FOUND,

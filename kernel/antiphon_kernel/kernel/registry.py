@@ -11,7 +11,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from inspect import getdoc
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -31,6 +31,9 @@ class Result(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
+    record: ClassVar[type | None] = None
+    """The dataclass whose fields it shows, docstrings included; None if it has only its own."""
+
 
 EVERY_CALL: Final = (
     ErrorCode.INVALID_PARAMS,
@@ -46,6 +49,8 @@ REFERENCES: Final = (
     ErrorCode.AMBIGUOUS_ID,
 )
 """What a call that names a block or a context can fail with."""
+
+_ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
 P = TypeVar("P", bound=Params)
 R = TypeVar("R", bound=Result)
@@ -74,7 +79,7 @@ class Tool:
         """
         try:
             # JSON mode: strict types, but enums from their strings and no lone surrogates.
-            return self.params.model_validate_json(json.dumps(params, allow_nan=False), strict=True)
+            return self.params.model_validate_json(_ENCODER.encode(params), strict=True)
         except ValidationError as error:
             raise refusal(self.name, self.params, error) from error
         except (TypeError, ValueError) as error:

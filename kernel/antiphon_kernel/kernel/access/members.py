@@ -27,6 +27,7 @@ class Members:
         self._clock = clock
         self._ids = ids
         self._principals: dict[str, Principal] = {}
+        self._by_id: dict[str, Principal] = {}
         self._users: dict[PrincipalId, User] = {}
         self._adding = asyncio.Lock()
 
@@ -53,6 +54,7 @@ class Members:
 
     async def _load(self, known: dict[str, Principal]) -> None:
         self._principals.update(known)
+        self._by_id.update((one.id, one) for one in known.values())
         if "system" not in known:
             await self._add(Principal(SYSTEM, "system", PrincipalKind.SYSTEM), None)
         for user in await self.auth.users():
@@ -82,17 +84,19 @@ class Members:
         """Username to id, of everybody."""
         return {one.username: one.id for one in self._principals.values()}
 
-    def find(self, reference: str) -> Principal:
-        """A known principal by username or id.
+    def find(self, reference: str, *, missing: ErrorCode = ErrorCode.INVALID_PARAMS) -> Principal:
+        """A known principal by username, id or prefix of an id.
+
+        Args:
+            missing: the code if there is nobody of that name.
 
         Raises:
-            AntiphonError: invalid_params or ambiguous_id.
+            AntiphonError: `missing` or ambiguous_id.
         """
-        found = resolve(reference, self.names(), what="principal", missing=ErrorCode.INVALID_PARAMS)
-        return self._by_id(found)
-
-    def _by_id(self, principal: str) -> Principal:
-        return next(one for one in self._principals.values() if one.id == principal)
+        known = self._by_id.get(reference)
+        if known is not None:
+            return known
+        return self._by_id[resolve(reference, self.names(), what="principal", missing=missing)]
 
     async def principal(
         self,
@@ -137,7 +141,7 @@ class Members:
         if role is not None and principal.id not in self._users:
             await self._store_role(principal, role)
         await self._journal.add_principal(principal, self._clock.now_ms())
-        self._principals[principal.username] = principal
+        self._principals[principal.username] = self._by_id[principal.id] = principal
         return principal
 
     # What they may do

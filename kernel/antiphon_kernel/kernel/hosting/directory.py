@@ -49,7 +49,10 @@ class Directory:
         Raises:
             AntiphonError: context_not_found, ambiguous_id.
         """
-        names = {row.label: row.id for row in self._rows.values()}
+        row = self._rows.get(ContextId(reference))
+        if row is not None:
+            return row.id
+        names = {one.label: one.id for one in self._rows.values()}
         return ContextId(
             resolve(reference, names, what="context", missing=ErrorCode.CONTEXT_NOT_FOUND)
         )
