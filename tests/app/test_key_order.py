@@ -6,8 +6,8 @@ from pathlib import Path
 
 from antiphon.composer.sending import NOBODY
 from antiphon.modes import Mode
-from tests.app.opened import opened, world
 from tests.app.composer.test_composer import kernel_has_draft, sent
+from tests.app.opened import opened, world
 from tests.waiting import until
 
 
