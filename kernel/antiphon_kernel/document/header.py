@@ -1,22 +1,21 @@
 """A block's header in the CRDT: which key holds which field, and how it is written there.
 
-Absent is never null: a field that is not set has no key. Times and ids are strings, `input` and
-`metadata` are JSON strings, flags are booleans that are only there when true.
+The fields are those of `BlockHeader`; the type of a field says how it is stored. Absent is never
+null: a field that is not set has no key. Times and ids are strings, `input` and `metadata` are JSON
+strings, flags are booleans that are only there when true.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from enum import StrEnum
-from typing import Any, TypeVar
+from enum import Enum, StrEnum, auto
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from pycrdt import Map
 
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
-
-_Enum = TypeVar("_Enum", bound=StrEnum)
 
 CONTENT = "content"
 """The key of the block's content."""
@@ -24,36 +23,44 @@ CONTENT = "content"
 SCHEMA = "schema"
 """The key of what the content looks like; absent if it is a text."""
 
-_STRINGS = (
-    "kind",
-    "role",
-    "status",
-    "order",
-    "created",
-    "author",
-    "parent",
-    "tool_kind",
-    "drift_kind",
-    "tool_name",
-    "tool_call_id",
-    "input",
-    "source_context",
-    "source_block",
-    "path",
-    "language",
-    "stop_reason",
-    "stopped_by",
-)
-_FLAGS = (
-    "is_error",
-    "truncated",
-    "collapsed",
-    "excluded",
-    "ephemeral",
-    "edited_after_done",
-)
-FIELDS = frozenset((*_STRINGS, *_FLAGS, "exit_code", "metadata"))
+
+class Form(Enum):
+    """How a field is stored."""
+
+    STRING = auto()
+    FLAG = auto()
+    NUMBER = auto()
+    OBJECT = auto()
+
+
+def _form(annotation: Any) -> Form:
+    if get_origin(annotation) is dict:
+        return Form.OBJECT
+    kinds = get_args(annotation) or (annotation,)
+    if bool in kinds:
+        return Form.FLAG
+    return Form.NUMBER if int in kinds else Form.STRING
+
+
+FIELDS: Final[Mapping[str, Form]] = {
+    name: _form(annotation)
+    for name, annotation in get_type_hints(BlockHeader).items()
+    if name != "id"
+}
 """Every header field that is stored (the id is the block's key)."""
+
+ENUMS: Final[Mapping[str, type[StrEnum]]] = {"kind": BlockKind, "role": Role, "status": Status}
+"""The fields whose values this version knows some of."""
+
+_SORTED: Final = sorted(FIELDS)
+_WITHOUT: Final[Mapping[str, Any]] = {
+    "kind": BlockKind.TEXT,
+    "role": Role.USER,
+    "status": Status.PENDING,
+    "order": "",
+    "created": "",
+}
+"""What a block without these keys is taken for."""
 
 
 def stored_value(name: str, value: object) -> object | None:
@@ -62,19 +69,20 @@ def stored_value(name: str, value: object) -> object | None:
     Raises:
         ValueError: if there is no such field or the value has the wrong type.
     """
-    if name not in FIELDS:
+    form = FIELDS.get(name)
+    if form is None:
         raise ValueError(f"a block has no header field {name!r}")
     if value is None:
         return None
-    if name in _FLAGS:
+    if form is Form.FLAG:
         if not isinstance(value, bool):
             raise ValueError(f"{name} is true or false, not {value!r}")
         return value or None
-    if name == "exit_code":
+    if form is Form.NUMBER:
         if not isinstance(value, int):
-            raise ValueError(f"exit_code is a whole number, not {value!r}")
+            raise ValueError(f"{name} is a whole number, not {value!r}")
         return float(value)
-    if name == "metadata":
+    if form is Form.OBJECT:
         return json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None
     if not isinstance(value, str):
         raise ValueError(f"{name} is a string, not {value!r}")
@@ -83,7 +91,8 @@ def stored_value(name: str, value: object) -> object | None:
 
 def stored_header(header: BlockHeader) -> dict[str, object]:
     """Every key of a new block but its content."""
-    stored = ((name, stored_value(name, getattr(header, name))) for name in sorted(FIELDS))
+    said = ((name, getattr(header, name)) for name in _SORTED)
+    stored = ((name, stored_value(name, value)) for name, value in said if value is not None)
     return {name: value for name, value in stored if value is not None}
 
 
@@ -96,50 +105,40 @@ def write_keys(stored: Map[Any], values: Mapping[str, object]) -> None:
             del stored[name]
 
 
+def known_value(name: str, value: Any) -> Any:
+    """The member that a value of one of `ENUMS` is; the value itself if this version knows none."""
+    enum = ENUMS[name]
+    return enum(value) if value in enum.__members__.values() else value
+
+
 def read_header(block: str, stored: Mapping[str, Any]) -> BlockHeader:
     """The header of a block from its keys. Values of a wrong type count as absent."""
-
-    def string(name: str) -> str | None:
-        value = stored.get(name)
-        return value if isinstance(value, str) else None
-
-    def flag(name: str) -> bool:
-        return stored.get(name) is True
-
-    exit_code = stored.get("exit_code")
-    return BlockHeader(
-        id=block,
-        kind=_known(BlockKind, string("kind") or "text"),
-        role=_known(Role, string("role") or "user"),
-        status=_known(Status, string("status") or "pending"),
-        order=string("order") or "",
-        created=string("created") or "",
-        author=string("author") or _principal_of(block),
-        parent=string("parent"),
-        tool_kind=string("tool_kind"),
-        drift_kind=string("drift_kind"),
-        tool_name=string("tool_name"),
-        tool_call_id=string("tool_call_id"),
-        input=string("input"),
-        exit_code=int(exit_code) if isinstance(exit_code, int | float) else None,
-        is_error=flag("is_error"),
-        truncated=flag("truncated"),
-        source_context=string("source_context"),
-        source_block=string("source_block"),
-        path=string("path"),
-        language=string("language"),
-        collapsed=flag("collapsed"),
-        excluded=flag("excluded"),
-        ephemeral=flag("ephemeral"),
-        edited_after_done=flag("edited_after_done"),
-        stop_reason=string("stop_reason"),
-        stopped_by=string("stopped_by"),
-        metadata=_metadata(string("metadata")),
-    )
+    fields: dict[str, Any] = {}
+    for name, value in stored.items():
+        form = FIELDS.get(name)
+        read = _read_value(form, value) if form is not None else None
+        if read is not None:
+            fields[name] = read
+    for name, value in _WITHOUT.items():
+        fields[name] = fields.get(name) or value
+    fields["author"] = fields.get("author") or _principal_of(block)
+    for name in ENUMS:
+        fields[name] = known_value(name, fields[name])
+    return BlockHeader(id=block, **fields)
 
 
-def _known(enum: type[_Enum], value: str) -> _Enum | str:
-    return enum(value) if value in enum.__members__.values() else value
+def _read_value(form: Form, value: object) -> Any:
+    """None if there is nothing of this form."""
+    match form, value:
+        case Form.STRING, str():
+            return value
+        case Form.FLAG, True:
+            return True
+        case Form.NUMBER, int() | float():
+            return int(value)
+        case Form.OBJECT, str():
+            return _object(value)
+    return None
 
 
 def _principal_of(block: str) -> str:
@@ -147,9 +146,7 @@ def _principal_of(block: str) -> str:
     return parts[1] if len(parts) == 3 else ""
 
 
-def _metadata(stored: str | None) -> dict[str, Any]:
-    if stored is None:
-        return {}
+def _object(stored: str) -> dict[str, Any]:
     try:
         value = json.loads(stored)
     except ValueError:

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Final
 
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.document.header import ENUMS
 from antiphon_kernel.types.records import BlockHeader
 
 _FIELDS: Final = [field.name for field in fields(BlockHeader)]
-_ENUMS: Final = {"kind": BlockKind, "role": Role, "status": Status}
 
 
 def encode_headers(headers: Sequence[BlockHeader]) -> bytes:
@@ -26,16 +25,14 @@ def decode_headers(data: bytes) -> list[BlockHeader] | None:
         table = json.loads(data)
         if table["fields"] != _FIELDS:
             return None
-        at = {name: _FIELDS.index(name) for name in _ENUMS}
-        known = {name: dict(enum.__members__.items()) for name, enum in _ENUMS.items()}
-        by_value = {
-            name: {str(member): member for member in members.values()}
-            for name, members in known.items()
-        }
+        known = [
+            (_FIELDS.index(name), {str(member): member for member in enum})
+            for name, enum in ENUMS.items()
+        ]
         headers = []
         for row in table["rows"]:
-            for name, index in at.items():
-                row[index] = by_value[name].get(row[index], row[index])
+            for index, members in known:
+                row[index] = members.get(row[index], row[index])
             headers.append(BlockHeader(*row))
     except (ValueError, TypeError, KeyError):
         return None

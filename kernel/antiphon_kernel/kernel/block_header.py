@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
-
-from pydantic import Field
+from typing import Any, Final
 
 from antiphon_kernel.document.conformity import EXACT_INTEGER
-from antiphon_kernel.document.header import FIELDS
+from antiphon_kernel.document.header import ENUMS, FIELDS, Form
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.registry import Result
+from antiphon_kernel.kernel.shown_records import with_fields_of
 from antiphon_kernel.types.enums import DriftKind, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM, BlockId
+from antiphon_kernel.types.records import BlockHeader
 
-_STRINGS = frozenset(
-    ("tool_kind", "drift_kind", "tool_name", "tool_call_id", "path", "language", "stop_reason")
+_OTHERWISE: Final = frozenset(("id", "parent", "order"))
+"""Fields that go by another name, or are none of a caller's business."""
+
+_KERNELS: Final = frozenset(
+    (*ENUMS, "order", "created", "author", "parent", "edited_after_done", "stopped_by", "metadata")
 )
-_FLAGS = frozenset(("collapsed", "excluded", "ephemeral", "is_error", "truncated"))
-_IDS = frozenset(("source_context", "source_block"))
-_ENUMS: Mapping[str, Any] = {"tool_kind": ToolKind, "drift_kind": DriftKind}
+"""Fields that no request says in its `metadata`."""
+
+_OF_REQUESTS: Final = {name: form for name, form in FIELDS.items() if name not in _KERNELS}
+_IDS: Final = frozenset(("source_context", "source_block"))
+_ENUMS: Final[Mapping[str, Any]] = {"tool_kind": ToolKind, "drift_kind": DriftKind}
 
 
+@with_fields_of(BlockHeader, but=_OTHERWISE)
 class BlockInfo(Result):
     """The header of a block."""
 
@@ -34,50 +40,18 @@ class BlockInfo(Result):
     kind: str
     status: str
     author: str
-    """Id of the principal that created it."""
     created: str
     version: int
-    tool_kind: str | None = None
-    """Which engine runs the tool call: `shell`, `mcp`, `builtin`."""
-    drift_kind: str | None = None
-    """How it came over from another context."""
-    tool_name: str | None = None
-    """The tool that is called."""
-    tool_call_id: str | None = None
-    """What ties a result to its call."""
-    input: str | None = None
-    """Input of the tool call, a JSON document."""
-    exit_code: int | None = None
-    is_error: bool = False
-    truncated: bool = False
-    """Whether the command said more than is kept."""
-    source_context: str | None = None
-    """Id of the context that it came from."""
-    source_block: str | None = None
-    """Id of the block that it was copied or drawn from."""
-    path: str | None = None
-    """The file it is about."""
-    language: str | None = None
-    """The language its text is written in."""
-    collapsed: bool = False
-    """Whether it is shown folded."""
-    excluded: bool = False
-    """Whether models are not given it."""
-    ephemeral: bool = False
-    """Whether it is not part of the conversation's record."""
-    edited_after_done: bool = False
-    """Whether its text has changed since it was done."""
-    stop_reason: str | None = None
-    stopped_by: str | None = None
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    """Whatever else its creator has said of it."""
+
+
+_SHOWN: Final = frozenset(BlockInfo.model_fields) & FIELDS.keys()
 
 
 def header_values(context: Context, block: str) -> dict[str, Any]:
     """The values of a `BlockInfo`."""
     header = context.document.header(block)
-    values = {name: getattr(header, name) for name in FIELDS & set(BlockInfo.model_fields)}
-    for name in ("role", "kind", "status"):
+    values = {name: getattr(header, name) for name in _SHOWN}
+    for name in ENUMS:
         values[name] = str(values[name])
     return {
         **values,
@@ -93,34 +67,34 @@ def header_fields(metadata: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         AntiphonError: invalid_params for a field of the wrong type or an unknown enum value.
     """
-    fields: dict[str, Any] = {}
-    rest: dict[str, Any] = {}
-    for name, value in metadata.items():
-        if name in _STRINGS:
-            if not isinstance(value, str):
-                raise _wrong(name, "a string", value)
-            allowed = _ENUMS.get(name)
-            if allowed is not None and value not in list(allowed):
-                raise _wrong(name, "one of " + ", ".join(allowed), value)
-            fields[name] = value
-        elif name in _FLAGS:
-            if not isinstance(value, bool):
-                raise _wrong(name, "true or false", value)
-            fields[name] = value
-        elif name == "exit_code":
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            if not whole or abs(value) > EXACT_INTEGER:
-                raise _wrong(name, "a whole number below 2^53", value)
-            fields[name] = value
-        elif name in _IDS:
-            fields[name] = _full_id(name, value)
-        elif name == "input":
-            fields[name] = value if isinstance(value, str) else _json(value)
-        else:
-            rest[name] = value
-    if rest:
-        fields["metadata"] = rest
-    return fields
+    fields = {
+        name: _field(name, value, _OF_REQUESTS[name])
+        for name, value in metadata.items()
+        if name in _OF_REQUESTS
+    }
+    rest = {name: value for name, value in metadata.items() if name not in _OF_REQUESTS}
+    return {**fields, "metadata": rest} if rest else fields
+
+
+def _field(name: str, value: Any, form: Form) -> object:
+    if name in _IDS:
+        return _full_id(name, value)
+    if name == "input":
+        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if form is Form.FLAG:
+        if not isinstance(value, bool):
+            raise _wrong(name, "true or false", value)
+    elif form is Form.NUMBER:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or abs(value) > EXACT_INTEGER:
+            raise _wrong(name, "a whole number below 2^53", value)
+    else:
+        if not isinstance(value, str):
+            raise _wrong(name, "a string", value)
+        allowed = _ENUMS.get(name)
+        if allowed is not None and value not in list(allowed):
+            raise _wrong(name, "one of " + ", ".join(allowed), value)
+    return value
 
 
 def _full_id(name: str, value: object) -> str:
@@ -132,10 +106,6 @@ def _full_id(name: str, value: object) -> str:
         return str(BlockId.parse(f"{value}.{SYSTEM}.0").context)
     except ValueError as error:
         raise _wrong(name, f"{shape}, as the tools return it", value) from error
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _wrong(name: str, expected: str, value: object) -> AntiphonError:

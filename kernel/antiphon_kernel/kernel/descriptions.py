@@ -52,8 +52,10 @@ def described_schema(model: type[BaseModel]) -> dict[str, Any]:
 def field_docs(model: type[BaseModel]) -> dict[str, str]:
     """What each field means, as one line: its docstring, or what the name means everywhere."""
     docs = dict(COMMON)
-    for one in reversed(model.__mro__):
-        if issubclass(one, BaseModel) and one is not BaseModel:
+    record: type | None = getattr(model, "record", None)
+    bases = [one for one in model.__mro__ if issubclass(one, BaseModel) and one is not BaseModel]
+    for one in (record, *reversed(bases)):
+        if one is not None:
             docs |= _class_docs(one.__module__).get(one.__qualname__, {})
     return {name: doc for name, doc in docs.items() if name in model.model_fields}
 

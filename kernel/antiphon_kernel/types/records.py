@@ -71,6 +71,7 @@ class BlockHeader:
     """Everything of a block but its content. Absent optional fields are None.
 
     `kind`, `role` and `status` are plain strings when the stored value is unknown to this version.
+    How a field is stored, exported and shown follows from its type and its docstring here.
     """
 
     id: str
@@ -78,31 +79,46 @@ class BlockHeader:
     role: Role | str
     status: Status | str
     order: str
+    """Blocks sort by it, then by id."""
     created: str
     author: str
-    """Id of the principal that created the block."""
+    """Id of the principal that created it."""
     parent: str | None = None
+    """The block it answers."""
     tool_kind: str | None = None
+    """Which engine runs the tool call: `shell`, `mcp`, `builtin`."""
     drift_kind: str | None = None
+    """How it came over from another context."""
     tool_name: str | None = None
+    """The tool that is called."""
     tool_call_id: str | None = None
+    """What ties a result to its call."""
     input: str | None = None
-    """Input of a tool call, a JSON document."""
+    """Input of the tool call, a JSON document."""
     exit_code: int | None = None
     is_error: bool = False
     truncated: bool = False
+    """Whether the command said more than is kept."""
     source_context: str | None = None
+    """Id of the context that it came from."""
     source_block: str | None = None
+    """Id of the block that it was copied or drawn from."""
     path: str | None = None
+    """The file it is about."""
     language: str | None = None
+    """The language its text is written in."""
     collapsed: bool = False
+    """Whether it is shown folded."""
     excluded: bool = False
+    """Whether models are not given it."""
     ephemeral: bool = False
+    """Whether it is not part of the conversation's record."""
     edited_after_done: bool = False
+    """Whether its text has changed since it was done."""
     stop_reason: str | None = None
     stopped_by: str | None = None
-    """Username of whoever interrupted the block."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    """Whatever else its creator has said of it."""
 
     @property
     def is_shell(self) -> bool:

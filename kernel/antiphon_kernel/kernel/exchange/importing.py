@@ -8,13 +8,14 @@ from collections.abc import Iterator, Mapping
 from antiphon_kernel.document.conformity import Rule
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header import ENUMS, known_value
 from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
 from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, InheritedRun, InheritedText
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.exchange.records import BlockLine, Export, RunLine
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.clock import moment_of
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
@@ -96,10 +97,8 @@ def _header(
     block: BlockLine, ids: Mapping[str, str], principals: Mapping[str, Principal]
 ) -> BlockHeader:
     fields = dict(block.header)
-    for name, enum in (("kind", BlockKind), ("role", Role), ("status", Status)):
-        value = fields.get(name)
-        # What this version does not know is kept as it is.
-        fields[name] = next((member for member in enum if member == value), value)
+    for name in ENUMS:
+        fields[name] = known_value(name, fields.get(name))
     fields["author"] = _principal(fields.get("author"), principals)
     if "parent" in fields:
         parent = fields["parent"]

@@ -202,10 +202,10 @@ async def test_an_event_says_what_who_and_whose(
     first = events[0]
     assert first.attribution == f"agent:{bo.principal.id}:splice"
     assert first.header is not None
-    assert first.header.edited_after_done
+    assert first.header.model_dump()["edited_after_done"]
     assert events[1].header is None
     assert events[2].header is not None
-    assert events[2].header.collapsed
+    assert events[2].header.model_dump()["collapsed"]
     assert (events[4].block_id, events[4].content) == (new, "")
 
 
