@@ -144,7 +144,10 @@ async def test_every_field_of_every_kind_is_as_it_was_stored(tmp_path: Path, see
         raise
 
 
-@pytest.mark.parametrize("field", sorted(stored_header.FIELDS.keys() - {"author"}))  # the id has it too
+@pytest.mark.parametrize(
+    "field",
+    sorted(stored_header.FIELDS.keys() - {"author"}),  # the id has it too
+)
 async def test_a_field_that_is_not_stored_is_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, field: str
 ) -> None:
