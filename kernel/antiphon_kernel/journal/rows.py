@@ -126,6 +126,19 @@ class Commit:
     generation: int = 0
     """As the context was loaded with: a failed commit begins another one."""
 
+    def as_stored(self) -> StoredOp:
+        """The transaction as it will come back."""
+        return StoredOp(
+            self.seq,
+            self.time,
+            self.principal.id,
+            self.operation,
+            {block.number: block.version for block in self.blocks},
+            self.update,
+            self.unit,
+            self.revivals,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StoredOp:

@@ -1,4 +1,4 @@
-"""What a change of a context is at each step of its way: applied, on its way to disk, told."""
+"""A change of a context at each step of its way: made, applied, on its way to disk, told."""
 
 from __future__ import annotations
 
@@ -6,8 +6,45 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.document.changes import DocumentChange, Transaction
+from antiphon_kernel.kernel.context.undo_stack import StackChange, UndoKind
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.wire.revivals import Revival
+
+
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """What comes with a change that a client has made in its own replica."""
+
+    source: object
+    """Who handed it in: its own update does not go back to it."""
+    clients: tuple[int, ...] = ()
+    """CRDT client ids that the actor has used for the first time."""
+    added: bytes | None = None
+    """What the kernel added to the client's update."""
+    submitted: tuple[str, ...] = ()
+    """Drafts that it has finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the document has taken in, by whom, and what it means for undoing and for clients."""
+
+    actor: Actor
+    operation: str
+    transaction: Transaction
+    """What changed."""
+    update: bytes | None
+    """All that has to be stored of it; None if nothing changed."""
+    undo: UndoKind | None = None
+    """How it counts for the actor's undo; None if not at all."""
+    stacks: StackChange | None = None
+    """What it does to the undo stacks, if it turns a unit."""
+    revivals: tuple[Revival, ...] = ()
+    """Which of its ids are others come back."""
+    restated: bool = False
+    """Whether the journal's row of the context changes with it."""
+    handed_in: HandedIn | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,23 +7,26 @@ order of `seq`. After a failed commit nothing more is taken: the context has to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
-from antiphon_kernel.document.changes import DocumentChange, Transaction
+from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext, StoredOp
+from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext
 from antiphon_kernel.kernel.admission.structure import Structure
-from antiphon_kernel.kernel.context.commitment import Applied, Broadcast, Written
+from antiphon_kernel.kernel.context.commitment import Applied, Broadcast, Change, Written
 from antiphon_kernel.kernel.context.header_rules import follow_change
 from antiphon_kernel.kernel.context.histories import Histories
-from antiphon_kernel.kernel.context.undo_stack import StackChange, UndoKind, UndoStacks
+from antiphon_kernel.kernel.context.undo_stack import (
+    NOTHING_RECORDED,
+    StackChange,
+    UndoStacks,
+)
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.merge import merge
-from antiphon_kernel.wire.revivals import Revival
 
 
 class Commits:
@@ -79,112 +82,78 @@ class Commits:
         """The last version of a block that is on disk; 0 if there is none yet."""
         return self._persisted.get(block, 0)
 
-    def commit(
-        self,
-        actor: Actor,
-        operation: str,
-        transaction: Transaction,
-        update: bytes | None,
-        undo: UndoKind | None,
-        *,
-        source: object = None,
-        clients: tuple[int, ...] = (),
-        echo: bytes | None = None,
-        submitted: tuple[str, ...] = (),
-        stacks: StackChange | None = None,
-        revivals: tuple[Revival, ...] = (),
-        restated: bool = False,
-    ) -> Written:
-        """Number a change that the document has taken in, and send it on its way to disk.
-
-        Args:
-            transaction: what changed.
-            update: all that has to be stored of it; None if nothing changed.
-            undo: how it counts for the actor's undo; None if not at all.
-            source: who handed it in as a raw update.
-            clients: CRDT client ids that the actor has used for the first time.
-            echo: what the kernel added to a raw update.
-            submitted: drafts that a raw update has finished.
-            stacks: what it does to the undo stacks, if it turns a unit.
-            revivals: which of its ids are others come back.
-            restated: whether the journal's row of the context changes with it.
-        """
-        if update is None:
+    def commit(self, change: Change) -> Written:
+        """Number a change that the document has taken in, and send it on its way to disk."""
+        if change.update is None:
             return Written(self.seq, {}, self._last or _done())
-        follow_up = follow_change(self._document, transaction.change, submitted)
-        if follow_up is not None:
-            update = merge((update, follow_up))
-            echo = merge((echo, follow_up)) if echo is not None else follow_up
+        update, added = self._with_consequences(change, change.update)
         self._structure.follow(update)
-        touched = tuple(dict.fromkeys((*transaction.change.touched, *submitted)))
-        time = self._clock.now_ms()
-        if stacks is None:
-            stacks = self._record_undo(actor, transaction, undo, time)
-        self.seq += 1
-        rows = tuple(map(self._next_version, touched))
-        on_disk = self._journal.commit(
-            Commit(
-                context=self.row,
-                seq=self.seq,
-                time=time,
-                principal=actor.principal,
-                session=actor.session,
-                operation=operation,
-                blocks=rows,
-                update=update,
-                unit=stacks.unit,
-                undo=stacks.kept,
-                dropped_undo=stacks.dropped,
-                clients=clients,
-                revivals=revivals,
-                restated=restated,
-                generation=self._generation,
-            )
-        )
-        applied = Applied(
-            self.seq,
-            time,
-            actor,
-            operation,
-            tuple(self._changes),
-            {row.id: row.version for row in rows},
-        )
-        self._changes.clear()
-        for listener in tuple(self._on_applied):
-            listener(applied)
-        seq, versions = self.seq, {row.number: row.version for row in rows}
-        self.histories.follow(
-            lambda: StoredOp(
-                seq,
-                time,
-                actor.principal.id,
-                operation,
-                versions,
-                update,
-                stacks.unit,
-                revivals,
-            )
-        )
-        broadcasts = [Broadcast(self.seq, update, source)]
-        if source is not None and echo is not None:
+        row = self._next_row(change, update)
+        on_disk = self._journal.commit(row)
+        versions = {block.id: block.version for block in row.blocks}
+        self._tell_applied(change, row, versions)
+        self.histories.follow(row.as_stored)
+        source = change.handed_in.source if change.handed_in is not None else None
+        broadcasts = [Broadcast(row.seq, update, source)]
+        if source is not None and added is not None:
             # Its own update does not go back to a client, but what the kernel added does.
-            broadcasts.append(Broadcast(self.seq, echo, None))
-        on_disk.add_done_callback(lambda future: self._after_commit(future, broadcasts, rows))
+            broadcasts.append(Broadcast(row.seq, added, None))
+        on_disk.add_done_callback(partial(self._after_commit, broadcasts, versions))
         self._last = on_disk
-        return Written(self.seq, applied.versions, on_disk)
+        return Written(row.seq, versions, on_disk)
 
-    def _record_undo(
-        self, actor: Actor, transaction: Transaction, kind: UndoKind | None, time: int
-    ) -> StackChange:
-        change = transaction.change
-        blocks = dict.fromkeys(text.block for text in change.texts)
-        blocks.update(dict.fromkeys(content.block for content in change.contents))
+    def _with_consequences(self, change: Change, update: bytes) -> tuple[bytes, bytes | None]:
+        """The update with what the kernel writes because of it; and all that the kernel wrote."""
+        handed_in = change.handed_in
+        added = handed_in.added if handed_in is not None else None
+        submitted = handed_in.submitted if handed_in is not None else ()
+        follow_up = follow_change(self._document, change.transaction.change, submitted)
+        if follow_up is None:
+            return update, added
+        return (
+            merge((update, follow_up)),
+            merge((added, follow_up)) if added is not None else follow_up,
+        )
+
+    def _next_row(self, change: Change, update: bytes) -> Commit:
+        """What is stored of a change, under the next number."""
+        time = self._clock.now_ms()
+        self.seq += 1
+        stacks = change.stacks if change.stacks is not None else self._record_undo(change, time)
+        handed_in = change.handed_in
+        touched = change.transaction.change.touched
+        if handed_in is not None and handed_in.submitted:
+            touched = tuple(dict.fromkeys((*touched, *handed_in.submitted)))
+        return Commit(
+            context=self.row,
+            seq=self.seq,
+            time=time,
+            principal=change.actor.principal,
+            session=change.actor.session,
+            operation=change.operation,
+            blocks=tuple(map(self._next_version, touched)),
+            update=update,
+            unit=stacks.unit,
+            undo=stacks.kept,
+            dropped_undo=stacks.dropped,
+            clients=handed_in.clients if handed_in is not None else (),
+            revivals=change.revivals,
+            restated=change.restated,
+            generation=self._generation,
+        )
+
+    def _record_undo(self, change: Change, time: int) -> StackChange:
+        if change.undo is None:
+            return NOTHING_RECORDED
+        of_document = change.transaction.change
+        blocks = {text.block: None for text in of_document.texts}
+        blocks.update({content.block: None for content in of_document.contents})
         # What a structured block begins with is its form, not something that somebody wrote.
-        new = [block for block in change.added if is_text(self._document.schema(block))]
-        blocks.update(dict.fromkeys(new))
-        if kind is None or not blocks:
-            return StackChange()
-        return self.undo.record(actor, kind, tuple(blocks), self.seq + 1, time)
+        new = {block: None for block in of_document.added if is_text(self._document.schema(block))}
+        blocks.update(new)
+        if not blocks:
+            return NOTHING_RECORDED
+        return self.undo.record(change.actor, change.undo, tuple(blocks), self.seq, time)
 
     def _next_version(self, block: str) -> BlockRow:
         row = self._blocks.get(block)
@@ -195,19 +164,25 @@ class Commits:
         self._blocks[block] = row
         return row
 
+    def _tell_applied(self, change: Change, row: Commit, versions: Mapping[str, int]) -> None:
+        changes = tuple(self._changes)
+        self._changes.clear()
+        applied = Applied(row.seq, row.time, change.actor, row.operation, changes, versions)
+        for listener in tuple(self._on_applied):
+            listener(applied)
+
     def _after_commit(
         self,
+        broadcasts: Sequence[Broadcast],
+        versions: Mapping[str, int],
         future: asyncio.Future[None],
-        broadcasts: list[Broadcast],
-        rows: Iterable[BlockRow],
     ) -> None:
         error = future.exception()
         if error is not None:
             assert isinstance(error, AntiphonError)
             self.stop(error)
             return
-        self._committed = broadcasts[0].seq
-        self._persisted.update((row.id, row.version) for row in rows)
+        self._persisted.update(versions)
         for broadcast in broadcasts:
             for subscriber in tuple(self._subscribers):
                 subscriber(broadcast)

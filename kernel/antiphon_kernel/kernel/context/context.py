@@ -25,7 +25,13 @@ from antiphon_kernel.kernel.admission.admission import Admitted, admit
 from antiphon_kernel.kernel.admission.slicing import in_parts
 from antiphon_kernel.kernel.admission.structure import Structure
 from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
-from antiphon_kernel.kernel.context.commitment import Applied, Broadcast, Written
+from antiphon_kernel.kernel.context.commitment import (
+    Applied,
+    Broadcast,
+    Change,
+    HandedIn,
+    Written,
+)
 from antiphon_kernel.kernel.context.commits import Commits
 from antiphon_kernel.kernel.context.family import Family
 from antiphon_kernel.kernel.context.header_rules import normalise_draft, submit_draft
@@ -166,7 +172,7 @@ class Context:
                 )
             )
             raise
-        return self._commits.commit(actor, operation, transaction, transaction.update, undo)
+        return self._commits.commit(Change(actor, operation, transaction, transaction.update, undo))
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it.
@@ -206,13 +212,14 @@ class Context:
         self._commits.refuse_if_stopped()
         clock, transaction = self._carry_out(plan, row.stack)
         return self._commits.commit(
-            actor,
-            row.stack,
-            transaction,
-            self._introductions.with_introduction(actor, transaction),
-            None,
-            stacks=self.undo.turn(row, self.seq + 1, self._clock.now_ms()),
-            revivals=plan.revivals(self.document.client_id, clock),
+            Change(
+                actor,
+                row.stack,
+                transaction,
+                self._introductions.with_introduction(actor, transaction),
+                stacks=self.undo.turn(row, self.seq + 1, self._clock.now_ms()),
+                revivals=plan.revivals(self.document.client_id, clock),
+            )
         )
 
     def restore(self, actor: Actor, plan: Plan) -> Written:
@@ -227,7 +234,7 @@ class Context:
         self._commits.refuse_if_stopped()
         _, transaction = self._carry_out(plan, operation)
         update = self._introductions.with_introduction(actor, transaction)
-        return self._commits.commit(actor, operation, transaction, update, undo)
+        return self._commits.commit(Change(actor, operation, transaction, update, undo))
 
     def _carry_out(self, plan: Plan, origin: str) -> tuple[int, Transaction]:
         """Change contents as planned; the clock with which what is written begins."""
@@ -270,15 +277,14 @@ class Context:
         if raw is not None and added is not None:
             raw = merge((raw, added))
         written = self._commits.commit(
-            actor,
-            "sync",
-            transaction,
-            raw if raw is not None else added,
-            UndoKind.TYPING,
-            source=source,
-            clients=admitted.clients,
-            echo=added,
-            submitted=submitted,
+            Change(
+                actor,
+                "sync",
+                transaction,
+                raw if raw is not None else added,
+                UndoKind.TYPING,
+                handed_in=HandedIn(source, admitted.clients, added, submitted),
+            )
         )
         for block in submitted:
             written.on_disk.add_done_callback(partial(self._tell_submitted, block, actor))
@@ -367,7 +373,7 @@ class Context:
             self.document.set_meta(label=row.label, archived=archived)
         self._commits.row = row
         return self._commits.commit(
-            actor, operation, transaction, transaction.update, None, restated=True
+            Change(actor, operation, transaction, transaction.update, restated=True)
         )
 
     # Following

@@ -37,6 +37,10 @@ class StackChange:
     dropped: tuple[int, ...] = ()
 
 
+NOTHING_RECORDED: Final = StackChange()
+"""Of a change that nobody can undo."""
+
+
 class UndoStacks:
     """The undo and redo stacks of everybody in one context, in memory; the journal stores them.
 
