@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.kernel.content_limits import check_limit
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.kernel.text_places import check_writable
-from antiphon_kernel.kernel.tools.sizes import check_limit, check_size
+from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.kernel.tools.writing import WRITING, on_disk
 from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.types.access import Right

@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from antiphon_kernel.kernel.content_limits import check_limit
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.text_places import check_writable
 from antiphon_kernel.kernel.tools.carrying import carry, carry_operations
-from antiphon_kernel.kernel.tools.sizes import check_limit, check_size
+from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.kernel.tools.writing import WRITING, WriteResult, on_disk
 from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
 from antiphon_kernel.types.access import Right

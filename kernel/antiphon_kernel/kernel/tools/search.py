@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from antiphon_kernel.journal.search_table import Candidate, Wanted
+from antiphon_kernel.kernel.content_limits import check_limit
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.text_places import check_text
-from antiphon_kernel.kernel.tools.sizes import check_limit
 from antiphon_kernel.text.query import LiteralQuery, Query
 from antiphon_kernel.text.regex_query import RegexQuery
 from antiphon_kernel.text.search import Found, search_text

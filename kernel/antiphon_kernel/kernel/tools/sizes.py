@@ -1,4 +1,4 @@
-"""The limits of what a block holds, checked before anything is written."""
+"""The limits of what a block holds, checked before a tool writes anything."""
 
 from __future__ import annotations
 
@@ -6,40 +6,23 @@ import json
 from typing import Any
 
 from antiphon_kernel.document.schema import Schema, TextSchema, each_part, encode_schema
+from antiphon_kernel.kernel.content_limits import (
+    check_limit,
+    refuse_large_value,
+    refuse_long_text,
+    refuse_many_items,
+)
 from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-
-
-def check_limit(found: int, limit: int, what: str, advice: str) -> None:
-    """Refuse more than is allowed.
-
-    Args:
-        what: the first half of the sentence, with the number that was found.
-        advice: what to do instead.
-
-    Raises:
-        AntiphonError: too_large.
-    """
-    if found > limit:
-        raise AntiphonError(
-            ErrorCode.TOO_LARGE,
-            f"{what}, {limit} are allowed: {advice}.",
-            limit=limit,
-            found=found,
-        )
 
 
 def check_size(context: Context, code_points: int) -> None:
     """Raises AntiphonError too_large if a block's text would become longer than allowed."""
-    what = f"The text of the block would have {code_points} code points"
-    check_limit(code_points, context.limits.block_code_points, what, "split it into several blocks")
+    refuse_long_text(context.limits, code_points)
 
 
 def check_value_size(context: Context, value: Any) -> None:
     """Raises AntiphonError too_large if one value that is no text is larger than allowed."""
-    found = len(json.dumps(value, ensure_ascii=False))
-    what = f"The value has {found} code points as JSON"
-    check_limit(found, context.limits.value_code_points, what, "split it")
+    refuse_large_value(context.limits, value)
 
 
 def check_content_size(context: Context, value: Any) -> None:
@@ -50,8 +33,7 @@ def check_content_size(context: Context, value: Any) -> None:
 
 def check_items(context: Context, count: int) -> None:
     """Raises AntiphonError too_large if a list or log would become longer than allowed."""
-    what = f"The list would have {count} items"
-    check_limit(count, context.limits.list_items, what, "use several blocks")
+    refuse_many_items(context.limits, count)
 
 
 def check_schema_size(context: Context, schema: Schema) -> None:

@@ -1,0 +1,47 @@
+"""The limits of what a block holds, whichever way it is written."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+def check_limit(found: int, limit: int, what: str, advice: str) -> None:
+    """Refuse more than is allowed.
+
+    Args:
+        what: the first half of the sentence, with the number that was found.
+        advice: what to do instead.
+
+    Raises:
+        AntiphonError: too_large.
+    """
+    if found > limit:
+        raise AntiphonError(
+            ErrorCode.TOO_LARGE,
+            f"{what}, {limit} are allowed: {advice}.",
+            limit=limit,
+            found=found,
+        )
+
+
+def refuse_long_text(limits: Limits, code_points: int) -> None:
+    """Raises AntiphonError too_large if a block's text would become longer than allowed."""
+    what = f"The text of the block would have {code_points} code points"
+    check_limit(code_points, limits.block_code_points, what, "split it into several blocks")
+
+
+def refuse_large_value(limits: Limits, value: Any) -> None:
+    """Raises AntiphonError too_large if one value that is no text is larger than allowed."""
+    found = len(json.dumps(value, ensure_ascii=False))
+    what = f"The value has {found} code points as JSON"
+    check_limit(found, limits.value_code_points, what, "split it")
+
+
+def refuse_many_items(limits: Limits, count: int) -> None:
+    """Raises AntiphonError too_large if a list or log would become longer than allowed."""
+    what = f"The list would have {count} items"
+    check_limit(count, limits.list_items, what, "use several blocks")
