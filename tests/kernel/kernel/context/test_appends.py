@@ -117,6 +117,7 @@ async def test_what_waits_to_be_flushed_stands_before_what_is_removed_meanwhile(
     editor = await streamed.begin()
     await streamed.append("three ", stream=True)
     await streamed.type(editor, 4, len("typed two "), "")
+    (await streamed.context()).appends.flush(streamed.block)
     await streamed.append("four")
     assert await streamed.text() == "one three four"
     await streamed.undo()
