@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
+from antiphon_kernel.journal.commit_rows import Numbers, commit_rows, new_sessions
 from antiphon_kernel.journal.database import Database
-from antiphon_kernel.journal.inherited import encode_runs, read_inherited
-from antiphon_kernel.journal.op_rows import op_id, stored_blocks, stored_operation
+from antiphon_kernel.journal.inherited import read_inherited
 from antiphon_kernel.journal.rows import (
     BlockChange,
     BlockRow,
@@ -23,7 +22,6 @@ from antiphon_kernel.journal.rows import (
     StoredContext,
     StoredOp,
 )
-from antiphon_kernel.journal.schema import RECORD_FORMAT
 from antiphon_kernel.journal.search_table import SearchTable
 from antiphon_kernel.journal.snapshots import Snapshots
 from antiphon_kernel.journal.stored_ops import (
@@ -33,11 +31,11 @@ from antiphon_kernel.journal.stored_ops import (
     read_updates,
 )
 from antiphon_kernel.journal.stored_undo import read_undo
+from antiphon_kernel.journal.transaction import Row
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
-from antiphon_kernel.wire.revivals import encode_revivals
 
 _log = logging.getLogger(__name__)
 
@@ -55,9 +53,8 @@ class Journal:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._sessions: dict[str, int] = {}
-        self._new_sessions: list[tuple[object, ...]] = []
-        self._principals: dict[str, int] = {}
+        self._numbers = Numbers()
+        self._new_sessions: list[Row] = []
         self._last_context = 0
         self._broken: AntiphonError | None = None
         self._writer: asyncio.Task[None] | None = None
@@ -108,13 +105,13 @@ class Journal:
             "INSERT INTO principals (id, username, kind, created) VALUES (?, ?, ?, ?)",
             (principal.id, principal.username, principal.kind, created),
         )
-        self._principals[principal.id] = number
+        self._numbers.principals[principal.id] = number
 
     def add_session(self, session: str, principal: Principal, via: str, opened: int) -> None:
         """Name a session; its row is written by itself, or with a commit that comes first."""
-        number = len(self._sessions) + 1
-        self._sessions[session] = number
-        row = (number, session, self._principals[principal.id], via, opened)
+        numbers = self._numbers
+        number = numbers.sessions[session] = len(numbers.sessions) + 1
+        row = (number, session, numbers.principals[principal.id], via, opened)
         self._new_sessions.append(row)
         self._idle.clear()
         self._wake.set()
@@ -298,109 +295,19 @@ class Journal:
         """One transaction for all of them; the error if it did not happen."""
         sessions = list(self._new_sessions)
         try:
-            await self._database.write(self._statements(group, sessions))
+            rows = commit_rows(group, self._numbers)
+            await self._database.write([new_sessions(sessions), *rows])
         except AntiphonError as error:
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error
         del self._new_sessions[: len(sessions)]
         return None
 
-    def _statements(
-        self, group: list[Commit], new_sessions: list[tuple[object, ...]]
-    ) -> Iterator[tuple[str, list[tuple[object, ...]]]]:
-        """The rows of a group, table by table; of a block or an undo row only its last state."""
-        principals, sessions = self._principals, self._sessions
-        ops: list[tuple[object, ...]] = []
-        blocks: dict[tuple[int, int], tuple[object, ...]] = {}
-        clients: list[tuple[object, ...]] = []
-        undo: dict[tuple[int, int], tuple[object, ...] | None] = {}
-        revived: list[tuple[object, ...]] = []
-        for one in group:
-            context, principal = one.context.number, principals[one.principal.id]
-            ops.append(
-                (
-                    op_id(context, one.seq),
-                    RECORD_FORMAT,
-                    one.time,
-                    principal,
-                    sessions[one.session],
-                    stored_operation(one.operation),
-                    one.unit,
-                    stored_blocks(one.blocks),
-                    one.update,
-                )
-            )
-            for block in one.blocks:
-                key = context, block.number
-                blocks[key] = (*key, block.id, block.version)
-            clients += [(context, client, principal) for client in one.clients]
-            for row in one.undo:
-                undo[context, row.unit] = (
-                    context,
-                    row.unit,
-                    principals[row.principal],
-                    sessions[row.session],
-                    row.kind,
-                    row.stack,
-                    row.place,
-                    row.time,
-                    " ".join(row.blocks),
-                )
-            undo.update(((context, unit), None) for unit in one.dropped_undo)
-            if one.revivals:
-                revivals = encode_revivals(one.revivals)
-                revived.append((context, one.seq, RECORD_FORMAT, revivals))
-        founded = [one.context for one in group if one.seq == 1]
-        # A commit may have reached the disk and still have failed: then they are there already.
-        yield "INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?, ?)", new_sessions
-        yield (
-            "INSERT INTO contexts (number, id, label, epoch, created) VALUES (?, ?, ?, ?, ?)",
-            [(row.number, row.id, row.label, row.epoch, row.created) for row in founded],
-        )
-        yield (
-            "UPDATE contexts SET label = ?, archived = ? WHERE number = ?",
-            [
-                (one.context.label, one.context.archived, one.context.number)
-                for one in group
-                if one.restated
-            ],
-        )
-        yield "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", ops
-        upsert = (
-            "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
-            " DO UPDATE SET version = excluded.version"
-        )
-        yield upsert, list(blocks.values())
-        yield "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)", clients
-        yield (
-            "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [row for row in undo.values() if row is not None],
-        )
-        yield (
-            "DELETE FROM undo WHERE context = ? AND unit = ?",
-            [key for key, row in undo.items() if row is None],
-        )
-        yield "INSERT INTO revived VALUES (?, ?, ?, ?)", revived
-        yield (
-            "INSERT INTO inherited_blame VALUES (?, ?, ?, ?, ?)",
-            [
-                (
-                    one.context.number,
-                    text.block,
-                    text.section or "",
-                    RECORD_FORMAT,
-                    encode_runs(text.runs),
-                )
-                for one in group
-                for text in one.inherited
-            ],
-        )
-
     async def _load_numbers(self) -> None:
         rows = await self._database.select("SELECT id, number FROM principals")
-        self._principals = {row[0]: row[1] for row in rows}
+        principals = {row[0]: row[1] for row in rows}
         rows = await self._database.select("SELECT id, number FROM sessions")
-        self._sessions = {row[0]: row[1] for row in rows}
+        self._numbers = Numbers(principals, {row[0]: row[1] for row in rows})
         rows = await self._database.select("SELECT coalesce(max(number), 0) FROM contexts")
         self._last_context = rows[0][0]
 

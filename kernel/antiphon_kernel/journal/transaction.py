@@ -5,7 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-Statement = tuple[str, Sequence[tuple[object, ...]]]
+Row = tuple[object, ...]
+
+Statement = tuple[str, Sequence[Row]]
 """SQL, and the rows it is carried out for."""
 
 

@@ -1,0 +1,143 @@
+"""A group of commits as rows, table by table; of a block or an undo row only its last state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from antiphon_kernel.journal.inherited import encode_runs
+from antiphon_kernel.journal.op_rows import op_id, stored_blocks, stored_operation
+from antiphon_kernel.journal.rows import Commit, UndoRow
+from antiphon_kernel.journal.schema import RECORD_FORMAT
+from antiphon_kernel.journal.transaction import Row, Statement
+from antiphon_kernel.wire.revivals import encode_revivals
+
+
+@dataclass(slots=True)
+class Numbers:
+    """What stands for principals and sessions in other rows, by id."""
+
+    principals: dict[str, int] = field(default_factory=dict)
+    sessions: dict[str, int] = field(default_factory=dict)
+
+
+def new_sessions(rows: Sequence[Row]) -> Statement:
+    """Sessions that are named for the first time: number, id, principal, how and when it began."""
+    # A commit may have reached the disk and still have failed: then they are there already.
+    return "INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?, ?)", rows
+
+
+def commit_rows(group: Sequence[Commit], numbers: Numbers) -> Iterator[Statement]:
+    """Everything that a group of commits stores, in an order in which nothing is referred to early.
+
+    Sessions are in `numbers`, and in the journal or in a statement before these.
+    """
+    yield from _contexts(group)
+    yield (
+        "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [_op(one, numbers) for one in group],
+    )
+    yield _blocks(group)
+    yield (
+        "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
+        [
+            (one.context.number, client, numbers.principals[one.principal.id])
+            for one in group
+            for client in one.clients
+        ],
+    )
+    yield from _undo(group, numbers)
+    yield (
+        "INSERT INTO revived VALUES (?, ?, ?, ?)",
+        [
+            (one.context.number, one.seq, RECORD_FORMAT, encode_revivals(one.revivals))
+            for one in group
+            if one.revivals
+        ],
+    )
+    yield (
+        "INSERT INTO inherited_blame VALUES (?, ?, ?, ?, ?)",
+        [
+            (
+                one.context.number,
+                text.block,
+                text.section or "",
+                RECORD_FORMAT,
+                encode_runs(text.runs),
+            )
+            for one in group
+            for text in one.inherited
+        ],
+    )
+
+
+def _contexts(group: Sequence[Commit]) -> Iterator[Statement]:
+    founded = [one.context for one in group if one.seq == 1]
+    restated = [one.context for one in group if one.restated]
+    yield (
+        "INSERT INTO contexts (number, id, label, epoch, created) VALUES (?, ?, ?, ?, ?)",
+        [(row.number, row.id, row.label, row.epoch, row.created) for row in founded],
+    )
+    yield (
+        "UPDATE contexts SET label = ?, archived = ? WHERE number = ?",
+        [(row.label, row.archived, row.number) for row in restated],
+    )
+
+
+def _op(commit: Commit, numbers: Numbers) -> Row:
+    return (
+        op_id(commit.context.number, commit.seq),
+        RECORD_FORMAT,
+        commit.time,
+        numbers.principals[commit.principal.id],
+        numbers.sessions[commit.session],
+        stored_operation(commit.operation),
+        commit.unit,
+        stored_blocks(commit.blocks),
+        commit.update,
+    )
+
+
+def _blocks(group: Sequence[Commit]) -> Statement:
+    rows: dict[tuple[int, int], Row] = {}
+    for one in group:
+        for block in one.blocks:
+            key = one.context.number, block.number
+            rows[key] = (*key, block.id, block.version)
+    upsert = (
+        "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
+        " DO UPDATE SET version = excluded.version"
+    )
+    return upsert, list(rows.values())
+
+
+def _undo(group: Sequence[Commit], numbers: Numbers) -> Iterator[Statement]:
+    rows: dict[tuple[int, int], Row | None] = {}
+    for one in group:
+        context = one.context.number
+        for row in one.undo:
+            rows[context, row.unit] = _undo_row(context, row, numbers)
+        for unit in one.dropped_undo:
+            rows[context, unit] = None
+    yield (
+        "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [row for row in rows.values() if row is not None],
+    )
+    yield (
+        "DELETE FROM undo WHERE context = ? AND unit = ?",
+        [key for key, row in rows.items() if row is None],
+    )
+
+
+def _undo_row(context: int, row: UndoRow, numbers: Numbers) -> Row:
+    return (
+        context,
+        row.unit,
+        numbers.principals[row.principal],
+        numbers.sessions[row.session],
+        row.kind,
+        row.stack,
+        row.place,
+        row.time,
+        " ".join(row.blocks),
+    )
