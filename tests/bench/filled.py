@@ -110,10 +110,23 @@ async def long_history(kernel: Filled, count: int) -> str:
     return block
 
 
+async def _append_behind_a_deletion(kernel: Filled, block: str) -> None:
+    last = kernel.context.document.length(block) - 1
+    await kernel.call("block.splice", block_id=block, offset=last, delete_count=1, insert="")
+    await kernel.call("block.append", block_id=block, text="c")
+
+
+async def _edit(kernel: Filled, block: str) -> None:
+    """Each another content: an edit that changes nothing costs nothing."""
+    version = kernel.context.version(block)
+    change = {"op": "replace", "start_line": 1, "end_line": 2, "content": f"{version}"}
+    await kernel.call("block.edit", block_id=block, operations=[change])
+
+
 def acts(kernel: Filled, block: str) -> Iterator[tuple[str, Callable[[], Awaitable[object]]]]:
     """Calls that change or read a little of a block, by name."""
-    change = {"op": "replace", "start_line": 1, "end_line": 2, "content": "2"}
     yield "block.append", lambda: kernel.call("block.append", block_id=block, text="a")
     yield "block.splice", lambda: kernel.call("block.splice", block_id=block, offset=1, insert="b")
-    yield "block.edit", lambda: kernel.call("block.edit", block_id=block, operations=[change])
+    yield "block.edit", partial(_edit, kernel, block)
+    yield "block.append behind a deletion", partial(_append_behind_a_deletion, kernel, block)
     yield "block.read", lambda: kernel.call("block.read", block_id=block)
