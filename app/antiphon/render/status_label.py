@@ -7,9 +7,8 @@ from rich.style import Style
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
 from antiphon.render.view import CellView
+from antiphon_kernel.types.conventions import INTERRUPTED
 from antiphon_kernel.types.enums import Status
-
-_INTERRUPTED = "interrupted"
 
 
 def status_label(view: CellView, theme: CellTheme) -> tuple[str, Style]:
@@ -30,8 +29,8 @@ def end_label(view: CellView) -> str:
     """How a block came to its end with an error."""
     if view.stopped_by:
         return f"stopped by {_one_line(view.stopped_by)}"
-    if view.stop_reason == _INTERRUPTED:
-        return _INTERRUPTED
+    if view.stop_reason == INTERRUPTED:
+        return INTERRUPTED
     detail = view.stop_reason if view.exit_code is None else str(view.exit_code)
     return f"failed · {_one_line(detail)}" if detail else "failed"
 

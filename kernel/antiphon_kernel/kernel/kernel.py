@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.journal.auth import AUTH_FILE
 from antiphon_kernel.journal.copies import JOURNAL_FILE
-from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.kernel.access.gate import Gate
@@ -20,45 +16,30 @@ from antiphon_kernel.kernel.access.invitations import Invitations
 from antiphon_kernel.kernel.access.members import Members
 from antiphon_kernel.kernel.access.permissions import check_tool
 from antiphon_kernel.kernel.access.sessions import OpenSession, Sessions
-from antiphon_kernel.kernel.context.commitment import Applied
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.following.subscriptions import Subscriptions
 from antiphon_kernel.kernel.hosting.directory import Directory, First
-from antiphon_kernel.kernel.hosting.opening import open_document
+from antiphon_kernel.kernel.hosting.open_contexts import OpenContexts
 from antiphon_kernel.kernel.hosting.quarantine import Quarantine
-from antiphon_kernel.kernel.hosting.snapshotting import Snapshotting
+from antiphon_kernel.kernel.hosting.writers import Writers
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.kernel.references import split_block
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.search_index import SearchIndex
+from antiphon_kernel.kernel.submissions import Submissions
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
-from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import (
     BlockId,
-    ContextId,
     IdSource,
     KernelId,
     RandomIds,
     SessionId,
 )
 from antiphon_kernel.types.records import Actor, Principal
-
-_log = logging.getLogger(__name__)
-
-INTERRUPTED = "interrupted"
-"""The stop reason of a block whose writer went away or was stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """A person's draft has become part of the conversation."""
-
-    context: Context
-    block: str
-    actor: Actor
 
 
 class Kernel:
@@ -92,13 +73,11 @@ class Kernel:
         self.search = SearchIndex(journal.search, self.context_rows, self.context)
         self._journal = journal
         self.contexts = Directory(journal, clock, ids)
-        self._contexts: dict[ContextId, Context] = {}
-        self._writers: dict[str, SessionId] = {}
-        self._snapshots: dict[ContextId, Snapshotting] = {}
-        self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
         self.quarantine = Quarantine(journal)
+        self.submissions = Submissions()
+        self.writers: Writers
+        self._open: OpenContexts
         self._closed = False
-        self._submitted: list[Callable[[Submission], None]] = []
 
     @classmethod
     async def open(
@@ -149,6 +128,17 @@ class Kernel:
         self.owner = self.gate.owner = self.members[await self._journal.setting("owner") or owner]
         await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members["system"], "kernel")
+        self.writers = Writers(self.members, self.system)
+        self._open = OpenContexts(
+            self._journal,
+            self.contexts,
+            self.quarantine,
+            self.writers,
+            self.submissions,
+            self.clock,
+            self.ids,
+            self.limits,
+        )
         await self.contexts.load()
         if not self.contexts.rows():
             await self.create_context(DEFAULT_CONTEXT)
@@ -174,19 +164,10 @@ class Kernel:
         self._closed = True
         await self.quarantine.close()
         await self.search.stop()
-        for context in tuple(self._contexts.values()):
-            try:
-                context.appends.flush_all()
-                self._interrupt(context, lambda _: True)
-                await context.settled()
-            except AntiphonError as error:
-                _log.error("context %s was closed unsaved: %s", context.label, error)
+        await self._open.interrupt_all()
         self.begin_closing()
         # What must be on disk is; snapshots take longer and may be cut short.
-        for context in tuple(self._contexts.values()):
-            await self._snapshots.pop(context.id).close()
-            context.close()
-        self._contexts.clear()
+        await self._open.close()
         await self.members.close()
         await self._journal.close()
 
@@ -231,51 +212,7 @@ class Kernel:
         self.sessions.end(actor.session)
         self.subscriptions.end_session(actor.session)
         self.gate.left(actor.principal)
-        left = {block for block, session in self._writers.items() if session == actor.session}
-        for block in left:
-            del self._writers[block]
-        for context in tuple(self._contexts.values()):
-            if left and self._interrupt(context, left.__contains__):
-                await context.settled()
-
-    def writes(self, actor: Actor, block: str) -> None:
-        """From now on this session keeps the block alive."""
-        self._writers[block] = actor.session
-
-    def _keep_alive(self, context: Context, applied: Applied) -> None:
-        """Whoever makes a block of a model or tool run, by writing into it, is its owner."""
-        for change in applied.changes:
-            for header in change.headers:
-                if "status" not in header.fields or header.block in self._writers:
-                    continue
-                now = context.document.header(header.block)
-                if now.status == Status.RUNNING and now.role in (Role.MODEL, Role.TOOL):
-                    self._writers[header.block] = applied.actor.session
-
-    def _interrupt(self, context: Context, left: Callable[[str], bool]) -> bool:
-        """End every open block of a model or tool for which `left` says so."""
-        document = context.document
-        models = {one.id for one in self.members if one.kind is PrincipalKind.MODEL}
-        due = []
-        for block in document.block_ids():
-            header = document.header(block)
-            if header.role not in (Role.MODEL, Role.TOOL):
-                continue
-            # A block that a person's script has made for later may wait; a model's may not.
-            waits = header.status == Status.PENDING and header.author in models
-            if (header.status == Status.RUNNING or waits) and left(block):
-                due.append(block)
-                context.appends.flush(block)
-                self._writers.pop(block, None)
-        if not due:
-            return False
-
-        def mark() -> None:
-            for block in due:
-                document.set_fields(block, status=Status.ERROR, stop_reason=INTERRUPTED)
-
-        context.write(self.system, "interrupt", mark, undo=None)
-        return True
+        await self._open.end_session(actor.session)
 
     # Contexts
 
@@ -298,40 +235,7 @@ class Kernel:
             AntiphonError: context_not_found, ambiguous_id, storage_failed.
         """
         found = self.contexts.find(reference)
-        context = self._contexts.get(found)
-        if context is not None:
-            return context
-        async with self._opening[found]:
-            return self._contexts.get(found) or await self._load(found)
-
-    async def _load(self, found: ContextId) -> Context:
-        self.quarantine.refuse(found)
-        row = self.contexts[found]
-        try:
-            stored, document = await open_document(self._journal, row, self.ids.client_id())
-        except DamagedContext as error:
-            self.quarantine.add(found, error)
-            raise
-        context = Context(stored, document, self._journal, self.clock, self.limits)
-        context.on_failure(lambda error: self._drop(context, error))
-        context.on_applied(lambda applied: self._keep_alive(context, applied))
-        context.on_submitted(lambda block, by: self.submitted(Submission(context, block, by)))
-        self._contexts[found] = context
-        self._snapshots[found] = Snapshotting(
-            self._journal, row, context, self.limits, behind=len(stored.updates)
-        )
-        self._interrupt(context, lambda block: block not in self._writers)
-        return context
-
-    def _drop(self, context: Context, error: AntiphonError) -> None:
-        _log.error("context %s is closed and will be read again: %s", context.label, error)
-        self._contexts.pop(context.id, None)
-        snapshots = self._snapshots.pop(context.id, None)
-        if snapshots is not None:
-            snapshots.abandon()
-        # Streams into it have lost text: their blocks must not go on as if nothing had happened.
-        for block in [block for block in self._writers if block.startswith(context.id)]:
-            del self._writers[block]
+        return self._open.get(found) or await self._open.open(found)
 
     async def flush(self) -> None:
         """Write every streamed append into its block and wait until all is on disk.
@@ -339,10 +243,7 @@ class Kernel:
         Raises:
             AntiphonError: storage_failed.
         """
-        for context in tuple(self._contexts.values()):
-            context.appends.flush_all()
-        for context in tuple(self._contexts.values()):
-            await context.settled()
+        await self._open.flush()
 
     async def find_block(self, reference: str) -> tuple[Context, str]:
         """A block by any printable form of its id.
@@ -379,15 +280,6 @@ class Kernel:
         check_tool(found, actor.principal, self.role_of(actor.principal))
         result = await found.handler(Call(self, actor), found.parse(params or {}))
         return result.model_dump(mode="json", exclude_none=True)
-
-    def on_submitted(self, listener: Callable[[Submission], None]) -> None:
-        """Call `listener` when a person's draft becomes part of the conversation."""
-        self._submitted.append(listener)
-
-    def submitted(self, submission: Submission) -> None:
-        """Tell everybody who waits for submissions."""
-        for listener in tuple(self._submitted):
-            listener(submission)
 
 
 def _make_folder(data: Path) -> None:

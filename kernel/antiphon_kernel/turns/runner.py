@@ -12,12 +12,14 @@ from weakref import WeakValueDictionary
 
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import INTERRUPTED, Kernel, Submission
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.submissions import Submission
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.shell_call import CallBlocks, open_call, run_command
 from antiphon_kernel.turns.turn import Turn, TurnFailed
 from antiphon_kernel.turns.writing import BlockWriter
+from antiphon_kernel.types.conventions import INTERRUPTED
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId
@@ -73,7 +75,7 @@ class TurnRunner:
         self._latest: dict[tuple[ContextId, str], Work] = {}
         self._auto: asyncio.Task[None] | None = None
         _runners[kernel.id] = self
-        kernel.on_submitted(self._submitted)
+        kernel.submissions.listen(self._submitted)
         if models.auto_play:
             self._auto = asyncio.create_task(self._auto_play(), name="auto-play")
             self._auto.add_done_callback(_report)

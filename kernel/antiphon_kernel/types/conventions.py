@@ -1,4 +1,4 @@
-"""What a kernel and those who start or join it must agree on before they can talk."""
+"""What a kernel and those who start or join it must agree on."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ LOG_FILE: Final = "kernel.log"
 
 DEFAULT_CONTEXT: Final = "default"
 """Label of the context that a project has from the start, meant where none is named."""
+
+INTERRUPTED: Final = "interrupted"
+"""The stop reason of a block whose writer went away or was stopped."""
 
 
 class ExitCode(IntEnum):

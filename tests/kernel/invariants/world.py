@@ -15,11 +15,12 @@ from typing import Any
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.context.commitment import Broadcast
 from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import INTERRUPTED, Kernel
+from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.conventions import INTERRUPTED
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor, BlockHeader

@@ -54,7 +54,7 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
             status=str(header.status),
         )
     if header.role in (Role.MODEL, Role.TOOL):
-        call.kernel.writes(call.actor, block)
+        call.kernel.writers.writes(call.actor, block)
     appends = context.appends
     if params.stream:
         waiting = appends.unflushed(block, section) + len(params.text)

@@ -46,7 +46,7 @@ async def write_content(
         check_items(context, one.items or 0)
     header = document.header(block)
     if header.role in (Role.MODEL, Role.TOOL) and header.status == Status.PENDING:
-        call.kernel.writes(call.actor, block)
+        call.kernel.writers.writes(call.actor, block)
 
     def write() -> None:
         for one in writes:

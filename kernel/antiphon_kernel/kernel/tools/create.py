@@ -13,8 +13,9 @@ from antiphon_kernel.document.schema import TEXT, Schema
 from antiphon_kernel.kernel.block_header import header_fields
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.context.order import order_after, order_at_end
-from antiphon_kernel.kernel.kernel import Call, Submission
+from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.kernel.submissions import Submission
 from antiphon_kernel.kernel.tools.same_context import block_in
 from antiphon_kernel.kernel.tools.sizes import check_content_size, check_schema_size, check_size
 from antiphon_kernel.types.access import Right
@@ -106,12 +107,12 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
                 one.apply()
 
     if not status.terminal:
-        call.kernel.writes(call.actor, str(block))
+        call.kernel.writers.writes(call.actor, str(block))
     written = context.write(call.actor, "create", write)
     await written.saved()
     spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
     if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:
-        call.kernel.submitted(Submission(context, str(block), call.actor))
+        call.kernel.submissions.tell(Submission(context, str(block), call.actor))
     return CreateResult(
         block_id=str(block), version=written.versions[str(block)], context_version=written.seq
     )

@@ -8,8 +8,9 @@ from antiphon_kernel.document.conformity import EXACT_INTEGER
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.access.permissions import check_status
 from antiphon_kernel.kernel.context.order import order_at_end
-from antiphon_kernel.kernel.kernel import Call, Submission
+from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
+from antiphon_kernel.kernel.submissions import Submission
 from antiphon_kernel.kernel.tools.writing import WriteResult
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.enums import Status
@@ -69,7 +70,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     else:
         await context.settled()
     if submits:
-        call.kernel.submitted(Submission(context, block, call.actor))
+        call.kernel.submissions.tell(Submission(context, block, call.actor))
     return WriteResult(version=context.version(block), context_version=context.seq)
 
 

@@ -12,7 +12,8 @@ from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import Kernel, Submission
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.submissions import Submission
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -29,7 +30,7 @@ async def context(kernel: Kernel) -> Context:
 @pytest.fixture
 def submitted(kernel: Kernel) -> list[Submission]:
     found: list[Submission] = []
-    kernel.on_submitted(found.append)
+    kernel.submissions.listen(found.append)
     return found
 
 

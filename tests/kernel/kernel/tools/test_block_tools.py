@@ -180,7 +180,7 @@ async def test_submitting_a_draft_moves_it_to_the_end_and_tells(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     heard = []
-    kernel.on_submitted(heard.append)
+    kernel.submissions.listen(heard.append)
     draft = await make()
     error = await refused(kernel, amy, "block.status", {"block_id": draft, "status": "done"})
     assert "empty draft" in error.message
@@ -195,7 +195,7 @@ async def test_a_message_that_is_done_from_the_start_is_told_too(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     heard = []
-    kernel.on_submitted(heard.append)
+    kernel.submissions.listen(heard.append)
     message = await make("hello", status="done")
     await make("", status="done")
     await make("not mine", role="model", status="done")
