@@ -42,6 +42,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _WRITE,
         works=lambda now: not now.composing,
         typed=True,
+        writes=True,
     ),
     Action(
         "address",
@@ -51,6 +52,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _WRITE,
         works=lambda now: not now.composing,
         typed=True,
+        writes=True,
     ),
     Action(
         "navigate",
@@ -86,6 +88,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "write",
         "To the composer.",
         _NAVIGATE,
+        works=lambda now: now.composing or not now.reading,
         title="Write a message",
     ),
     Action(
@@ -212,7 +215,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "cell",
         "The next cell.",
         _NAVIGATE,
-        footer=None,
+        footer=lambda now: now.reading,
     ),
     Action(
         "previous_cell",
@@ -291,7 +294,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "page",
         "A page up; the cursor stays where it is.",
         _ANYWHERE,
-        footer=None,
+        footer=lambda now: now.reading,
         priority=True,
     ),
     Action(

@@ -12,6 +12,8 @@ class Situation:
     """Decides which keys work and what they are called."""
 
     mode: Mode = Mode.WRITE
+    mode_word: str = Mode.WRITE.value
+    """What the person is told of the mode."""
     live: bool = False
     """The kernel answers."""
     composing: bool = False

@@ -16,8 +16,10 @@ from antiphon.composer.own_draft import LOCAL_BLOCK, OwnDraft
 from antiphon.editor.cell_editor import CellEditor
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.view import OWN_NAME
+from antiphon.status.line import cut_to
 
 PLACEHOLDER: Final = "Message, or !command"
+READING_PLACEHOLDER: Final = "You read along as a viewer; only the owner can let you write."
 PROMPT: Final = "› "
 
 
@@ -86,7 +88,9 @@ class ComposerEditor(CellEditor):
     def render_line(self, y: int) -> Strip:
         if y or self.text:
             return super().render_line(y)
-        first, rest = PLACEHOLDER[0], PLACEHOLDER[1:]
+        words = PLACEHOLDER if self.refusal is None else READING_PLACEHOLDER
+        words = cut_to(words, self.size.width)
+        first, rest = words[:1], words[1:]
         page, dim = (
             self._cell_styles.background,
             self._cell_styles.background + self._cell_styles.dim,
@@ -107,6 +111,7 @@ class PromptMark(Widget):
         super().__init__()
         self._theme = theme
         self._shell = False
+        self._reading = False
         self._colour: int | None = None
 
     def set_colour(self, slot: int) -> None:
@@ -131,6 +136,12 @@ class PromptMark(Widget):
             self._shell = shell
             self.refresh()
 
+    def show_reading(self, reading: bool) -> None:
+        """Whether nothing can be written here."""
+        if reading != self._reading:
+            self._reading = reading
+            self.refresh()
+
     def render_line(self, y: int) -> Strip:
         theme, room = self._theme, self.size.width - len(PROMPT)
         if y:
@@ -138,6 +149,7 @@ class PromptMark(Widget):
         author = theme.dim if self._colour is None else theme.author(self._colour)
         name = OWN_NAME if room > len(OWN_NAME) else ""
         style = theme.tool_prompt if self._shell else theme.focus
+        style = theme.dim if self._reading else style
         return Strip(
             [
                 Segment(name.ljust(room), theme.background + author),
@@ -178,6 +190,13 @@ class Composer(Horizontal):
     def set_colour(self, slot: int) -> None:
         """The colour slot of the person who writes here."""
         self._mark.set_colour(slot)
+
+    def set_refusal(self, refusal: str | None) -> None:
+        """Why the person here may not write, if they may not."""
+        if refusal != self.editor.refusal:
+            self.editor.refusal = refusal
+            self._mark.show_reading(refusal is not None)
+            self.editor.refresh()
 
     def set_gutter(self, width: int) -> None:
         """Where the text begins: in line with the text of the cells."""

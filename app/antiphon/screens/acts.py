@@ -15,6 +15,7 @@ from antiphon.composer.sending import SHELL_MARK, Sending
 from antiphon.locations import state_folder
 from antiphon.modes import Mode
 from antiphon.requests import Requests
+from antiphon.screens.dialogs import Dialogs
 from antiphon.screens.outlook import Outlook
 from antiphon.screens.sidebar_keys import SidebarKeys
 from antiphon.tour import Tour
@@ -35,10 +36,8 @@ class Desk:
     hint: Callable[[str], None]
     outlook: Outlook
     osc_52: Callable[[str], None]
-    ask: Callable[[str], Awaitable[bool]]
-    toggle_help: Callable[[], None]
+    dialogs: Dialogs
     sidebar: SidebarKeys
-    open_palette: Callable[[], None]
     quit: Callable[[], Awaitable[None]]
 
 
@@ -58,7 +57,11 @@ class Acts:
     # Writing
 
     def write(self) -> None:
-        self._desk.composer.editor.focus()
+        refusal = self._desk.outlook.refusal
+        if refusal is not None and not self._desk.composer.draft.text:
+            self._desk.hint(refusal)
+        else:
+            self._desk.composer.editor.focus()
 
     def send(self) -> Awaitable[None] | None:
         submitting = self._desk.sending.send()
@@ -188,7 +191,7 @@ class Acts:
         name, _ = self._desk.source.name(author)
         if author == self._desk.source.me:
             self._desk.hint("This cell is yours: u takes back your own edit.")
-        elif await self._desk.ask(f"Undo the last edit of {name} in this cell?"):
+        elif await self._desk.dialogs.ask(f"Undo the last edit of {name} in this cell?"):
             await self._desk.requests.undo(block, author)
 
     async def blame(self) -> None:
@@ -207,18 +210,21 @@ class Acts:
             await self._copy(selected)
             return
         target = self._desk.outlook.target()
+        refusal = self._desk.outlook.refusal
         if target is None:
             self._desk.hint("Nothing is running. Ctrl+Q quits.")
+        elif refusal is not None:
+            self._desk.hint(refusal)
         else:
             await self._desk.requests.interrupt(target)
 
     # The program
 
     def help(self) -> None:
-        self._desk.toggle_help()
+        self._desk.dialogs.help()
 
     def palette(self) -> None:
-        self._desk.open_palette()
+        self._desk.dialogs.palette()
 
     def sidebar(self) -> None:
         self._desk.sidebar.toggle()

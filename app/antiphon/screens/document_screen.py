@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Resize
+from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
@@ -16,7 +16,7 @@ from textual.worker import Worker, WorkerState
 from antiphon.bindings import WRITING, action_for, bound_keys
 from antiphon.blame_view import BlameView
 from antiphon.blocklist.cell_area import CellArea
-from antiphon.blocklist.cells import CellChange, CellSource
+from antiphon.blocklist.cells import CellSource
 from antiphon.composer.composer import Composer, ComposerEditor
 from antiphon.composer.own_draft import OwnDraft
 from antiphon.composer.sending import Sending
@@ -27,16 +27,17 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.requests import ContextName, Requests
 from antiphon.running_work import RunningWork
 from antiphon.screens.acts import Acts, Desk
+from antiphon.screens.bookmark import Bookmark
+from antiphon.screens.dialogs import Dialogs
 from antiphon.screens.frame import Frame
-from antiphon.screens.help_screen import HelpScreen
 from antiphon.screens.outlook import Outlook
-from antiphon.screens.own_identity import OwnIdentity
+from antiphon.screens.own_location import OwnLocation
 from antiphon.screens.own_presence import OwnPresence
-from antiphon.screens.question import QuestionScreen
+from antiphon.screens.session_events import Parts, Reactions, SessionEvents
 from antiphon.screens.sidebar_keys import SidebarKeys
 from antiphon.screens.surroundings import Surroundings
 from antiphon.screens.tour_guide import TourGuide
-from antiphon.session import Connection, Session
+from antiphon.session import Session
 from antiphon.sidebar.sidebar import Sidebar
 from antiphon.situation import Situation
 from antiphon.status.unread_mark import UnreadMark
@@ -46,9 +47,18 @@ LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are
 called: that is no part of the document that is followed."""
 
+_REQUESTED: Final[Mapping[type[Message], str]] = {
+    CellEditor.UndoRequested: "undo",
+    CellEditor.RedoRequested: "redo",
+    ComposerEditor.SendRequested: "send",
+    ComposerEditor.NavigateRequested: "navigate",
+    UnreadMark.Clicked: "tail",
+}
+"""Actions that a part of the screen asks for."""
+
 
 class DocumentScreen(Screen[None]):
-    """Composes the parts and keeps them telling the same story."""
+    """Composes the parts and hands keys and messages on to them."""
 
     AUTO_FOCUS = "ComposerEditor"
 
@@ -72,47 +82,46 @@ class DocumentScreen(Screen[None]):
         """`context` is its name until the document says it; `open_context` takes an id."""
         super().__init__()
         self._session = session
-        self._open_context = open_context
-        self._memory = memory
         self._shows_tour = tour is not None
         self._tour = tour or Tour()
-        self._stood = session.standing
-        self._stops: tuple[Callable[[], None], ...] = ()
         self._retired = False
-        self._came_back = False
         self.source = CellSource(session.document, presence=session.presence)
         self.work = RunningWork(session.document)
         self.composer = Composer(draft, theme)
         self.area = CellArea(self.source, theme)
         self._frame = Frame(self.area, self.composer, theme, place=place)
-        self._presence = OwnPresence(session, self.set_timer)
         self._requests = Requests(session, self.hint)
         self._sending = Sending(session, draft, self.hint)
-        self._arrivals = session.arrivals(self.hint)
-        self._outlook = Outlook(session, self.area, self.composer, self.work, self._selected)
-        self._identity = OwnIdentity(
-            session,
-            self.area,
-            self.composer,
-            self._outlook,
-            role_changed=self._role_changed,
-            draft_identified=self._draft_identified,
+        self._outlook = Outlook(
+            session, self.area, self.composer, self.work, lambda: self.get_selected_text() or ""
         )
-        self._guide = TourGuide(self._tour, session, self.source)
+        presence = OwnPresence(session, self.set_timer)
+        self._location = OwnLocation(self._frame, presence, self._outlook)
+        self._bookmark = Bookmark(session, memory, self.area.cells)
         self._surroundings = Surroundings(
-            session,
-            self.source,
-            self._frame,
-            self._requests,
-            self._presence,
-            self._outlook,
-            asked_for=context,
+            self._outlook, self.source, self._frame, self._requests, presence, asked_for=context
         )
+        self._events = SessionEvents(
+            session,
+            Parts(
+                frame=self._frame,
+                source=self.source,
+                work=self.work,
+                sending=self._sending,
+                surroundings=self._surroundings,
+                outlook=self._outlook,
+                guide=TourGuide(self._tour, session, self.source),
+                bookmark=self._bookmark,
+            ),
+            Reactions(self.hint, self._update, self._suggest, self._read_along, self._run),
+        )
+        self._dialogs = Dialogs(self, self._frame, self._tour, self._suggest)
         self._sidebar_keys = SidebarKeys(
             self._frame,
+            session,
             hint=self.hint,
-            changed=self._sidebar_changed,
-            open_context=self.open_context,
+            changed=self._show_surroundings,
+            open_context=open_context,
         )
         self._acts = Acts(self._desk())
 
@@ -128,10 +137,8 @@ class DocumentScreen(Screen[None]):
             hint=self.hint,
             outlook=self._outlook,
             osc_52=self._to_terminal_clipboard,
-            ask=self._ask,
-            toggle_help=self._open_help,
+            dialogs=self._dialogs,
             sidebar=self._sidebar_keys,
-            open_palette=self._open_palette,
             quit=self._quit,
         )
 
@@ -142,16 +149,8 @@ class DocumentScreen(Screen[None]):
         cells = self.area.cells
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(cells, name, self._view_changed, init=False)
-        self.source.watch(self._cells_changed)
-        self.work.watch(self._work_changed)
-        self._stops = (
-            self._session.watch(self._connection_changed),
-            self._session.replica.watch_presence(self._presence_changed),
-        )
         self.set_interval(LOOK_SECONDS, self._look_around)
-        self._tell_people()
-        if self._stood.connection is Connection.LIVE:
-            self._came_live()
+        self._events.start()
         self._update()
 
     def on_unmount(self) -> None:
@@ -162,9 +161,8 @@ class DocumentScreen(Screen[None]):
         if self._retired:
             return
         self._retired = True
-        self._keep_place()
-        for stop in self._stops:
-            stop()
+        self._bookmark.keep()
+        self._events.stop()
         self.composer.draft.close()
         self.work.close()
         self.source.close()
@@ -184,18 +182,28 @@ class DocumentScreen(Screen[None]):
         """What could be done now."""
         return self._outlook.situation()
 
+    @property
+    def contexts(self) -> Sequence[ContextName]:
+        """The other contexts of the kernel."""
+        return self._surroundings.other_contexts
+
     def hint(self, text: str) -> None:
         """Say one sentence above the composer."""
         self._frame.notice.give_hint(text)
 
     def perform(self, name: str) -> None:
         """Do what the action of this name does."""
-        if self._identity.refusal is not None and name in WRITING:
-            self.hint(self._identity.refusal)
+        refusal = self._outlook.refusal
+        if refusal is not None and name in WRITING:
+            self.hint(refusal)
             return
         doing = self._acts.perform(name)
         if isinstance(doing, Coroutine):
             self.run_worker(doing, name=name, exit_on_error=False)
+
+    def open_context(self, context: str) -> None:
+        """Show another context of the kernel."""
+        self._sidebar_keys.open(context)
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         """Other colours from now on."""
@@ -204,7 +212,6 @@ class DocumentScreen(Screen[None]):
     # Keys
 
     def action_press(self, key: str) -> None:
-        """A key that means something in the present mode."""
         action = action_for(self._outlook.mode, key)
         if action is not None:
             self.perform(action.name)
@@ -214,21 +221,21 @@ class DocumentScreen(Screen[None]):
             return action_for(self._outlook.mode, str(parameters[0])) is not None
         return super().check_action(action, parameters)
 
+    @on(events.Paste)
+    @on(events.Key)
+    def _typed_nowhere(self, event: events.Key | events.Paste) -> None:
+        """Who types where nothing can be typed is told why, if their role is the reason."""
+        refusal = self._outlook.refusal
+        if refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
+            self.hint(refusal)
+
     @on(CellEditor.UndoRequested)
-    def _undo_requested(self) -> None:
-        self.perform("undo")
-
     @on(CellEditor.RedoRequested)
-    def _redo_requested(self) -> None:
-        self.perform("redo")
-
     @on(ComposerEditor.SendRequested)
-    def _send_requested(self) -> None:
-        self.perform("send")
-
     @on(ComposerEditor.NavigateRequested)
-    def _navigate_requested(self) -> None:
-        self.perform("navigate")
+    @on(UnreadMark.Clicked)
+    def _action_requested(self, message: Message) -> None:
+        self.perform(_REQUESTED[type(message)])
 
     @on(CellEditor.Left)
     def _editor_left(self, message: CellEditor.Left) -> None:
@@ -237,6 +244,8 @@ class DocumentScreen(Screen[None]):
             return
         if not editor.selection.is_empty:
             editor.move_cursor(editor.selection.end)
+        elif self._outlook.refusal is not None:
+            self.perform("navigate")
         else:
             self.hint("You are in the composer: ↑ in an empty message goes to the cells.")
 
@@ -245,9 +254,9 @@ class DocumentScreen(Screen[None]):
     def _edit_refused(self, message: CellArea.Refused | CellEditor.Refused) -> None:
         self.hint(message.reason)
 
-    @on(UnreadMark.Clicked)
-    def _mark_clicked(self) -> None:
-        self.perform("tail")
+    @on(Sidebar.ContextClicked)
+    def _context_clicked(self, message: Sidebar.ContextClicked) -> None:
+        self.open_context(message.context)
 
     # What the person does
 
@@ -260,144 +269,42 @@ class DocumentScreen(Screen[None]):
         """The mode is another one from this moment on, for the very next key."""
         before = self.focused
         super().set_focus(widget, scroll_visible, from_app_focus)
-        if self.focused is not before:
-            self._focus_moved()
-
-    def _focus_moved(self) -> None:
-        if self.focused is self.composer.editor:
-            mode = Mode.WRITE
-        elif isinstance(self.focused, CellEditor):
-            mode = Mode.EDIT
+        if self.focused is before:
+            return
+        mode = self._location.focus_moved(self.focused)
+        if mode is Mode.EDIT:
             self._tour.editing()
-        elif self.focused is self._frame.sidebar:
-            mode = Mode.CONTEXTS
-            self._list_contexts()
-        else:
-            mode = Mode.NAVIGATE
-        self._outlook.mode = mode
-        self._say_where()
+        elif mode is Mode.CONTEXTS:
+            self._events.list_contexts()
+        self._surroundings.show_people()
         self._update()
 
     @on(CellEditor.CursorMoved)
     def _cursor_moved(self, message: CellEditor.CursorMoved) -> None:
-        if message.editor is self.composer.editor:
-            self._presence.at(self.composer.draft.block, message.offset, message.anchor)
-        else:
-            self._presence.at(message.block, message.offset, message.anchor)
+        self._location.cursor_moved(message)
         self._update()
 
     @on(CellEditor.Edited)
     def _edited(self, message: CellEditor.Edited) -> None:
-        self._presence.typed()
+        self._location.typed()
         if message.editor is not self.composer.editor:
             self._tour.typed(message.inserted)
             self._suggest()
 
-    @on(Composer.Changed)
-    def _message_changed(self) -> None:
-        self._update()
-
     def _view_changed(self) -> None:
-        if self._outlook.mode is Mode.NAVIGATE:
-            self._say_where()
+        self._location.view_moved()
+        self._surroundings.show_people()
         self._frame.unread.show(self.area.cells.unread_lines)
         self._update()
 
-    def _say_where(self) -> None:
-        """Tell the others, and the sidebar, in which cell the person is."""
-        editor = self.area.editor
-        if self._outlook.mode is Mode.WRITE:
-            draft = self.composer.draft
-            cursor = self.composer.editor.cursor_offset if draft.block else None
-            self._presence.at(draft.block, cursor)
-        elif self._outlook.mode is Mode.EDIT and editor is not None:
-            self._presence.at(editor.block, editor.cursor_offset, editor.anchor_offset)
-        else:
-            self._presence.at(self.area.cells.focused_cell)
-        self._tell_people()
-
-    # What the kernel says
-
-    def _connection_changed(self) -> None:
-        """Also called when the number of unsaved changes does, which is with every key."""
-        standing = self._session.standing
-        self._tell_people()
-        if standing == self._stood:
-            return
-        before, self._stood = self._stood, standing
-        if standing.connection is Connection.LIVE and before.connection is not Connection.LIVE:
-            self._came_live()
-        if standing.reason is not None and standing.reason != before.reason:
-            self.hint(standing.reason)
-        self._update()
-
-    def _came_live(self) -> None:
-        self._identity.heard()
-        self._follow_arrivals()
-        self._send_what_waits()
-        self._list_contexts()
-        self._return_to_place()
-
-    def _follow_arrivals(self) -> None:
-        """The owner is told who joins."""
-        if self._identity.is_owner and self._session.is_live:
-            self.run_worker(
-                self._arrivals.follow(), group="arrivals", exclusive=True, exit_on_error=False
-            )
-
-    def _role_changed(self, told: str | None) -> None:
-        if told is not None:
-            self.hint(told)
-            self._update()
-        self._follow_arrivals()
-
-    def _draft_identified(self) -> None:
-        self._frame.drafts.show(self.source.drafts())
-        self._send_what_waits()
-
-    def _send_what_waits(self) -> None:
-        self.run_worker(self._sending.connection_changed(), exit_on_error=False)
-
-    def _presence_changed(self) -> None:
-        self.source.presence_changed()
-        if self._session.is_live:
-            self._identity.heard()
-        self._guide.presence_changed()
-        self._tell_people()
-        self._suggest()
-
-    def _cells_changed(self, change: CellChange) -> None:
-        if change.drafts:
-            self._frame.drafts.show(self.source.drafts())
-        if self._guide.cells_changed(change):
-            self._suggest()
-
-    def _work_changed(self) -> None:
-        self._update()
-
-    def _return_to_place(self) -> None:
-        """Once the document is there: to where the person was when they left."""
-        context = self._session.document.context
-        if context is not None and not self._came_back:
-            self._came_back = True
-            self._memory.go_back(context, self.area.cells)
-
-    def _look_around(self) -> None:
-        self._keep_place()
-        self._tell_people()
-        if self._frame.has_sidebar:
-            self._list_contexts()
-
-    def _keep_place(self) -> None:
-        context = self._session.document.context
-        if context is not None and self._came_back:
-            self._memory.keep(context, self.area.cells)
+    def _read_along(self) -> None:
+        """The composer is of no use, unless there is something in it to be copied."""
+        if self._outlook.mode is Mode.WRITE and not self.composer.draft.text:
+            self.perform("navigate")
 
     # Telling it all
 
-    def _tell_people(self) -> None:
-        self._surroundings.show_people()
-
+    @on(Composer.Changed)
     def _update(self) -> None:
         """The keys that work now."""
         self._frame.footer.show(self.situation)
@@ -406,69 +313,34 @@ class DocumentScreen(Screen[None]):
     def _suggest(self) -> None:
         self._frame.notice.suggest(self._tour.words if self._shows_tour else None)
 
-    # The frame
+    def _look_around(self) -> None:
+        self._bookmark.keep()
+        self._show_surroundings()
 
-    def on_resize(self, event: Resize) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         if self._frame.fit(event.size):
-            self._sidebar_changed()
+            self._show_surroundings()
 
-    def _sidebar_changed(self) -> None:
+    def _show_surroundings(self) -> None:
         if self._frame.has_sidebar:
             self._surroundings.show_contexts()
-            self._list_contexts()
+            self._events.list_contexts()
         elif self.focused is self._frame.sidebar:
-            self.composer.editor.focus()
-        self._tell_people()
-
-    def _list_contexts(self) -> None:
-        if self._session.is_live:
-            self.run_worker(
-                self._surroundings.list_contexts(),
-                group="contexts",
-                exclusive=True,
-                exit_on_error=False,
-            )
-
-    @property
-    def contexts(self) -> Sequence[ContextName]:
-        """The other contexts of the kernel."""
-        here = self._session.document.context
-        return [one for one in self._surroundings.contexts if one.id != here]
-
-    def open_context(self, context: str) -> None:
-        """Show another context of the kernel."""
-        if context == self._session.document.context:
             self._sidebar_keys.leave()
-        elif not self._session.is_live:
-            self.hint("Offline: another context needs the kernel; try again when it is back.")
-        else:
-            self._open_context(context)
+        self._surroundings.show_people()
 
-    @on(Sidebar.ContextClicked)
-    def _context_clicked(self, message: Sidebar.ContextClicked) -> None:
-        self.open_context(message.context)
-
-    def _open_help(self) -> None:
-        if self._tour.words is not None:
-            self._tour.hide()
-            self._suggest()
-        self.app.push_screen(HelpScreen(self._frame.header.theme))
-
-    async def _ask(self, question: str) -> bool:
-        screen = QuestionScreen(self._frame.header.theme, question)
-        return await self.app.push_screen_wait(screen)
-
-    def _open_palette(self) -> None:
-        self.app.action_command_palette()
+    # In the background
 
     async def _quit(self) -> None:
         await self.app.action_quit()
 
-    def _selected(self) -> str:
-        return self.get_selected_text() or ""
-
     def _to_terminal_clipboard(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
+
+    def _run(self, work: Coroutine[Any, Any, None], group: str | None) -> None:
+        self.run_worker(
+            work, group=group or "default", exclusive=group is not None, exit_on_error=False
+        )
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """A failure in the background is said, not swallowed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from antiphon.blocklist.cell_area import CellArea
 from antiphon.composer.composer import Composer
@@ -12,6 +13,9 @@ from antiphon.running_work import RunningWork, Target
 from antiphon.session import Session
 from antiphon.situation import Situation
 from antiphon_kernel.types.enums import BlockKind
+
+READING: Final = "READ"
+"""In the place of a mode in which others write."""
 
 
 @dataclass(slots=True)
@@ -28,9 +32,16 @@ class Outlook:
     refusal: str | None = None
     """Why the person may not write, if they may not."""
 
+    @property
+    def mode_word(self) -> str:
+        """The mode as a person is told it: who may not write is never in a mode for it."""
+        writing = self.mode in (Mode.WRITE, Mode.EDIT)
+        return READING if writing and self.refusal is not None else self.mode.value
+
     def situation(self) -> Situation:
         """What decides which keys work."""
         cells, live, target = self.area.cells, self.session.is_live, self.target()
+        can_stop = live and self.refusal is None
         block = cells.focused_cell
         header = None
         if block is not None and block in self.session.document:
@@ -38,10 +49,11 @@ class Outlook:
         me = self.session.me
         return Situation(
             mode=self.mode,
+            mode_word=self.mode_word,
             live=live,
             composing=bool(self.composer.draft.text),
             selecting=bool(self.selected_text()),
-            stoppable=target.words if target is not None and live else None,
+            stoppable=target.words if target is not None and can_stop else None,
             following=cells.following,
             unread=cells.unread_lines > 0,
             focused=header is not None,

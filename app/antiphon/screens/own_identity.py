@@ -67,7 +67,7 @@ class OwnIdentity:
             return
         told = self._role.hear(role)
         refusal = self._outlook.refusal = self._area.source.refusal = self._role.refusal
-        self._composer.editor.refusal = refusal
+        self._composer.set_refusal(refusal)
         if self._area.editor is not None:
             self._area.editor.refusal = refusal
         self._role_changed(told)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from textual.widget import Widget
 
 from antiphon.screens.frame import Frame
+from antiphon.session import Session
 
 
 class SidebarKeys:
@@ -15,6 +16,7 @@ class SidebarKeys:
     def __init__(
         self,
         frame: Frame,
+        session: Session,
         *,
         hint: Callable[[str], None],
         changed: Callable[[], None],
@@ -22,6 +24,7 @@ class SidebarKeys:
     ) -> None:
         """`changed` is told when the sidebar has come or gone; `open_context` takes an id."""
         self._frame = frame
+        self._session = session
         self._hint = hint
         self._changed = changed
         self._open_context = open_context
@@ -55,4 +58,13 @@ class SidebarKeys:
         self._frame.sidebar.choose(step)
 
     def open_chosen(self) -> None:
-        self._open_context(self._frame.sidebar.chosen)
+        self.open(self._frame.sidebar.chosen)
+
+    def open(self, context: str) -> None:
+        """Show this context, which needs the kernel; the one that is shown is gone back to."""
+        if context == self._session.document.context:
+            self.leave()
+        elif not self._session.is_live:
+            self._hint("Offline: another context needs the kernel; try again when it is back.")
+        else:
+            self._open_context(context)

@@ -9,7 +9,6 @@ from antiphon.requests import ContextName, Requests
 from antiphon.screens.frame import Frame
 from antiphon.screens.outlook import Outlook
 from antiphon.screens.own_presence import OwnPresence
-from antiphon.session import Session
 from antiphon.sidebar.sidebar import whereabouts
 from antiphon.status.people import Person, people_here
 
@@ -19,41 +18,45 @@ class Surroundings:
 
     def __init__(
         self,
-        session: Session,
+        outlook: Outlook,
         source: CellSource,
         frame: Frame,
         requests: Requests,
         presence: OwnPresence,
-        outlook: Outlook,
         *,
         asked_for: str,
     ) -> None:
         """`asked_for` is the name of the context until its document says one."""
-        self._session = session
+        self._session = outlook.session
         self._source = source
         self._frame = frame
         self._requests = requests
         self._presence = presence
         self._outlook = outlook
         self._asked_for = asked_for
-        self.contexts: Sequence[ContextName] = ()
-        """Those of the kernel as it listed them last."""
+        self._contexts: Sequence[ContextName] = ()
 
     @property
     def label(self) -> str:
         """What this context is called."""
         return self._session.document.label or self._asked_for
 
+    @property
+    def other_contexts(self) -> Sequence[ContextName]:
+        """Those of the kernel as it listed them last, without this one."""
+        here = self._session.document.context
+        return [one for one in self._contexts if one.id != here]
+
     async def list_contexts(self) -> None:
         """Ask the kernel for its contexts and show them."""
-        self.contexts = await self._requests.contexts()
+        self._contexts = await self._requests.contexts()
         self.show_contexts()
 
     def show_contexts(self) -> None:
         """This context is among them, also one that is archived."""
         here = self._session.document.context
         named = [
-            one if one.id != here else ContextName(one.id, self.label) for one in self.contexts
+            one if one.id != here else ContextName(one.id, self.label) for one in self._contexts
         ]
         if not any(one.id == here for one in named):
             mark = " · archived" if self._session.document.archived else ""
@@ -66,7 +69,7 @@ class Surroundings:
         self._frame.header.show(self.label, people, self._session.standing)
         if self._frame.has_sidebar:
             self._frame.sidebar.show_people(
-                [whereabouts(one, self._number(one), self._outlook.mode) for one in people]
+                [whereabouts(one, self._number(one), self._outlook.mode_word) for one in people]
             )
 
     def _number(self, person: Person) -> int | None:

@@ -12,13 +12,16 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from antiphon.modes import Mode
 from antiphon.render.cell_theme import CellTheme
 from antiphon.requests import ContextName
 from antiphon.status.line import Piece, fit
 from antiphon.status.people import Person
+from antiphon_kernel.types.access import AccessRole
 
 WIDTH: Final = 24
+
+CELL_SIGN: Final = "¶"
+"""Before the number of a cell."""
 
 WIDE: Final = 120
 """Columns of the terminal from which the sidebar is there unless it was put away."""
@@ -33,15 +36,20 @@ class Whereabouts:
     """`¶5 tail`; empty if the person is in no cell."""
 
 
-def whereabouts(person: Person, number: int | None, mode: Mode) -> Whereabouts:
+_TOLD_ROLES: Final = frozenset({AccessRole.OWNER, AccessRole.VIEWER})
+"""Roles that are told of others: whom to ask, and who only reads."""
+
+
+def whereabouts(person: Person, number: int | None, mode: str) -> Whereabouts:
     """Where somebody is; `number` is their cell's, from 1, and `mode` that of this screen."""
     if person.is_me:
-        place = mode.value if number is None else f"¶{number} {mode.value}"
-    elif person.streaming:
-        place = "writing" if number is None else f"¶{number} tail"
+        words = mode
+    elif person.streaming and number is not None:
+        words = "tail"
     else:
-        place = person.doing if number is None else f"¶{number} {person.doing}".rstrip()
-    return Whereabouts(person, place)
+        words = person.doing or (person.role if person.role in _TOLD_ROLES else "")
+    cell = "" if number is None else f"{CELL_SIGN}{number}"
+    return Whereabouts(person, f"{cell} {words}".strip())
 
 
 Row = tuple[Sequence[Piece], Sequence[Piece]]
@@ -133,7 +141,7 @@ class Sidebar(Widget, can_focus=True):
             label = Piece(context.label, theme.text if here or chosen else theme.dim)
             rows.append(([Piece(bar, theme.focus), label], ()))
         rows.append(((), ()))
-        rows.append(([Piece("people", theme.dim)], ()))
+        rows.append(([Piece("people", theme.dim)], [Piece(f"{CELL_SIGN} cell", theme.dim)]))
         for one in self._people:
             person = one.person
             author = theme.author(person.colour)

@@ -27,8 +27,8 @@ class FooterLine(StatusLine):
 
     def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
         theme, situation = self.theme, self._situation
-        pieces = [Piece(situation.mode.value, theme.focus)]
-        room = width - 2 - cell_len(situation.mode.value)
+        pieces = [Piece(situation.mode_word, theme.focus)]
+        room = width - 2 - cell_len(situation.mode_word)
         for action in footer_actions(situation):
             key = shown_key(action.keys[0])
             words = action.label(situation)

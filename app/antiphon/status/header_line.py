@@ -35,7 +35,7 @@ class HeaderLine(StatusLine):
 
     def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
         theme = self.theme
-        right = [self._connection_piece(width)]
+        right = self._connection_pieces(width)
         place = [Piece(self._place, theme.strong), Piece(" · ", theme.dim)]
         left = [
             *(place if width >= WITH_PLACE else ()),
@@ -66,15 +66,21 @@ class HeaderLine(StatusLine):
             pieces.append(Piece(f"+{hidden}", self.theme.dim))
         return pieces
 
+    def _connection_pieces(self, width: int) -> list[Piece]:
+        role, theme = self._standing.role, self.theme
+        pieces = [self._connection_piece(width)]
+        if role is not None and role != AccessRole.OWNER:
+            style = theme.unread if role == AccessRole.VIEWER else theme.dim
+            pieces = [Piece(role, style), Piece(" · ", theme.dim), *pieces]
+        return pieces
+
     def _connection_piece(self, width: int) -> Piece:
         standing, theme = self._standing, self.theme
         if standing.connection is Connection.LIVE and standing.refused is not None:
             reason = displayable(" ".join(standing.refused.reason.split()))
             return Piece(cut_to(f"live · refused: {reason}", width // 2), theme.status_failed)
         if standing.connection is Connection.LIVE:
-            role = standing.role
-            shown = role is not None and role != AccessRole.OWNER
-            return Piece(f"{role} · live" if shown else "live", theme.status_done)
+            return Piece(str(standing.connection), theme.status_done)
         words = str(standing.connection)
         if standing.reason is not None:
             reason = displayable(" ".join(standing.reason.split()))

@@ -31,6 +31,8 @@ class Person:
     streaming: bool
     block: str | None
     """Where their cursor is."""
+    role: str
+    """What they may do; empty if the kernel has not said."""
 
 
 def people_here(me: PresenceState | None, others: Iterable[PresenceState]) -> Sequence[Person]:
@@ -55,4 +57,5 @@ def _person(state: PresenceState, *, is_me: bool) -> Person:
         doing="" if is_me else _DOING.get(str(state.activity), ""),
         streaming=state.activity == Activity.STREAMING,
         block=state.block,
+        role=str(state.role or ""),
     )

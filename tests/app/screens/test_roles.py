@@ -6,6 +6,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+from textual.events import Paste
+
 from antiphon.app import AntiphonApp
 from antiphon.modes import Mode
 from antiphon.options import AppOptions
@@ -37,28 +39,81 @@ async def test_the_owner_sees_no_role_and_others_see_theirs(tmp_path: Path) -> N
             await there.sees("editor · live")
 
 
-async def test_every_writing_key_tells_a_viewer_why_nothing_happens(tmp_path: Path) -> None:
+async def test_a_viewer_comes_to_read_and_every_other_key_says_why_nothing_happens(
+    tmp_path: Path,
+) -> None:
     async with world(tmp_path) as here:
         block = await here.cell("some text")
         await a_viewer(here)
-        async with as_vera(here) as there:
+        async with as_vera(here, size=(120, 40)) as there:
             await there.live()
             await there.sees("viewer · live")
             await there.sees("some text")
-            await until(lambda: "You are a viewer" in hint(there), "told at once")
-            for keys in (("x",), ("enter",), ("ctrl+z",), ("ctrl+j",)):
-                there.screen.hint("-")
-                await there.press(*keys)
-                await until(lambda: "You are a viewer" in hint(there), f"told after {keys}")
-            assert there.message == ""
-            await there.press("up")
             await there.mode(Mode.NAVIGATE)
-            for keys in (("enter",), ("e",), ("u",), ("U",)):
+            await there.sees("You read along as a viewer")
+            assert not there.shows("Message, or !command")
+            footer = there.lines[-1]
+            for offered in ("cell", "PgUp", "blame", "copy", "help"):
+                assert offered in footer
+            for refused in ("edit", "undo", "write", "shell", "address"):
+                assert refused not in footer
+            for key in ("x", "exclamation_mark", "enter", "e", "u", "U", "i", "tab", "escape"):
                 there.screen.hint("-")
-                await there.press(*keys)
-                await until(lambda: "You are a viewer" in hint(there), f"told after {keys}")
+                await there.press(key)
+                await until(lambda: "You are a viewer" in hint(there), f"told after {key}")
                 assert there.screen.mode is Mode.NAVIGATE
-        assert (await here.context()).document.text(block) == "some text"
+            there.screen.hint("-")
+            there.app.post_message(Paste("a whole page"))
+            await until(lambda: "You are a viewer" in hint(there), "told after a paste")
+            await there.press("ctrl+p")
+            await there.type("message")
+            await there.pilot.pause()
+            assert not there.shows("Write a message")
+            await there.press("escape")
+        document = (await here.context()).document
+        assert document.text(block) == "some text"
+        assert list(document.block_ids()) == [block]
+
+
+async def test_a_viewer_is_told_that_a_model_is_not_theirs_to_stop(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        await a_viewer(here)
+        await here.call("block.create", role="user", kind="text", content="Go", status="done")
+        async with as_vera(here) as there:
+            await there.live()
+            here.aria.write("Going on")
+            await there.sees("Going on")
+            assert not there.shows("stop aria")
+            await there.press("ctrl+c")
+            await until(lambda: "You are a viewer" in hint(there), "told")
+            here.aria.write(" and on")
+            await there.sees("Going on and on")
+            here.aria.end()
+
+
+async def test_a_message_that_was_begun_stays_when_its_author_may_not_send_it(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here, as_vera(here) as there:
+        await there.live()
+        await there.type("half a thought")
+        await here.call("kernel.role", principal="vera", role="viewer")
+        await there.sees("viewer · live")
+        await until(lambda: there.lines[-1].strip().startswith("READ"), "no mode to write in")
+        await there.type("!")
+        await there.press("enter", "ctrl+z", "ctrl+u")
+        await until(lambda: "You are a viewer" in hint(there), "told")
+        assert there.message == "half a thought"
+        await there.press("escape")
+        await there.mode(Mode.NAVIGATE)
+        await there.press("i")
+        await there.mode(Mode.WRITE)
+        await here.call("kernel.role", principal="vera", role="editor")
+        await there.sees("editor · live")
+        await there.sees("half a thought")
+        await there.type(" more")
+        await there.press("enter")
+        await until(lambda: there.message == "", "it is sent")
 
 
 async def test_a_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(

@@ -1,0 +1,41 @@
+"""What is laid over the document for a moment: help, a question, the palette."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.screen import Screen
+
+from antiphon.screens.frame import Frame
+from antiphon.screens.help_screen import HelpScreen
+from antiphon.screens.question import QuestionScreen
+from antiphon.tour import Tour
+
+
+class Dialogs:
+    """Opens them over a screen, in its theme."""
+
+    def __init__(
+        self, screen: Screen[None], frame: Frame, tour: Tour, suggest: Callable[[], None]
+    ) -> None:
+        """`suggest` is called when the tour has something else to say."""
+        self._screen = screen
+        self._frame = frame
+        self._tour = tour
+        self._suggest = suggest
+
+    def help(self) -> None:
+        """All keys; the tour has been seen then."""
+        if self._tour.words is not None:
+            self._tour.hide()
+            self._suggest()
+        self._screen.app.push_screen(HelpScreen(self._frame.header.theme))
+
+    async def ask(self, question: str) -> bool:
+        """Whether the person says yes."""
+        asking = QuestionScreen(self._frame.header.theme, question)
+        return await self._screen.app.push_screen_wait(asking)
+
+    def palette(self) -> None:
+        """Everything that can be done, by name."""
+        self._screen.app.action_command_palette()

@@ -1,0 +1,144 @@
+"""What the kernel says, and what the screen makes of it: connection, role, people, cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+
+from antiphon.blocklist.cells import CellChange, CellSource
+from antiphon.composer.sending import Sending
+from antiphon.running_work import RunningWork
+from antiphon.screens.bookmark import Bookmark
+from antiphon.screens.frame import Frame
+from antiphon.screens.outlook import Outlook
+from antiphon.screens.own_identity import OwnIdentity
+from antiphon.screens.surroundings import Surroundings
+from antiphon.screens.tour_guide import TourGuide
+from antiphon.session import Connection, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the kernel's words change on the screen."""
+
+    frame: Frame
+    source: CellSource
+    work: RunningWork
+    sending: Sending
+    surroundings: Surroundings
+    outlook: Outlook
+    guide: TourGuide
+    bookmark: Bookmark
+
+
+@dataclass(frozen=True, slots=True)
+class Reactions:
+    """What the screen does when it is told to."""
+
+    hint: Callable[[str], None]
+    update: Callable[[], None]
+    """Other keys may work now."""
+    suggest: Callable[[], None]
+    """The tour may have something else to say."""
+    read_along: Callable[[], None]
+    """The person may not write: away from where messages are written."""
+    run: Callable[[Coroutine[None, None, None], str | None], None]
+    """Work in the background; only the last of a group goes on."""
+
+
+class SessionEvents:
+    """Listens from `start` to `stop`."""
+
+    def __init__(self, session: Session, parts: Parts, reactions: Reactions) -> None:
+        self._session = session
+        self._parts = parts
+        self._do = reactions
+        self._stood = session.standing
+        self._arrivals = session.arrivals(reactions.hint)
+        self.identity = OwnIdentity(
+            session,
+            parts.frame.area,
+            parts.frame.composer,
+            parts.outlook,
+            role_changed=self._role_changed,
+            draft_identified=self._draft_identified,
+        )
+        self._stops: tuple[Callable[[], None], ...] = ()
+
+    def start(self) -> None:
+        """Listen, and take in what has been said already."""
+        parts = self._parts
+        parts.source.watch(self._cells_changed)
+        parts.work.watch(self._do.update)
+        self._stops = (
+            self._session.watch(self._connection_changed),
+            self._session.replica.watch_presence(self._presence_changed),
+        )
+        parts.surroundings.show_people()
+        if self._stood.connection is Connection.LIVE:
+            self._came_live()
+
+    def stop(self) -> None:
+        """Listen to the session no more."""
+        for stop in self._stops:
+            stop()
+        self._stops = ()
+
+    def list_contexts(self) -> None:
+        """Ask the kernel which contexts there are, if it can be asked."""
+        if self._session.is_live:
+            self._do.run(self._parts.surroundings.list_contexts(), "contexts")
+
+    def _connection_changed(self) -> None:
+        """Also called when the number of unsaved changes does, which is with every key."""
+        standing = self._session.standing
+        self._parts.surroundings.show_people()
+        if standing == self._stood:
+            return
+        before, self._stood = self._stood, standing
+        if standing.connection is Connection.LIVE and before.connection is not Connection.LIVE:
+            self._came_live()
+        if standing.reason is not None and standing.reason != before.reason:
+            self._do.hint(standing.reason)
+        self._do.update()
+
+    def _came_live(self) -> None:
+        self.identity.heard()
+        self._follow_arrivals()
+        self._send_what_waits()
+        self.list_contexts()
+        self._parts.bookmark.go_back()
+
+    def _follow_arrivals(self) -> None:
+        """The owner is told who joins."""
+        if self.identity.is_owner and self._session.is_live:
+            self._do.run(self._arrivals.follow(), "arrivals")
+
+    def _role_changed(self, told: str | None) -> None:
+        if self.identity.refusal is not None:
+            self._do.read_along()
+        if told is not None:
+            self._do.hint(told)
+        self._do.update()
+        self._follow_arrivals()
+
+    def _draft_identified(self) -> None:
+        self._parts.frame.drafts.show(self._parts.source.drafts())
+        self._send_what_waits()
+
+    def _send_what_waits(self) -> None:
+        self._do.run(self._parts.sending.connection_changed(), None)
+
+    def _presence_changed(self) -> None:
+        self._parts.source.presence_changed()
+        if self._session.is_live:
+            self.identity.heard()
+        self._parts.guide.presence_changed()
+        self._parts.surroundings.show_people()
+        self._do.suggest()
+
+    def _cells_changed(self, change: CellChange) -> None:
+        if change.drafts:
+            self._parts.frame.drafts.show(self._parts.source.drafts())
+        if self._parts.guide.cells_changed(change):
+            self._do.suggest()
