@@ -13,7 +13,8 @@ from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.client.refused_edits import Refusal, keep_in
-from antiphon_kernel.client.replica import Replica, ReplicaState
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import Activity

@@ -13,7 +13,8 @@ import aiosqlite
 from websockets.asyncio.client import ClientConnection, connect
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.replica import Replica, ReplicaState
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.serving import Doors, serve
 from antiphon_kernel.kernel.context.context import Context

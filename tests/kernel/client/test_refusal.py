@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.refused_edits import keep_in
-from antiphon_kernel.client.replica import ReplicaState
+from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import ServedKernel
 from tests.waiting import until

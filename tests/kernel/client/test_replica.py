@@ -7,7 +7,8 @@ import itertools
 
 import pytest
 
-from antiphon_kernel.client.replica import Replica, ReplicaState
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.served import CuttableProxy, ServedKernel

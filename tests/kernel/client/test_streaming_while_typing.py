@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.replica import Replica, ReplicaState
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.client.standing import ReplicaState
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import until
 

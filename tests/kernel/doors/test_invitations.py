@@ -18,7 +18,7 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.calls import KernelCalls
-from antiphon_kernel.client.replica import ReplicaState
+from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.doors.peer import is_own_user, peer_user
 from antiphon_kernel.doors.wrong_tokens import BURST, SECONDS_EACH, WrongTokens

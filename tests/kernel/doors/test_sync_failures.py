@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.replica import ReplicaState
+from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.wire.frames import SyncStep2, SyncUpdate

@@ -1,0 +1,182 @@
+"""One connection of a replica: its part of the sync protocol, until the connection ends."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from antiphon_kernel.client.own_copy import OwnCopy
+from antiphon_kernel.client.standing import Listeners, ReplicaState, Standing
+from antiphon_kernel.document.changes import REMOTE
+from antiphon_kernel.wire.awareness import decode_awareness
+from antiphon_kernel.wire.close_codes import CloseCode, is_final
+from antiphon_kernel.wire.frames import (
+    Ack,
+    AwarenessUpdate,
+    Frame,
+    PermissionDenied,
+    QueryAwareness,
+    SyncStep1,
+    SyncStep2,
+    SyncUpdate,
+    decode_frame,
+    encode_frame,
+)
+
+_TIME_SLICE: Final = 0.008
+"""Seconds after which a flood of remote changes lets the rest of the program run."""
+
+
+class Verdict(NamedTuple):
+    """The kernel will not go on with a replica."""
+
+    code: int
+    """The close code."""
+    reason: str
+
+
+def verdict_of(socket: ClientConnection, denied: str | None = None) -> Verdict | None:
+    """What the kernel said when it closed a connection; None if it is worth trying again.
+
+    Args:
+        denied: the reason that it gave before.
+    """
+    code = socket.close_code or CloseCode.NORMAL
+    if not is_final(code):
+        return None
+    return Verdict(code, denied or socket.close_reason or f"refused with code {code}")
+
+
+class Connection:
+    """Speaks for one copy of a document on one socket."""
+
+    def __init__(
+        self, socket: ClientConnection, copy: OwnCopy, standing: Standing, presence: Listeners
+    ) -> None:
+        """`presence` is told when anyone's presence has changed."""
+        self._socket = socket
+        self._copy = copy
+        self._standing = standing
+        self._presence = presence
+        self._wake = asyncio.Event()
+        self._asked: bytes | None = None
+        self._denied: str | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Why the kernel has ended the connection for good; None if it is worth trying again."""
+        return verdict_of(self._socket, self._denied)
+
+    def wake(self) -> None:
+        """There may be something to send."""
+        self._wake.set()
+
+    async def run(self) -> bool:
+        """Speak until the connection ends; whether it got live."""
+        standing, attendance = self._standing, self._copy.attendance
+        self._copy.outbox.start_connection()
+        attendance.start_connection()
+        standing.become(ReplicaState.CATCHING_UP)
+        writer = asyncio.create_task(self._write(), name="replica writer")
+        reader = asyncio.create_task(self._read(), name="replica reader")
+        reader.add_done_callback(lambda _: writer.cancel())
+        try:
+            # The reader ends with the connection, behind the last frame; the writer may notice it
+            # before that, so that only its failing is a reason to stop reading.
+            await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_EXCEPTION)
+            for task in (reader, writer):
+                if task.done() and not task.cancelled():
+                    task.result()
+            return standing.state is ReplicaState.LIVE
+        finally:
+            reader.cancel()
+            writer.cancel()
+            await asyncio.wait({reader, writer})
+            await self._socket.close()
+            standing.become(ReplicaState.OFFLINE)
+            if attendance.start_connection():
+                self._presence.tell()
+
+    async def send_due(self) -> None:
+        """Send what is still to be sent. Raises ConnectionClosed."""
+        for frame in self._frames_due():
+            await self._socket.send(frame)
+
+    async def close(self) -> None:
+        """Let go of the socket, which ends `run`."""
+        await self._socket.close()
+
+    async def _read(self) -> None:
+        loop, socket = asyncio.get_running_loop(), self._socket
+        pause_at = loop.time() + _TIME_SLICE
+        with suppress(ConnectionClosed):
+            await socket.send(encode_frame(SyncStep1(self._copy.document.state_vector())))
+            async for data in socket:
+                try:
+                    frame = decode_frame(data if isinstance(data, bytes) else b"")
+                except ValueError as error:
+                    trouble = f"The kernel sent something that cannot be read: {error}."
+                    self._standing.trouble = trouble
+                    await socket.close(CloseCode.MALFORMED)
+                    return
+                self._receive(frame)
+                if loop.time() >= pause_at:
+                    await asyncio.sleep(0)
+                    pause_at = loop.time() + _TIME_SLICE
+
+    def _receive(self, frame: Frame) -> None:
+        copy = self._copy
+        match frame:
+            case SyncUpdate(update):
+                copy.document.apply_update(update, REMOTE)
+            case SyncStep2(update):
+                copy.document.apply_update(update, REMOTE)
+                self._standing.become(ReplicaState.LIVE)
+            case SyncStep1(state_vector):
+                self._asked = state_vector
+                self._wake.set()
+            case Ack(count):
+                copy.outbox.acknowledged(count)
+                copy.edits.keep(copy.outbox.unsaved)
+                self._standing.changed.tell()
+            case AwarenessUpdate(update):
+                if copy.attendance.receive(decode_awareness(update)):
+                    self._presence.tell()
+            case PermissionDenied(reason):
+                self._denied = reason
+            case QueryAwareness():
+                copy.attendance.repeat()
+                self._wake.set()
+
+    async def _write(self) -> None:
+        loop, copy = asyncio.get_running_loop(), self._copy
+        with suppress(ConnectionClosed):
+            while True:
+                await self.send_due()
+                timer = None
+                if copy.outbox.open:
+                    timer = loop.call_later(copy.attendance.delay(), self._wake.set)
+                await self._wake.wait()
+                self._wake.clear()
+                if timer is not None:
+                    timer.cancel()
+
+    def _frames_due(self) -> list[bytes]:
+        """What is to be sent now: text first, so that no cursor is ahead of its text."""
+        outbox, attendance = self._copy.outbox, self._copy.attendance
+        frames = []
+        if self._asked is not None:
+            missing = self._copy.document.update_since(self._asked)
+            self._asked = None
+            outbox.everything_sent()
+            frames.append(encode_frame(SyncStep2(missing)))
+        update = outbox.take()
+        if update is not None:
+            frames.append(encode_frame(SyncUpdate(update)))
+        if outbox.open and attendance.delay() == 0:
+            frames.append(attendance.take())
+        return frames

@@ -1,0 +1,57 @@
+"""How a replica stands to its kernel, and who is told when that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class ReplicaState(StrEnum):
+    """How a replica stands to its kernel."""
+
+    CONNECTING = "connecting"
+    """Looking for the kernel for the first time."""
+    CATCHING_UP = "catching_up"
+    """Connected; what was missed is on its way."""
+    LIVE = "live"
+    OFFLINE = "offline"
+    """No connection; the next attempt comes by itself."""
+    REFUSED = "refused"
+    """The kernel will not have this replica, for the reason `refusal`; it has given up."""
+
+
+class Listeners:
+    """Who is told that something may have changed."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[], None]] = []
+
+    def add(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Tell `listener` from now on; returns the way to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def tell(self) -> None:
+        """It may have changed."""
+        for listener in tuple(self._listeners):
+            listener()
+
+
+class Standing:
+    """The state of a replica; the connections that it has one after the other change it."""
+
+    def __init__(self) -> None:
+        self.state = ReplicaState.CONNECTING
+        self.trouble: str | None = None
+        """Why the last attempt to connect, or the last connection, failed; None once live."""
+        self.changed = Listeners()
+
+    def become(self, state: ReplicaState) -> None:
+        """Take on a state; who is refused stays so."""
+        if state is ReplicaState.OFFLINE and self.state is ReplicaState.REFUSED:
+            return
+        if state is ReplicaState.LIVE:
+            self.trouble = None
+        if state is not self.state:
+            self.state = state
+            self.changed.tell()
