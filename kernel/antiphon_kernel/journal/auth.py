@@ -14,11 +14,13 @@ from typing import Final
 from antiphon_kernel.journal.auth_schema import AUTH_MIGRATIONS, PRINCIPAL_OF
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.types.access import AccessRole, CredentialKind
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Principal
 
 AUTH_FILE: Final = "auth.db"
 
-_USER: Final = "SELECT number, username, principal, role, created, barred_until FROM users"
+_USER: Final = "SELECT number, username, principal, role, created, barred_until, kind FROM users"
 _CREDENTIAL: Final = (
     "SELECT number, user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses"
     " FROM credentials ORDER BY number"
@@ -36,6 +38,8 @@ class User:
     created: int
     barred_until: int | None = None
     """Kicked: not let in before this time."""
+    kind: PrincipalKind | None = None
+    """None in what older versions wrote: then the journal alone knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class AuthStore:
         """Everybody who has a role, oldest first."""
         rows = await self._database.select(_USER + " ORDER BY number")
         return [
-            User(row[0], row[1], PrincipalId(row[2]), AccessRole(row[3]), row[4], row[5])
+            User(*row[:2], PrincipalId(row[2]), AccessRole(row[3]), *row[4:6], _kind(row[6]))
             for row in rows
         ]
 
@@ -111,14 +115,13 @@ class AuthStore:
         sql = "SELECT credential, secret, user, first_used FROM clients"
         return [Client(*row) for row in await self._database.select(sql)]
 
-    async def add_user(
-        self, username: str, principal: PrincipalId, role: AccessRole, created: int
-    ) -> User:
+    async def add_user(self, principal: Principal, role: AccessRole, created: int) -> User:
+        username, kind = principal.username, principal.kind
         number = await self._database.insert(
-            "INSERT INTO users (username, principal, role, created) VALUES (?, ?, ?, ?)",
-            (username, principal, role, created),
+            "INSERT INTO users (username, principal, role, created, kind) VALUES (?, ?, ?, ?, ?)",
+            (username, principal.id, role, created, kind),
         )
-        return User(number, username, principal, role, created)
+        return User(number, username, principal.id, role, created, kind=kind)
 
     async def change_user(self, user: User) -> None:
         """Store another role or another bar."""
@@ -166,6 +169,10 @@ class AuthStore:
                 ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
             ]
         )
+
+
+def _kind(stored: str | None) -> PrincipalKind | None:
+    return PrincipalKind(stored) if stored is not None else None
 
 
 def _make_private(path: Path) -> None:

@@ -44,5 +44,9 @@ UPDATE users SET principal = {PRINCIPAL_OF}(username);
 CREATE UNIQUE INDEX users_by_principal ON users (principal);
 """
 
-AUTH_MIGRATIONS: Final = (_FOUNDING, _PRINCIPALS)
+_KINDS: Final = """
+ALTER TABLE users ADD COLUMN kind TEXT;
+"""
+
+AUTH_MIGRATIONS: Final = (_FOUNDING, _PRINCIPALS, _KINDS)
 """Each brings the file from the version before it to the next; the first one is for none."""

@@ -20,7 +20,7 @@ from antiphon_kernel.turns.shell_call import CallBlocks, open_call, run_command
 from antiphon_kernel.turns.turn import Turn, TurnFailed
 from antiphon_kernel.turns.writing import BlockWriter
 from antiphon_kernel.types.conventions import INTERRUPTED
-from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId
 from antiphon_kernel.types.presence import PresenceState
@@ -30,6 +30,9 @@ _log = logging.getLogger(__name__)
 
 AUTO_PLAY_SECONDS = 1.0
 """How long after the first person has come the models begin by themselves."""
+
+BEGINNING = "Somebody has come in. Begin the conversation."
+"""What the kernel then asks of them, where everybody can read it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -101,8 +104,8 @@ class TurnRunner:
 
     # Starting
 
-    def start_turn(self, context: Context, model: str, prompt: str | None) -> Work:
-        """Let a model answer `prompt` (or begin by itself) once its earlier turns here are over.
+    def start_turn(self, context: Context, model: str, prompt: str) -> Work:
+        """Let a model answer the block `prompt` once its earlier turns here are over.
 
         Raises:
             KeyError: if there is no such model.
@@ -211,9 +214,22 @@ class TurnRunner:
         document = context.document
         if any(document.header(block).role == Role.MODEL for block in document.block_ids()):
             return
-        for model in self._models:
-            if (context.id, model) not in self._latest:
-                self.start_turn(context, model, None)
+        due = [model for model in self._models if (context.id, model) not in self._latest]
+        if not due:
+            return
+        prompt = await self._beginning(context)
+        for model in due:
+            self.start_turn(context, model, prompt)
+
+    async def _beginning(self, context: Context) -> str:
+        """What models answer that begin by themselves: the kernel says why they do."""
+        document, system = context.document, self._kernel.system
+        for block in document.block_ids():
+            if document.header(block).author == system.principal.id:
+                return block
+        said = {"role": Role.SYSTEM, "kind": BlockKind.TEXT, "content": BEGINNING, "status": "done"}
+        made = await self._kernel.call(system, "block.create", {"context": context.id, **said})
+        return str(made["block_id"])
 
     # Stopping
 

@@ -43,7 +43,7 @@ class Turn:
         provider: Provider,
         writer: BlockWriter,
         presence: ModelPresence,
-        prompt: str | None,
+        prompt: str,
     ) -> None:
         self._provider = provider
         self._writer = writer
@@ -61,7 +61,7 @@ class Turn:
         """
         results: tuple[ToolOutcome, ...] = ()
         context = self._writer.context
-        text = render(context.document, self._prompt) if self._prompt is not None else ""
+        text = render(context.document, self._prompt)
         for number in range(MAX_ROUNDS):
             calls = await self._round(RoundRequest(context.id, text, number, results))
             if not calls:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.to_the_end import to_the_end
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class BlockWriter:
@@ -85,13 +82,3 @@ class BlockWriter:
                 raise
             _log.info("block %s was ended by somebody else: %s", block, error)
         self._open.remove(block)
-
-
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` completely; a cancellation that comes meanwhile is raised afterwards."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait({task})
-        raise

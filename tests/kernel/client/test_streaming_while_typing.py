@@ -77,7 +77,7 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
     await served.kernel.call(served.me, "context.create", {"label": label})
     model = served.kernel.open_session(await served.kernel.principal("model"), "test")
     created = await served.kernel.call(
-        model, "block.create", {"context": label, "role": "model", "kind": "text"}
+        model, "block.create", {"context": label, "role": "tool", "kind": "text"}
     )
     block = str(created["block_id"])
     typists = [

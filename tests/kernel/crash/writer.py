@@ -35,7 +35,7 @@ async def create(calls: KernelCalls, name: str, role: str, content: str = "") ->
 
 
 async def append(calls: KernelCalls) -> None:
-    block = await create(calls, "append", "model")
+    block = await create(calls, "append", "tool")
     for number in range(10**9):
         await calls.call("block.append", {"block_id": block, "text": word(number)})
         say("word", "append", number)
@@ -43,7 +43,7 @@ async def append(calls: KernelCalls) -> None:
 
 async def stream(calls: KernelCalls) -> None:
     """Streamed text counts as acknowledged when a later call has flushed it."""
-    block = await create(calls, "stream", "model")
+    block = await create(calls, "stream", "tool")
     for number in range(10**9):
         await calls.call("block.append", {"block_id": block, "text": word(number), "stream": True})
         if number % 10 == 9:

@@ -90,7 +90,7 @@ async def test_a_binary_frame_closes_only_that_connection(served: ServedKernel) 
 
 async def test_a_session_is_one_connection(served: ServedKernel) -> None:
     socket = await open_calls(served, "&as=model")
-    params = {**NEW, "role": "model"}
+    params = {**NEW, "role": "tool"}
     created = await ask(socket, {"id": 1, "tool": "block.create", "params": params})
     block = created["result"]["block_id"]
     append = {"block_id": block, "text": "half a sen"}

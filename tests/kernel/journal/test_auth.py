@@ -15,8 +15,10 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.access import AccessRole, CredentialKind
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId, RandomIds
+from antiphon_kernel.types.records import Principal
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -26,6 +28,10 @@ def lay_down(path: Path, version: int) -> None:
     database = sqlite3.connect(path)
     database.executescript((FIXTURES / f"auth_v{version}.sql").read_text("utf-8"))
     database.close()
+
+
+def _person(name: str, letter: str) -> Principal:
+    return Principal(PrincipalId(letter * 32), name, PrincipalKind.HUMAN)
 
 
 async def opened(folder: Path, known: dict[str, str] | None = None) -> AuthStore:
@@ -60,6 +66,26 @@ async def test_users_of_version_1_get_their_principal_and_keep_the_rest(tmp_path
     again = await opened(tmp_path)
     assert {one.username: one for one in await again.users()} == users
     await again.close()
+
+
+async def test_users_of_version_2_are_what_the_journal_says(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    lay_down(data / AUTH_FILE, 2)
+    store = await opened(data)
+    assert [(one.username, one.kind) for one in await store.users()] == [
+        ("amy", None),
+        ("vera", None),
+        ("kurt", None),
+    ]
+    await store.close()
+    kernel = await Kernel.open(data, tmp_path, registry=Registry(KERNEL_TOOLS), owner="amy")
+    try:
+        vera = kernel.find_principal("vera")
+        assert (vera.id, vera.kind) == ("b" * 32, PrincipalKind.HUMAN)
+        assert kernel.role_of(vera) is AccessRole.VIEWER
+    finally:
+        await kernel.close()
 
 
 async def test_a_kernel_on_a_store_of_version_1_lets_in_by_its_tokens(tmp_path: Path) -> None:
@@ -101,7 +127,7 @@ async def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 async def test_the_file_is_this_users_alone_whatever_it_was_before(tmp_path: Path) -> None:
     (tmp_path / AUTH_FILE).touch(0o644)
     store = await opened(tmp_path)
-    await store.add_user("amy", PrincipalId("a" * 32), AccessRole.OWNER, 1)
+    await store.add_user(_person("amy", "a"), AccessRole.OWNER, 1)
     modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.glob(f"{AUTH_FILE}*")}
     assert modes == {0o600}
     await store.close()
@@ -109,7 +135,7 @@ async def test_the_file_is_this_users_alone_whatever_it_was_before(tmp_path: Pat
 
 async def test_what_is_stored_comes_back(tmp_path: Path) -> None:
     store = await opened(tmp_path)
-    user = await store.add_user("vera", PrincipalId("b" * 32), AccessRole.VIEWER, 5)
+    user = await store.add_user(_person("vera", "b"), AccessRole.VIEWER, 5)
     made = Credential(0, user.number, CredentialKind.TOKEN, "f" * 64, False, 5, 6, None, 3, 0)
     stored = await store.add_credential(made)
     client = Client(stored.number, "e" * 64, user.number, 7)

@@ -38,11 +38,13 @@ async def test_every_kind_keeps_every_field_through_a_restart(
     kernel: Kernel, amy: Actor, make: Make, open_kernel: Any
 ) -> None:
     prompt = await make("?", status="done")
+    call = await make("ls", kind="tool_call", parent_id=prompt, metadata=FIELDS)
     made: dict[str, dict[str, Any]] = {}
     for kind, role in itertools.product(BlockKind, Role):
         metadata = {**FIELDS, "own": {"deep": [1, None, "x"]}}
+        parent = call if kind is BlockKind.TOOL_RESULT else prompt
         block = await make(
-            "text", kind=kind, role=role, parent_id=prompt, status="done", metadata=metadata
+            "text", kind=kind, role=role, parent_id=parent, status="done", metadata=metadata
         )
         read = await kernel.call(amy, "block.read", {"block_id": block})
         assert (read["kind"], read["role"]) == (kind, role)
@@ -61,7 +63,7 @@ async def test_every_kind_keeps_every_field_through_a_restart(
 async def test_what_is_a_shell_block(
     kernel: Kernel, make: Make, kind: BlockKind, tool_kind: ToolKind | None
 ) -> None:
-    prompt = await make("?")
+    prompt = await make("?", kind="tool_call")
     metadata = {"tool_kind": tool_kind} if tool_kind is not None else {}
     block = await make("ls", kind=kind, role="tool", parent_id=prompt, metadata=metadata)
     header = (await kernel.context()).document.header(block)

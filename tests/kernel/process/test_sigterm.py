@@ -109,7 +109,7 @@ async def test_what_was_streamed_is_written_and_what_ran_is_marked(tmp_path: Pat
     data = tmp_path / "data"
     async with running(data, tmp_path) as one:
         model = KernelCalls(lambda: one.address, as_name="aria")
-        made = await model.call("block.create", {"role": "model", "kind": "text", "content": "I "})
+        made = await model.call("block.create", {"role": "tool", "kind": "text", "content": "I "})
         block = made["block_id"]
         append = {"block_id": block, "text": STREAMED, "stream": True}
         await model.call("block.append", append)

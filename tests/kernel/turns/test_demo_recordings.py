@@ -88,7 +88,7 @@ async def test_the_commands_work_in_any_folder(tmp_path: Path, folder: str) -> N
 
 async def test_the_whole_demo_plays_into_finished_blocks(open_stage: OpenStage) -> None:
     stage = await open_stage(Models.from_recordings(PATHS, math.inf, auto_play=False))
-    stage.runner.start_turn(stage.context, "aria", None)
+    await stage.submit("What is this?")
     await stage.submit("And now?")
     await stage.runner.idle()
     assert not stage.unfinished()

@@ -10,8 +10,10 @@ import pytest
 from antiphon_kernel.turns.events import TextDelta
 from antiphon_kernel.turns.models import Models, load_models
 from antiphon_kernel.turns.recording import RecordingError
+from antiphon_kernel.turns.runner import BEGINNING, TurnRunner
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import SYSTEM
 from antiphon_kernel.types.presence import PresenceState
 from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
 from tests.waiting import until
@@ -125,8 +127,28 @@ async def test_models_begin_by_themselves_once_a_person_is_there(open_stage: Ope
     await pause.shut()
     assert not stage.headers()
     await pause.open()
-    await until(lambda: len(stage.headers()) == 2 and not stage.runner.busy)
-    assert {stage.text(header) for header in stage.headers()} == {"I am aria.\n", "I am bo.\n"}
+    await until(lambda: len(stage.headers()) == 3 and not stage.runner.busy)
+    asked, *answers = stage.headers()
+    assert (asked.role, asked.author, asked.status) == ("system", SYSTEM, "done")
+    assert stage.text(asked) == BEGINNING
+    assert {stage.text(header) for header in answers} == {"I am aria.\n", "I am bo.\n"}
+    assert [header.parent for header in answers] == [asked.id] * 2
+
+
+async def test_models_that_had_no_time_to_begin_are_not_asked_twice(open_stage: OpenStage) -> None:
+    models = scripted(Gate(0), ARIA)
+    models.auto_play = True
+    stage = await open_stage(models, Gate())
+    stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
+    await until(lambda: stage.runner.busy)
+    await stage.runner.close()
+    assert [stage.text(header) for header in stage.headers()] == [BEGINNING]
+    eager = scripted(Gate(), ARIA)
+    eager.auto_play = True
+    again = TurnRunner(stage.kernel, eager, sleep=Gate())
+    await until(lambda: len(stage.headers()) == 2 and not again.busy)
+    assert [stage.text(header) for header in stage.headers()] == [BEGINNING, "I am aria.\n"]
+    await again.close()
 
 
 async def test_models_that_are_answering_already_do_not_begin_by_themselves(

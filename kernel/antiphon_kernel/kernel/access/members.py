@@ -10,6 +10,7 @@ from pathlib import Path
 from antiphon_kernel.journal.auth import AuthStore, User
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.kernel.references import resolve
+from antiphon_kernel.kernel.to_the_end import to_the_end
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
@@ -60,7 +61,7 @@ class Members:
         for user in await self.auth.users():
             self._users[user.principal] = user
             if user.username not in self._principals:
-                await self._add(Principal(user.principal, user.username, PrincipalKind.HUMAN), None)
+                await self._add(_half_made(user), None)
         for principal in known.values():
             if principal.id not in self._users and principal.kind is not PrincipalKind.SYSTEM:
                 await self._store_role(principal, AccessRole.of_kind(principal.kind))
@@ -119,22 +120,33 @@ class Members:
                 " letter or digit.",
                 found=username,
             )
+        return await to_the_end(self._made(username, kind, role or AccessRole.of_kind(kind)))
+
+    async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:
         async with self._adding:
             known = self._principals.get(username)
             if known is not None:
                 return known
-            principal = Principal(PrincipalId(self._ids.uuid7()), username, kind)
-            return await self._add(principal, role or AccessRole.of_kind(kind))
+            for user in self._users.values():
+                if user.username == username:
+                    return await self._add(_half_made(user), user.role)
+            return await self._add(self._new(username, kind), role)
 
     async def newcomer(self, name: str, role: AccessRole) -> Principal:
         """A new person, called `name` or, where that is taken, `name2`, `name3`, ..."""
+        return await to_the_end(self._newcomer(name, role))
+
+    async def _newcomer(self, name: str, role: AccessRole) -> Principal:
         async with self._adding:
+            taken = {*self._principals, *(user.username for user in self._users.values())}
             number, username = 1, name
-            while username in self._principals:
+            while username in taken:
                 number += 1
                 username = f"{name}{number}"
-            principal = Principal(PrincipalId(self._ids.uuid7()), username, PrincipalKind.HUMAN)
-            return await self._add(principal, role)
+            return await self._add(self._new(username, PrincipalKind.HUMAN), role)
+
+    def _new(self, username: str, kind: PrincipalKind) -> Principal:
+        return Principal(PrincipalId(self._ids.uuid7()), username, kind)
 
     async def _add(self, principal: Principal, role: AccessRole | None) -> Principal:
         # The role first: a crash in between must not leave a viewer with the rights of an editor.
@@ -184,6 +196,9 @@ class Members:
         await self.auth.change_user(now)
 
     async def _store_role(self, principal: Principal, role: AccessRole) -> None:
-        self._users[principal.id] = await self.auth.add_user(
-            principal.username, principal.id, role, self._clock.now_ms()
-        )
+        self._users[principal.id] = await self.auth.add_user(principal, role, self._clock.now_ms())
+
+
+def _half_made(user: User) -> Principal:
+    """Who has a role already, and is not in the journal: it broke off, or could not be written."""
+    return Principal(user.principal, user.username, user.kind or PrincipalKind.HUMAN)

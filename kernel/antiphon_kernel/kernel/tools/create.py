@@ -31,7 +31,7 @@ class CreateParams(Params):
     context: str | None = None
     """Label or id; the default context if it and the parent are absent."""
     parent_id: str | None = None
-    """The block it answers."""
+    """The block it answers. A block of role model has one; a tool_result answers its tool_call."""
     role: Role
     kind: BlockKind
     content: str | dict[str, Any] | list[Any] | None = None
@@ -79,8 +79,12 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     check_defaults(schema)
     if parent is not None:
         _refuse_too_deep(document, parent, context.limits.parent_depth)
+    elif params.role is Role.MODEL or params.kind is BlockKind.TOOL_RESULT:
+        raise _unanswering(params)
     after = await block_in(call, context, params.after) if params.after is not None else None
     fields = header_fields(params.metadata)
+    if params.kind is BlockKind.TOOL_RESULT and parent is not None:
+        fields["tool_call_id"] = _call_id(document.header(parent), fields.get("tool_call_id"))
     block = context.next_block_id(call.actor.principal.id)
     status = Status(params.status) if params.status else Status.PENDING
     if content is not None:
@@ -132,6 +136,37 @@ async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]
             field="parent_id",
         )
     return context, parent
+
+
+def _unanswering(params: CreateParams) -> AntiphonError:
+    if params.kind is BlockKind.TOOL_RESULT:
+        said = "A tool_result answers a call: give parent_id, the block of kind tool_call."
+    else:
+        said = (
+            "A block of role model answers another block: give parent_id, the prompt it answers or"
+            " whatever else of this context made the model write."
+        )
+    return AntiphonError(ErrorCode.INVALID_PARAMS, said, field="parent_id")
+
+
+def _call_id(call: BlockHeader, stated: object) -> str | None:
+    """The call's own number, which its result has too."""
+    if call.kind != BlockKind.TOOL_CALL:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"A tool_result answers a call, and its parent {call.id} is a {call.kind}: give"
+            " parent_id, the block of kind tool_call.",
+            field="parent_id",
+        )
+    if stated is not None and stated != call.tool_call_id:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The call {call.id} has another tool_call_id than its result was to have: leave it"
+            " out, it is taken from the call.",
+            field="metadata.tool_call_id",
+            expected=call.tool_call_id,
+        )
+    return call.tool_call_id
 
 
 def _refuse_too_deep(document: Document, parent: str, limit: int) -> None:

@@ -103,7 +103,7 @@ async def test_a_demotion_counts_for_a_session_that_is_open(kernel: Kernel, amy:
 async def test_work_in_the_kernel_goes_on_with_the_new_role(kernel: Kernel, amy: Actor) -> None:
     aria = await kernel.principal("aria", PrincipalKind.MODEL)
     turn = kernel.open_session(aria, "turn")
-    request = {"role": "model", "kind": "text", "content": "x"}
+    request = {"role": "tool", "kind": "text", "content": "x"}
     assert await outcome(kernel, turn, "block.create", request) == "done"
     assert (await kernel.call(amy, "kernel.role", {"principal": "aria", "role": "viewer"}))[
         "ended"

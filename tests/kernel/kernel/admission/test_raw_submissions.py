@@ -310,7 +310,8 @@ async def test_only_drafts_and_only_ones_own_are_submitted(
         block = await make("finished", status="done")
     elif whose == "model's":
         aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-        request = {"role": "model", "kind": "text", "content": "I say"}
+        prompt = await make("speak", status="done")
+        request = {"role": "model", "kind": "text", "content": "I say", "parent_id": prompt}
         block = str((await kernel.call(aria, "block.create", request))["block_id"])
         actor = aria
     else:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
@@ -176,32 +179,39 @@ async def test_what_is_being_streamed_goes_on_in_the_original_and_is_interrupted
 
 
 async def conversation(kernel: Kernel, make: Make) -> list[str]:
-    """Question, call, thought, result, answer; the result names its call by id only."""
+    """Question, call, thought, result, answer."""
     aria = await aria_of(kernel)
     question = await make("?", status="done")
     made = [question]
-    for role, kind, extra in (
-        ("model", "tool_call", {"tool_call_id": "c1"}),
-        ("model", "thinking", {}),
-        ("tool", "tool_result", {"tool_call_id": "c1"}),
-        ("model", "text", {}),
+    for role, kind, answered, extra in (
+        ("model", "tool_call", 0, {"tool_call_id": "c1"}),
+        ("model", "thinking", 0, {}),
+        ("tool", "tool_result", 1, {}),
+        ("model", "text", 0, {}),
     ):
         params = {
             "role": role,
             "kind": kind,
             "content": kind,
             "status": "done",
-            "parent_id": question,
+            "parent_id": made[answered],
             "metadata": extra,
         }
         made.append((await kernel.call(aria, "block.create", params))["block_id"])
     return made
 
 
+@pytest.mark.parametrize("by_number", [False, True])
 async def test_no_range_parts_a_call_from_its_result(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, amy: Actor, make: Make, by_number: bool
 ) -> None:
     blocks = await conversation(kernel, make)
+    if by_number:
+        # As older kernels let it be written: the result answers the question as its call does.
+        context = await kernel.context()
+        document, question = context.document, blocks[0]
+        move = partial(document.set_fields, blocks[3], parent=question)
+        await context.write(kernel.system, "create", move, undo=None).saved()
     for start in range(5):
         for end in range(start, 5):
             wanted = {"first": blocks[start], "last": blocks[end]}
@@ -233,6 +243,31 @@ async def test_what_answered_a_block_that_is_left_out_answers_the_nearest_above(
     assert fork.document.header(in_fork(low, fork)).parent == in_fork(top, fork)
     alone = await fork_of(kernel, amy, blocks={"first": low})
     assert alone.document.header(in_fork(low, alone)).parent is None
+
+
+async def test_an_answer_without_its_question_is_tied_to_the_original_only(
+    kernel: Kernel, amy: Actor, make: Make, data: Path
+) -> None:
+    """Which is how to find what it answers: a fork takes only what is asked for."""
+    question, *_, answer = await conversation(kernel, make)
+    fork = await fork_of(kernel, amy, blocks={"first": answer})
+    copy = fork.document.header(in_fork(answer, fork))
+    assert (copy.parent, copy.source_block, copy.role) == (None, answer, "model")
+    original = await kernel.call(amy, "block.read", {"block_id": copy.source_block or ""})
+    assert original["parent_id"] == question
+    further = await fork_of(kernel, amy, context=fork.label)
+    again = further.document.header(in_fork(answer, further))
+    assert (again.parent, again.source_block) == (None, copy.id)
+    exported = await kernel.call(amy, "context.export", {"context": fork.label})
+    params = {"text": exported["text"], "label": "imported"}
+    imported = await kernel.context(
+        (await kernel.call(amy, "context.import", params))["context_id"]
+    )
+    assert imported.document.header(in_fork(answer, imported)).parent is None
+    new = {"role": "user", "kind": "text", "parent_id": copy.id, "content": "Why?"}
+    await kernel.call(amy, "block.create", new)
+    await kernel.close()
+    assert [str(finding) for finding in (await examine(data)).all()] == []
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ async def test_a_message_that_is_done_from_the_start_is_told_too(
     kernel.submissions.listen(heard.append)
     message = await make("hello", status="done")
     await make("", status="done")
-    await make("not mine", role="model", status="done")
+    await make("not mine", role="model", parent_id=message, status="done")
     assert [one.block for one in heard] == [message]
 
 
@@ -264,7 +264,7 @@ async def test_a_list_filters_and_goes_on_where_it_stopped(
 async def test_a_streamed_append_is_batched_and_flushed_by_a_real_timer(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
-    block = await make(role="model")
+    block = await make(role="tool")
     context = await kernel.context()
     answers = [
         await kernel.call(amy, "block.append", {"block_id": block, "text": t, "stream": True})
@@ -282,7 +282,7 @@ async def test_a_streamed_append_is_batched_and_flushed_by_a_real_timer(
 async def test_a_newline_or_a_full_buffer_flushes_at_once(
     kernel: Kernel, amy: Actor, make: Make, last: str
 ) -> None:
-    block = await make(role="model")
+    block = await make(role="tool")
     append = {"block_id": block, "stream": True}
     await kernel.call(amy, "block.append", {**append, "text": "a"})
     done = await kernel.call(amy, "block.append", {**append, "text": last})
@@ -293,7 +293,7 @@ async def test_a_newline_or_a_full_buffer_flushes_at_once(
 async def test_any_other_call_sees_what_was_streamed(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
-    block = await make(role="model")
+    block = await make(role="tool")
     stream = {"block_id": block, "text": "abc", "stream": True}
     await kernel.call(amy, "block.append", stream)
     await kernel.call(bo, "block.append", {"block_id": block, "text": "DEF"})
@@ -357,7 +357,7 @@ async def test_a_models_last_run_can_be_undone_by_anybody(
     kernel: Kernel, bo: Actor, make: Make
 ) -> None:
     aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "model", "kind": "text"})
+    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
     block = made["block_id"]
     for word in ("one ", "two ", "three\n"):
         await kernel.call(aria, "block.append", {"block_id": block, "text": word, "stream": True})
@@ -372,7 +372,7 @@ async def test_who_writes_into_a_waiting_block_of_a_tool_keeps_it_alive(
     kernel = await open_kernel()
     script = kernel.open_session(await kernel.principal("robo", PrincipalKind.SHELL), "test")
     call = await kernel.call(
-        script, "block.create", {"role": "tool", "kind": "tool_result", "parent_id": None}
+        script, "block.create", {"role": "tool", "kind": "text"}
     )
     await kernel.close()
     kernel = await open_kernel()
