@@ -40,6 +40,8 @@ class Limits(BaseModel):
     """The first update of a connection, with everything that was written offline."""
     update_structs: int = 200_000
     """Items in one raw update."""
+    update_clients: int = 10_000
+    """CRDT client ids whose items are in one raw update."""
     parent_depth: int = 512
     """Length of the chain of parents above a block."""
     clients_per_invitation: int = 1_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -72,6 +73,7 @@ class Connection:
         """Whether the client's first update has come: it may bring hours of offline writing."""
         self.awareness_client: int | None = None
         self.goodbye: Goodbye | None = None
+        self._finished = asyncio.Event()
         self.sending_since: float | None = None
         """When the frame that the client does not read was handed over."""
         self.cut = cut
@@ -130,7 +132,21 @@ class Connection:
         """Say goodbye and hang up; the first reason counts."""
         if self.goodbye is None:
             self.goodbye = goodbye
+            self._finished.set()
             self.outgoing.wake()
+
+    async def stays_for(self, work: asyncio.Task[Any]) -> bool:
+        """Wait until `work` is done; False if the client has to go before, and `work` is cancelled.
+
+        Raises nothing that `work` raises.
+        """
+        finished = asyncio.create_task(self._finished.wait(), name="sync goodbye")
+        try:
+            await asyncio.wait((work, finished), return_when=asyncio.FIRST_COMPLETED)
+            return work.done()
+        finally:
+            finished.cancel()
+            work.cancel()
 
     async def hang_up(self, goodbye: Goodbye) -> None:
         """Send what `finish` was given."""

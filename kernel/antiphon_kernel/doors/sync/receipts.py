@@ -52,11 +52,6 @@ class Receipts:
         self._under_way.append((self._promised, future))
         future.add_done_callback(self._done)
 
-    def applied_part(self, future: asyncio.Future[int]) -> None:
-        """A part of a frame was applied, which `applied` will be called for in the end."""
-        self._under_way.append((self._promised, future))
-        future.add_done_callback(self._done)
-
     async def fewer_than(self, limit: int) -> None:
         """Wait until fewer than `limit` updates are under way."""
         while len(self._under_way) >= limit:

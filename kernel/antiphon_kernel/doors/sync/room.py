@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from logging import Logger
 from typing import Final
 
@@ -21,6 +22,7 @@ from antiphon_kernel.doors.sync.attendance import Attendance
 from antiphon_kernel.doors.sync.bundle import Bundle, bundles
 from antiphon_kernel.doors.sync.connection import Connection, Goodbye, MisuseError
 from antiphon_kernel.doors.sync.outgoing import StateRequest, UpdateFrame
+from antiphon_kernel.kernel.access.sessions import Sessions
 from antiphon_kernel.kernel.context.commitment import Broadcast
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -52,12 +54,15 @@ class Room(YRoom):
 
     clients: set[Connection]  # type: ignore[assignment]
 
-    def __init__(self, context: Context, limits: DoorLimits, log: Logger) -> None:
+    def __init__(
+        self, context: Context, limits: DoorLimits, log: Logger, sessions: Sessions
+    ) -> None:
         super().__init__(ready=False, log=log)
         self.context = context
         self.empty = asyncio.Event()
         """Set when the last client has left."""
         self._limits = limits
+        self._sessions = sessions
         self._loop = asyncio.get_running_loop()
         self._commits: deque[Broadcast] = deque()
         self._announced: dict[int, AwarenessEntry] = {}
@@ -128,9 +133,9 @@ class Room(YRoom):
             for bundle in bundles([message, *arrived]):
                 if not self._receive_bundle(client, bundle):
                     for one in bundle.messages:
-                        large = self._receive(client, one)
-                        if large is not None:
-                            await self._take_in_parts(client, large)
+                        later = self._receive(client, one)
+                        if later is not None:
+                            await self._take_in_by_and_by(client, later)
                         if client.goodbye is not None:
                             return
                 delay = max(client.pace.received(len(one)) for one in bundle.messages)
@@ -146,9 +151,10 @@ class Room(YRoom):
 
     def _receive_bundle(self, client: Connection, bundle: Bundle) -> bool:
         """Take in several updates as one; False if they have to be taken in one by one."""
-        if bundle.update is None or not client.joined:
+        if bundle.update is None or not client.joined or self.context.arrivals.has(client.actor):
             return False
         try:
+            self._sessions.check(client.actor)
             future = self.context.apply_remote(client.actor, bundle.update, client)
         except AntiphonError:
             return False
@@ -158,12 +164,13 @@ class Room(YRoom):
         return True
 
     def _receive(self, client: Connection, message: bytes) -> SyncUpdate | SyncStep2 | None:
-        """Act on a frame; a large update is given back, to be taken in by and by."""
+        """Act on a frame; an update that is large or has to wait is given back, for by and by."""
         try:
             frame = decode_frame(message)
             match frame:
                 case SyncUpdate(update) | SyncStep2(update):
-                    if client.joined and len(update) > _LARGE:
+                    is_large = len(update) > _LARGE
+                    if client.joined and (is_large or self.context.arrivals.has(client.actor)):
                         return frame
                     self._take_in(client, update, complete=isinstance(frame, SyncStep2))
                 case SyncStep1(state_vector):
@@ -211,6 +218,7 @@ class Room(YRoom):
                 settled = asyncio.ensure_future(self.context.settled())
                 receipts.applied(settled, complete=complete)
             else:
+                self._sessions.check(client.actor)
                 future = self.context.apply_remote(
                     client.actor, update, client, catching_up=not client.caught_up
                 )
@@ -219,22 +227,33 @@ class Room(YRoom):
         except AntiphonError as error:
             self._refuse(client, error)
 
-    async def _take_in_parts(self, client: Connection, frame: SyncUpdate | SyncStep2) -> None:
-        """Take in a large update, half of the time: the others need not wait for all of it."""
-        context, actor, catching_up = self.context, client.actor, not client.caught_up
+    async def _take_in_by_and_by(self, client: Connection, frame: SyncUpdate | SyncStep2) -> None:
+        """Take in an update that is large, or that waits for a large one of the same principal.
+
+        A client that has to go is not waited for; what has been accepted of it goes in anyway.
+        """
+        context, actor, complete = self.context, client.actor, isinstance(frame, SyncStep2)
+        if len(frame.update) <= _LARGE:
+            waiting = asyncio.create_task(context.arrivals.gone_in(actor), name="sync turn")
+            if await client.stays_for(waiting):
+                self._take_in(client, frame.update, complete=complete)
+            return
+        taking = asyncio.create_task(
+            context.take_in(
+                actor,
+                frame.update,
+                client,
+                is_welcome=partial(self._sessions.check, actor),
+                catching_up=not client.caught_up,
+            ),
+            name="sync large update",
+        )
+        if not await client.stays_for(taking):
+            return
         try:
-            parts = await context.in_parts(actor, frame.update, catching_up=catching_up)
-            for part in parts[:-1]:
-                began = self._loop.time()
-                if client.goodbye is not None:
-                    return
-                future = context.apply_remote(actor, part, client, catching_up=catching_up)
-                client.receipts.applied_part(future)
-                await asyncio.sleep(self._loop.time() - began)
-            if client.goodbye is None:
-                future = context.apply_remote(actor, parts[-1], client, catching_up=catching_up)
-                client.caught_up = True
-                client.receipts.applied(future, complete=isinstance(frame, SyncStep2))
+            on_disk = taking.result()
+            client.caught_up = True
+            client.receipts.applied(on_disk, complete=complete)
         except AntiphonError as error:
             self._refuse(client, error)
 

@@ -52,7 +52,9 @@ class SyncServer(WebsocketServer):
         context = await self._kernel.context(name)
         room = self.rooms.get(context.id)
         if room is None or room.context is not context:
-            room = self.rooms[context.id] = Room(context, self._limits, self.log)
+            room = self.rooms[context.id] = Room(
+                context, self._limits, self.log, self._kernel.sessions
+            )
         return room
 
     async def serve(self, websocket: Channel) -> None:

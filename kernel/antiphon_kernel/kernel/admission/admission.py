@@ -123,13 +123,17 @@ class UpdateCheck:
         self._owners = owners
         self._known = placement
         self._staged = Placement(placement)
-        self._is_text = True
         self._content = ContentRules(document, actor)
         self.order: list[Struct] = []
         """The items that have been checked, each behind those that it builds on."""
+        self.texts = bytearray()
+        """Of each of them whether it is text and nothing else."""
         self.together: dict[int, int] = {}
         """Where the header of a new draft begins in `order`, and where it ends."""
-        self._begins: dict[str, int] = {}
+        self.created: dict[str, int] = {}
+        """Where in `order` each new draft begins."""
+        self.submitted: dict[str, int] = {}
+        """Where in `order` a draft is called done."""
         self._drafts = DraftRules(document, actor, limits)
         self._submissions = SubmissionRules(document, actor, placement)
 
@@ -154,6 +158,14 @@ class UpdateCheck:
                 " send it in smaller pieces.",
                 limit=limits.update_structs,
             )
+        clients = len({one.client for one in new})
+        if clients > limits.update_clients:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"An update brings items of {clients} CRDT clients, {limits.update_clients} are"
+                " allowed: keep one client id while a program runs.",
+                limit=limits.update_clients,
+            )
         if new:
             self._refuse_if_read_only()
         for item in self._staged.ready(new):
@@ -161,7 +173,7 @@ class UpdateCheck:
             if not len(self.order) % _STEP:
                 yield
         self._refuse_gaps(new, decoded.deletions)
-        clients = self._writing_clients(new)
+        unclaimed = self._writing_clients()
         deletes = False
         if decoded.deletions:
             deletes = yield from self._check_deletions(decoded.deletions)
@@ -170,8 +182,24 @@ class UpdateCheck:
             return NOTHING
         self._staged.delete(decoded.deletions)
         drafts, submitted = self._drafts.created, self._submissions.blocks
-        is_text = self._is_text and not decoded.deletions
-        return Admitted(b"", self._staged, drafts, submitted, clients, is_text)
+        is_text = not decoded.deletions and all(self.texts)
+        return Admitted(b"", self._staged, drafts, submitted, unclaimed, is_text)
+
+    def confirm(self) -> None:
+        """Look once more at what others can have changed since; to be called when all is checked.
+
+        The items need not be looked at again: nobody but those who write with the same CRDT client
+        ids changes what they build on. So this is quick, and what it accepts may be applied whole.
+
+        Raises:
+            AntiphonError: as `admit`; gap, if its client ids have come through another connection.
+        """
+        self._writing_clients()
+        overtaken = self._staged.overtaken()
+        if overtaken is not None:
+            raise _overtaken(overtaken)
+        self._drafts.confirm()
+        self._submissions.confirm()
 
     def _refuse_if_read_only(self) -> None:
         check_update(self._actor.principal, self._actor.role)
@@ -185,23 +213,23 @@ class UpdateCheck:
             self._place_frame(item, place)
         elif place.nature is not Nature.NOTHING:
             self._content.check_item(item, place)
-        if item.kind is not ContentKind.STRING or place is not place.container.value:
-            self._is_text = False
+        self.texts.append(item.kind is ContentKind.STRING and place is place.container.value)
         staged.take(item, place)
         self.order.append(item)
 
     def _place_frame(self, item: Struct, place: Place) -> None:
         if item.parent == BLOCKS and item.key is not None:
             self._drafts.create(item)
-            self._begins[item.key] = len(self.order)
+            self.created[item.key] = len(self.order)
             return
-        statuses = self._staged.statuses(place.container.block or "")
+        block = place.container.block or ""
         is_new = self._drafts.owns(place)
-        if self._submissions.submits(item, place, statuses, is_new=is_new):
+        if self._submissions.submits(item, place, self._staged.statuses(block), is_new=is_new):
+            self.submitted[block] = len(self.order)
             return
         if not self._drafts.is_field(item, place):
             raise tools_only()
-        self.together[self._begins[place.container.block or ""]] = len(self.order)
+        self.together[self.created[block]] = len(self.order)
 
     def _refuse_tears(self, item: Struct, place: Place) -> None:
         """Neighbours must be in the same container, with no half of a character between them."""
@@ -238,8 +266,8 @@ class UpdateCheck:
             if ids.end > self._staged.end(ids.client):
                 raise _gap(ItemId(ids.client, ids.start))
 
-    def _writing_clients(self, new: list[Struct]) -> tuple[int, ...]:
-        clients = {one.client for one in new}
+    def _writing_clients(self) -> tuple[int, ...]:
+        clients = self._staged.clients()
         document, principal = self._document, self._actor.principal.id
         for client in clients:
             owner = self._owners.get(client)
@@ -283,15 +311,15 @@ class UpdateCheck:
         return changes
 
 
-def _together(one: Place, other: Place) -> bool:
-    return one.container is other.container or other.nature is Nature.NOTHING
-
-
 def _tears(item: Struct, clock: int) -> bool:
     """Whether the item's text has a surrogate pair around `clock`."""
     units = str(item.content).encode("utf-16-le")
     at = (clock - item.clock) * 2
     return 0xDC <= units[at + 1] <= 0xDF
+
+
+def _together(one: Place, other: Place) -> bool:
+    return one.container is other.container or other.nature is Nature.NOTHING
 
 
 def _gap(missing: ItemId) -> AntiphonError:
@@ -301,6 +329,16 @@ def _gap(missing: ItemId) -> AntiphonError:
         " arrived: send everything since the state vector that follows.",
         client=str(missing.client),
         clock=missing.clock,
+    )
+
+
+def _overtaken(by: ItemId) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.GAP,
+        f"While an update was checked, item {by.clock} of its client {by.client} came through"
+        " another connection: send everything since the state vector that follows.",
+        client=str(by.client),
+        clock=by.clock,
     )
 
 

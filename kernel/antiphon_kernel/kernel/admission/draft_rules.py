@@ -10,6 +10,7 @@ from antiphon_kernel.document.header import CONTENT, FIELDS
 from antiphon_kernel.kernel.admission.placement import Place
 from antiphon_kernel.kernel.admission.refusals import denied, tools_only
 from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange
@@ -54,8 +55,18 @@ class DraftRules:
                 f"The number {block.seq} of a draft is not drawn from 2^32 up to 2^53: draw it"
                 " anew."
             )
-        if key in self._document or key in self._items:
-            raise denied(f"There is already a block {key}: draw another number for a new draft.")
+        if key in self._items:
+            raise _taken(key)
+        self._check_free(key)
+
+    def _check_free(self, key: str) -> None:
+        if key in self._document:
+            raise _taken(key)
+
+    def confirm(self) -> None:
+        """Raises if somebody else has made such a block meanwhile."""
+        for key in self._items:
+            self._check_free(key)
 
     def owns(self, place: Place) -> bool:
         """Whether a place is in the header of a new draft."""
@@ -115,6 +126,10 @@ class DraftRules:
         for block in self._items:
             if block not in self._contents:
                 raise denied(f"Draft {block} has no content: create it in the same transaction.")
+
+
+def _taken(key: str) -> AntiphonError:
+    return denied(f"There is already a block {key}: draw another number for a new draft.")
 
 
 def _is_plain(value: object) -> bool:

@@ -227,6 +227,17 @@ class Placement:
             return line.end
         return self._below.end(client) if self._below is not None else 0
 
+    def clients(self) -> tuple[int, ...]:
+        """Whose items have been taken here, not `below`."""
+        return tuple(self._lines)
+
+    def overtaken(self) -> ItemId | None:
+        """An item that has come `below` though its number was given to another here."""
+        for client, line in self._lines.items():
+            if self._below is not None and self._below.end(client) != line.first:
+                return ItemId(client, line.first)
+        return None
+
     @property
     def missing(self) -> ItemId | None:
         """An id that has not come, though something that has come builds on it."""

@@ -1,7 +1,8 @@
 """A large update in parts: nobody has to wait until all of it is checked and applied.
 
-It is checked as a whole first, a few milliseconds at a time, so that it is refused whole. Then each
-part is an update like any other, which is checked once more when it is applied.
+It is checked as a whole, a few milliseconds at a time, and cut. Then there is one moment at which
+it is accepted or refused: what others can have changed meanwhile is looked at again, all at once.
+The parts of an accepted update are applied as they are; nothing refuses one of them any more.
 """
 
 from __future__ import annotations
@@ -9,18 +10,25 @@ from __future__ import annotations
 import asyncio
 import time
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.admission.admission import UpdateCheck, refuse_long, unreadable
+from antiphon_kernel.kernel.admission.admission import (
+    Admitted,
+    UpdateCheck,
+    refuse_long,
+    unreadable,
+)
 from antiphon_kernel.kernel.admission.placement import Placement
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.wire.id_set import IdRange, normalise
+from antiphon_kernel.wire.id_set import IdRange
+from antiphon_kernel.wire.squash import squash
 from antiphon_kernel.wire.update import DecodedUpdate, Struct, decode_in_parts
-from antiphon_kernel.wire.update_writer import encode_update
 
 T = TypeVar("T")
 
@@ -34,7 +42,44 @@ _SLICE: Final = 0.004
 """Seconds of work before the rest of the program gets as many."""
 
 
-async def in_parts(
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some items of a large update, each behind those that it builds on, and some deletions."""
+
+    structs: Sequence[Struct]
+    deletions: Sequence[IdRange]
+    admitted: Admitted
+    """What is to be applied, not placed yet; with the client ids that nobody has written with
+    and that are in no part before."""
+
+    def placed(self, placement: Placement) -> Placement:
+        """Where its items are, `placement` being where everything is."""
+        staged = Placement(placement)
+        for item in staged.ready(self.structs):
+            staged.take(item, staged.place_of(item))
+        staged.delete(tuple(self.deletions))
+        return staged
+
+
+class LargeUpdate:
+    """A large update that has been checked as a whole."""
+
+    def __init__(self, actor: Actor, check: UpdateCheck, parts: Sequence[Part]) -> None:
+        self.actor = actor
+        self._check = check
+        self._parts = parts
+
+    def accept(self) -> deque[Part]:
+        """The moment of acceptance: the parts, all of which are to be applied in this order.
+
+        Raises:
+            AntiphonError: what `admit` refuses, if others have changed what it rests on; gap.
+        """
+        self._check.confirm()
+        return deque(self._parts)
+
+
+async def check_by_and_by(
     document: Document,
     actor: Actor,
     update: bytes,
@@ -43,8 +88,8 @@ async def in_parts(
     limits: Limits,
     *,
     catching_up: bool,
-) -> Sequence[bytes]:
-    """Updates that do together what `update` does, to be applied in this order.
+) -> LargeUpdate | None:
+    """Check an update that is long in bytes; None if it has so few items that `admit` may do it.
 
     Raises:
         AntiphonError: what `admit` refuses.
@@ -52,10 +97,12 @@ async def in_parts(
     refuse_long(update, limits, catching_up=catching_up)
     decoded = await _by_and_by(_decode(update))
     if len(decoded.structs) + len(decoded.deletions) <= _PART:
-        return (update,)
+        return None
     check = UpdateCheck(document, actor, owners, placement, limits)
-    await _by_and_by(check.steps(decoded))
-    return await _by_and_by(_cut(check, decoded.deletions))
+    admitted = await _by_and_by(check.steps(decoded))
+    if admitted.placed is None:
+        return LargeUpdate(actor, check, ())
+    return LargeUpdate(actor, check, await _by_and_by(_cut(check, decoded.deletions, owners)))
 
 
 async def _by_and_by(steps: Generator[None, None, T]) -> T:
@@ -87,43 +134,84 @@ def _decode(update: bytes) -> Generator[None, None, DecodedUpdate]:
 
 
 def _cut(
-    check: UpdateCheck, deletions: Sequence[IdRange]
-) -> Generator[None, None, Sequence[bytes]]:
-    parts: list[list[Struct]] = [[]]
-    together_until = -1
-    for index, item in enumerate(check.order):
-        parts[-1].append(item)
+    check: UpdateCheck, deletions: Sequence[IdRange], owners: Mapping[int, str]
+) -> Generator[None, None, Sequence[Part]]:
+    order = check.order
+    ends = yield from _ends(check)
+    pieces = [order[start:end] for start, end in zip((0, *ends), ends, strict=False)]
+    own, rest = yield from _assign(pieces, deletions)
+    drafts = yield from _by_part(check.created, ends)
+    submitted = yield from _by_part(check.submitted, ends)
+    seen: set[int] = set()
+    parts: list[Part] = []
+    for number, (structs, ranges) in enumerate(zip(pieces, own, strict=True)):
+        new = {one.client for one in structs} - seen
+        seen |= new
+        start = ends[number] - len(structs)
+        admitted = Admitted(
+            _encode(structs, ranges),
+            None,
+            tuple(drafts.get(number, ())),
+            tuple(submitted.get(number, ())),
+            tuple(client for client in new if client not in owners),
+            not ranges and all(check.texts[start : ends[number]]),
+        )
+        parts.append(Part(structs, ranges, admitted))
+        yield
+    for begin in range(0, len(rest), _PART):
+        ranges = rest[begin : begin + _PART]
+        parts.append(Part((), ranges, Admitted(_encode((), ranges))))
+        yield
+    return parts
+
+
+def _ends(check: UpdateCheck) -> Generator[None, None, list[int]]:
+    """Where in the order each part ends: some items long, and longer for what belongs together."""
+    ends: list[int] = []
+    start, together_until = 0, -1
+    for index in range(len(check.order)):
         together_until = max(together_until, check.together.get(index, -1))
-        if len(parts[-1]) > _LARGEST:
+        if index - start >= _LARGEST:
             raise AntiphonError(
                 ErrorCode.TOO_LARGE,
                 f"An update writes the header of a draft on both sides of {_LARGEST} other items:"
                 " write headers when drafts are created.",
                 limit=_LARGEST,
             )
-        if len(parts[-1]) >= _PART and index >= together_until:
-            parts.append([])
+        if index - start + 1 >= _PART and index >= together_until:
+            ends.append(index + 1)
+            start = index + 1
         if not index % _PART:
             yield
-    if not parts[-1]:
-        parts.pop()
-    own, rest = yield from _assign(parts, deletions)
-    made: list[bytes] = []
-    for structs, ranges in zip(parts, own, strict=True):
-        made.append(encode_update(structs, normalise(ranges)))
-        yield
-    for begin in range(0, len(rest), _PART):
-        made.append(encode_update((), normalise(rest[begin : begin + _PART])))
-        yield
-    return made
+    if start < len(check.order):
+        ends.append(len(check.order))
+    return ends
+
+
+def _by_part(
+    blocks: Mapping[str, int], ends: Sequence[int]
+) -> Generator[None, None, dict[int, list[str]]]:
+    """By number of a part the blocks that have their place in it."""
+    found: dict[int, list[str]] = {}
+    for count, (block, index) in enumerate(blocks.items()):
+        found.setdefault(bisect_right(ends, index), []).append(block)
+        if not count % _PART:
+            yield
+    return found
+
+
+def _encode(structs: Sequence[Struct], ranges: Sequence[IdRange]) -> bytes:
+    """As bytes that cost the engine no more than they should."""
+    by_client = sorted(structs, key=lambda one: one.client)
+    return squash(DecodedUpdate(tuple(by_client), tuple(ranges)))
 
 
 def _assign(
-    parts: Sequence[Sequence[Struct]], deletions: Sequence[IdRange]
+    pieces: Sequence[Sequence[Struct]], deletions: Sequence[IdRange]
 ) -> Generator[None, None, tuple[list[list[IdRange]], list[IdRange]]]:
-    """The deletions of what each part brings, and those of what was there before."""
+    """The deletions of what each piece brings, and those of what was there before."""
     runs: dict[int, tuple[list[int], list[int], list[int]]] = {}
-    for number, structs in enumerate(parts):
+    for number, structs in enumerate(pieces):
         for one in structs:
             starts, ends, numbers = runs.setdefault(one.client, ([], [], []))
             if numbers and numbers[-1] == number:
@@ -133,7 +221,7 @@ def _assign(
                 ends.append(one.clock + one.length)
                 numbers.append(number)
         yield
-    own: list[list[IdRange]] = [[] for _ in parts]
+    own: list[list[IdRange]] = [[] for _ in pieces]
     rest: list[IdRange] = []
     for count, (client, start, end) in enumerate(deletions):
         starts, ends, numbers = runs.get(client, ([], [], []))

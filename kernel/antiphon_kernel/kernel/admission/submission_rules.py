@@ -6,7 +6,7 @@ from typing import Final
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.admission.placement import Place, Placement
-from antiphon_kernel.kernel.admission.refusals import denied
+from antiphon_kernel.kernel.admission.refusals import denied, tools_only
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange
@@ -23,7 +23,8 @@ class SubmissionRules:
         self._document = document
         self._actor = actor
         self._placement = placement
-        self._blocks: dict[str, None] = {}
+        self._blocks: dict[str, ItemId | None] = {}
+        """By block the status that is replaced; None of a block that is new."""
 
     @property
     def blocks(self) -> tuple[str, ...]:
@@ -56,14 +57,25 @@ class SubmissionRules:
                 f"An update gives block {block} a status: it may set done, once, on a draft of"
                 " your own; everything else is for tools."
             )
+        self._check_own_draft(block)
+        self._blocks[block] = item.origin
+        return True
+
+    def confirm(self) -> None:
+        """Raises if a draft that was there has got a status meanwhile that is not submitted."""
+        for block, origin in self._blocks.items():
+            if origin is not None:
+                if origin not in self._placement.statuses(block):
+                    raise tools_only()
+                self._check_own_draft(block)
+
+    def _check_own_draft(self, block: str) -> None:
         header = self._document.header(block)
         if header.author != self._actor.principal.id or not header.is_draft:
             raise denied(
                 f"An update submits block {block}, which is no draft of your own: tools set the"
                 " status of others."
             )
-        self._blocks[block] = None
-        return True
 
     def replaces(self, ids: IdRange, place: Place) -> bool:
         """Whether a deletion takes away nothing but the status that a submission has replaced."""

@@ -7,8 +7,10 @@ on disk it is acknowledged and given to the subscribers, in the order of `seq`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
@@ -22,9 +24,11 @@ from antiphon_kernel.journal.rows import (
     UndoRow,
 )
 from antiphon_kernel.kernel.admission.admission import Admitted, admit
-from antiphon_kernel.kernel.admission.slicing import in_parts
+from antiphon_kernel.kernel.admission.placement import Placement
+from antiphon_kernel.kernel.admission.slicing import Part, check_by_and_by
 from antiphon_kernel.kernel.admission.structure import Structure
 from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
+from antiphon_kernel.kernel.context.arrivals import Arrivals
 from antiphon_kernel.kernel.context.commitment import (
     Applied,
     Broadcast,
@@ -74,6 +78,7 @@ class Context:
             stored, document, self.structure, journal, clock, limits.undo_entries
         )
         self._introductions = Introductions(document)
+        self.arrivals = Arrivals()
         self._owners = dict(stored.clients)
         self._on_submitted: list[Callable[[str, Actor], None]] = []
         self._numbering = Numbering(stored.row.id, document.block_ids())
@@ -158,12 +163,17 @@ class Context:
             AntiphonError: storage_failed, if the context has been stopped by an earlier failure.
         """
         self._commits.refuse_if_stopped()
+        with self._never_half(), self.document.transaction(operation) as transaction:
+            self._introductions.introduce(actor)
+            change()
+        return self._commits.commit(Change(actor, operation, transaction, transaction.update, undo))
+
+    @contextmanager
+    def _never_half(self) -> Iterator[None]:
+        """There is no roll-back: after a failure what is on disk is right, and read again."""
         try:
-            with self.document.transaction(operation) as transaction:
-                self._introductions.introduce(actor)
-                change()
+            yield
         except BaseException:
-            # There is no roll-back: what is on disk is right, so it has to be read again.
             self._commits.stop(
                 AntiphonError(
                     ErrorCode.STORAGE_FAILED,
@@ -172,7 +182,6 @@ class Context:
                 )
             )
             raise
-        return self._commits.commit(Change(actor, operation, transaction, transaction.update, undo))
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it.
@@ -262,18 +271,25 @@ class Context:
         )
         if admitted.placed is None:
             return asyncio.ensure_future(self._seq_settled())
+        return self._apply(actor, admitted, admitted.placed, source)
+
+    def _apply(
+        self, actor: Actor, admitted: Admitted, placed: Placement, source: object
+    ) -> asyncio.Future[int]:
+        """Apply what may be applied; the future gives `seq` when it is on disk."""
         if not admitted.is_text:
             # What it removes is behind what has been appended before.
             self.appends.flush_all()
         update = admitted.update
         known = [block for block in admitted.submitted if block not in admitted.drafts]
         before = {block: self.document.header(block).status for block in known}
-        transaction = self.document.apply_update(update, source, is_text=admitted.is_text)
-        self.structure.adopt(update, admitted.placed, transaction.deleted)
-        for client in admitted.clients:
-            self._owners[client] = actor.principal.id
-        raw = update if transaction.update is not None else None
-        added, submitted = self._complete(actor, admitted, before)
+        with self._never_half():
+            transaction = self.document.apply_update(update, source, is_text=admitted.is_text)
+            self.structure.adopt(update, placed, transaction.deleted)
+            for client in admitted.clients:
+                self._owners[client] = actor.principal.id
+            raw = update if transaction.update is not None else None
+            added, submitted = self._complete(actor, admitted, before)
         if raw is not None and added is not None:
             raw = merge((raw, added))
         written = self._commits.commit(
@@ -290,25 +306,56 @@ class Context:
             written.on_disk.add_done_callback(partial(self._tell_submitted, block, actor))
         return written.seq_on_disk()
 
-    async def in_parts(
-        self, actor: Actor, update: bytes, *, catching_up: bool = False
-    ) -> Sequence[bytes]:
-        """A large update as smaller ones for `apply_remote`, all of it checked beforehand.
+    async def take_in(
+        self,
+        actor: Actor,
+        update: bytes,
+        source: object,
+        *,
+        is_welcome: Callable[[], None],
+        catching_up: bool = False,
+    ) -> asyncio.Future[int]:
+        """The same for an update that may be large: others work while it is checked and applied.
+
+        It is accepted or refused whole, at one moment. Once accepted it goes in, also if this is
+        cancelled, and raw updates of the same principal have to wait for that; see `arrivals`.
+
+        Args:
+            is_welcome: raises if the actor, while the update was checked, has lost the right to
+                write; called in the moment of acceptance.
 
         Raises:
             AntiphonError: what `admit` refuses; storage_failed.
         """
-        await self.structure.read()
+        async with self.arrivals.turn(actor):
+            await self.structure.read()
+            self._commits.refuse_if_stopped()
+            large = await check_by_and_by(
+                self.document,
+                actor,
+                update,
+                self._owners,
+                self.structure.placement,
+                self.limits,
+                catching_up=catching_up,
+            )
+            is_welcome()
+            if large is None:
+                return self.apply_remote(actor, update, source, catching_up=catching_up)
+            self._commits.refuse_if_stopped()
+            parts = large.accept()
+            if not parts:
+                return asyncio.ensure_future(self._seq_settled())
+            for client in chain.from_iterable(part.admitted.clients for part in parts):
+                self._owners[client] = actor.principal.id
+            arrival = self.arrivals.begin(actor, parts, partial(self._take_part, actor, source))
+        return await asyncio.shield(arrival)
+
+    def _take_part(self, actor: Actor, source: object, part: Part) -> asyncio.Future[int]:
+        """Apply a part of an update that has been accepted."""
         self._commits.refuse_if_stopped()
-        return await in_parts(
-            self.document,
-            actor,
-            update,
-            self._owners,
-            self.structure.placement,
-            self.limits,
-            catching_up=catching_up,
-        )
+        placed = part.placed(self.structure.placement)
+        return self._apply(actor, part.admitted, placed, source)
 
     def _complete(
         self, actor: Actor, admitted: Admitted, before: Mapping[str, Status | str]

@@ -72,12 +72,13 @@ def submit_draft(document: Document, draft: str, before: Status) -> bool:
     """A client has called its draft done: then it stands at the end, unless there is nothing in it.
 
     Args:
-        before: the status that an empty draft gets back.
+        before: the status that an empty draft gets back, or one that has ended meanwhile.
 
     Returns whether it is submitted.
     """
     header = document.header(draft)
-    if not document.text(draft).strip():
+    has_ended = before in (Status.DONE, Status.ERROR)
+    if has_ended or not document.text(draft).strip():
         if header.status != before:
             document.set_fields(draft, status=before)
         return False

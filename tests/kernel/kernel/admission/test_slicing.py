@@ -79,6 +79,10 @@ class Offline:
         return self.doc.get_update(self._before)
 
 
+async def take_in(context: Context, actor: Actor, update: bytes) -> int:
+    return await (await context.take_in(actor, update, "client", is_welcome=lambda: None))
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_the_parts_do_what_the_whole_would(
     kernel: Kernel, context: Context, bo: Actor, make: Make, data: Path, seed: int
@@ -92,10 +96,9 @@ async def test_the_parts_do_what_the_whole_would(
         offline.submit(draft)
     offline.write(offline.draft(), 1_200)
     update = offline.update()
-    parts = await context.in_parts(bo, update)
-    assert len(parts) > 3
-    for part in parts:
-        await context.apply_remote(bo, part, "client")
+    before = context.seq
+    seq = await take_in(context, bo, update)
+    assert seq == context.seq > before + 3
     document = context.document
     for block in (there, *offline.drafts):
         assert document.text(block) == str(offline.blocks[block]["content"])
@@ -104,10 +107,7 @@ async def test_the_parts_do_what_the_whole_would(
     assert [header.path for header in headers] == [None] * 5
     done = [header.id for header in headers if header.status is Status.DONE]
     assert done == offline.submitted
-    version = context.seq
-    for part in await context.in_parts(bo, update):
-        await context.apply_remote(bo, part, "client")
-    assert context.seq == version
+    assert await take_in(context, bo, update) == context.seq == seq
     await kernel.close()
     assert [str(finding) for finding in (await examine(data)).all()] == []
 
@@ -136,14 +136,15 @@ async def test_a_large_update_is_refused_whole(
         blocks[draft]["content"] = Text("another")
     before = context.document.state_vector()
     with pytest.raises(AntiphonError) as caught:
-        await context.in_parts(bo, update or offline.update())
+        await take_in(context, bo, update or offline.update())
     assert caught.value.code is code
     assert context.document.state_vector() == before
 
 
-async def test_what_is_small_stays_as_it_is(context: Context, bo: Actor, make: Make) -> None:
+async def test_what_is_small_is_one_transaction(context: Context, bo: Actor, make: Make) -> None:
     there = await make("there", status="done")
     offline = Offline(context, bo, 1)
     offline.write(there, 100)
-    update = offline.update()
-    assert await context.in_parts(bo, update) == (update,)
+    before = context.seq
+    assert await take_in(context, bo, offline.update()) == before + 1
+    assert context.document.text(there) == str(offline.blocks[there]["content"])
