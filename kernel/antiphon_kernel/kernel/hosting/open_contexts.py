@@ -114,9 +114,13 @@ class OpenContexts:
             await context.settled()
 
     async def interrupt_all(self) -> None:
-        """Flush appends and mark what is running as interrupted; what cannot be saved is logged."""
+        """Bring in what has been accepted, flush appends and mark what runs as interrupted.
+
+        What cannot be saved is logged.
+        """
         for context in tuple(self._open.values()):
             try:
+                await context.arrivals.finish()
                 context.appends.flush_all()
                 self._writers.interrupt(context, lambda _: True)
                 await context.settled()
