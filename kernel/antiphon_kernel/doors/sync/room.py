@@ -8,8 +8,7 @@ business: a change gets here when it is on disk.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
 from logging import Logger
 from typing import Final
@@ -19,14 +18,14 @@ from pycrdt.websocket import YRoom
 
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.attendance import Attendance
+from antiphon_kernel.doors.sync.broadcasting import Broadcasting
 from antiphon_kernel.doors.sync.bundle import Bundle, bundles
 from antiphon_kernel.doors.sync.connection import Connection, Goodbye, MisuseError
-from antiphon_kernel.doors.sync.outgoing import StateRequest, UpdateFrame
+from antiphon_kernel.doors.sync.sending import ask, presence_frame, send, tell_everyone
 from antiphon_kernel.kernel.access.sessions import Sessions
-from antiphon_kernel.kernel.context.commitment import Broadcast
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.wire.awareness import AwarenessEntry, decode_awareness, encode_awareness
+from antiphon_kernel.wire.awareness import decode_awareness
 from antiphon_kernel.wire.close_codes import CloseCode
 from antiphon_kernel.wire.frames import (
     Ack,
@@ -39,8 +38,7 @@ from antiphon_kernel.wire.frames import (
     decode_frame,
     encode_frame,
 )
-from antiphon_kernel.wire.merge import merge
-from antiphon_kernel.wire.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.wire.state_vector import decode_state_vector
 from antiphon_kernel.wire.update import EMPTY_UPDATE
 
 _GOODBYE_SECONDS: Final = 5.0
@@ -64,16 +62,15 @@ class Room(YRoom):
         self._limits = limits
         self._sessions = sessions
         self._loop = asyncio.get_running_loop()
-        self._commits: deque[Broadcast] = deque()
-        self._announced: dict[int, AwarenessEntry] = {}
-        self._flush_timer: asyncio.Handle | None = None
-        self._flushed_at = float("-inf")
-        self._present: set[int] = set()
-        self._announcing: asyncio.Task[None] | None = None
         self._attendance = Attendance(
             context.presence, self._presence_changed, limits.presence_expiry, self._loop.time
         )
-        self._unsubscribe: Callable[[], None] | None = context.subscribe(self._committed)
+        self._broadcasting = Broadcasting(
+            self.clients, context, self._attendance.entry, limits, log
+        )
+        self._unsubscribe: Callable[[], None] | None = context.subscribe(
+            self._broadcasting.committed
+        )
         self._heartbeat = self._loop.call_later(limits.heartbeat, self._beat)
         self._stop_watching = context.on_failure(self._failed)
 
@@ -86,10 +83,7 @@ class Room(YRoom):
         self._stop_watching()
         self._attendance.close()
         self._heartbeat.cancel()
-        if self._flush_timer is not None:
-            self._flush_timer.cancel()
-        if self._announcing is not None:
-            self._announcing.cancel()
+        self._broadcasting.close()
 
     def dismiss(self, code: CloseCode, reason: str) -> None:
         """Say goodbye to everyone."""
@@ -102,7 +96,9 @@ class Room(YRoom):
         """Speak with one client until it goes; whatever it does, nobody else notices."""
         assert isinstance(channel, Connection)
         self.clients.add(channel)
-        writer = asyncio.create_task(self._write(channel), name="sync writer")
+        writer = asyncio.create_task(
+            send(channel, self.context, self._attendance, self.log), name="sync writer"
+        )
         try:
             await self._read(channel)
         except MisuseError as error:
@@ -178,7 +174,7 @@ class Room(YRoom):
                 case AwarenessUpdate(update):
                     self._take_presence(client, update)
                 case QueryAwareness():
-                    self._send_everyone(client)
+                    tell_everyone(client, self._attendance)
                 case PermissionDenied() | Ack():
                     raise ValueError("only a kernel sends this frame")
         except ValueError as error:
@@ -198,16 +194,12 @@ class Room(YRoom):
             client.finish(Goodbye(CloseCode.OTHER_EPOCH, reason))
             return
         if not client.joined:
-            self._ask(client)
+            ask(client, self.context)
             client.joined = True
             client.outgoing.state(state_vector)
-            self._send_everyone(client)
+            tell_everyone(client, self._attendance)
         else:
             client.outgoing.state(state_vector)
-
-    def _ask(self, client: Connection) -> None:
-        state_vector = self.context.document.state_vector()
-        client.outgoing.frame(encode_frame(SyncStep1(state_vector)))
 
     def _take_in(self, client: Connection, update: bytes, *, complete: bool) -> None:
         if not client.joined:
@@ -260,59 +252,13 @@ class Room(YRoom):
     def _refuse(self, client: Connection, error: AntiphonError) -> None:
         if error.code is ErrorCode.GAP:
             client.receipts.gap()
-            self._ask(client)
+            ask(client, self.context)
         elif error.code is ErrorCode.STORAGE_FAILED:
             client.finish(Goodbye(CloseCode.RESTART, error.message))
         else:
             reason = f"{error.code}: {error.message}"
             frame = encode_frame(PermissionDenied(reason))
             client.finish(Goodbye(CloseCode.REFUSED, reason, frame))
-
-    async def _write(self, client: Connection) -> None:
-        """Send what is due, one frame at a time, until the client is dismissed or gone."""
-        outgoing = client.outgoing
-        try:
-            while client.goodbye is None:
-                item = outgoing.take()
-                if isinstance(item, StateRequest):
-                    await self._hand_over_state(client, item.state_vector)
-                elif item is not None:
-                    await self._hand_over(client, item)
-                elif (count := outgoing.take_ack()) is not None:
-                    await self._hand_over(client, encode_frame(Ack(count)))
-                elif (missed := outgoing.take_missed()) is not None:
-                    await self._resync(client, missed)
-                else:
-                    await outgoing.changed()
-            await client.hang_up(client.goodbye)
-        except OSError:
-            client.cut()
-        except Exception:
-            self.log.exception("sending to a sync client failed")
-            client.cut()
-
-    async def _hand_over(self, client: Connection, frame: bytes) -> None:
-        client.sending_since = self._loop.time()
-        await client.send(frame)
-        client.sending_since = None
-
-    async def _hand_over_state(self, client: Connection, state_vector: bytes) -> None:
-        try:
-            state = await self.context.committed_state(state_vector)
-        except AntiphonError as error:
-            client.finish(Goodbye(CloseCode.RESTART, error.message))
-        else:
-            client.pace.sent(len(state))
-            await self._hand_over(client, encode_frame(SyncStep2(state)))
-
-    async def _resync(self, client: Connection, missed: dict[int, int]) -> None:
-        """Bring a client that had fallen behind up to date in one frame."""
-        clocks = decode_state_vector(self.context.document.state_vector())
-        for crdt_client, start in missed.items():
-            clocks[crdt_client] = min(start, clocks.get(crdt_client, start))
-        await self._hand_over_state(client, encode_state_vector(clocks))
-        self._ask(client)
-        self._send_everyone(client)
 
     # Presence
 
@@ -324,91 +270,10 @@ class Room(YRoom):
         self._attendance.receive(client, self.context.welcome(client.actor), entries)
         own = self._attendance.echo(client)
         if own is not None:
-            client.outgoing.frame(_awareness_frame([own]))
-
-    def _send_everyone(self, client: Connection) -> None:
-        everyone = self._attendance.everyone(but=client.awareness_client)
-        client.outgoing.frame(_awareness_frame(everyone))
+            client.outgoing.frame(presence_frame([own]))
 
     def _presence_changed(self, client: int) -> None:
-        self._present.add(client)
-        if self._announcing is None:
-            self._announcing = asyncio.create_task(self._announce(), name="presence")
-
-    async def _announce(self) -> None:
-        """Let presence follow the text that was accepted before it, never overtake it."""
-        try:
-            while self._present:
-                entries = {client: self._attendance.entry(client) for client in self._present}
-                self._present.clear()
-                await self.context.settled()
-                self._announced.update(entries)
-                self._schedule_flush()
-                await asyncio.sleep(self._limits.presence_tick)
-        except AntiphonError as error:
-            self.log.warning("presence is not announced: %s", error)
-        finally:
-            self._announcing = None
-
-    # Broadcast
-
-    def _committed(self, commit: Broadcast) -> None:
-        self._commits.append(commit)
-        self._schedule_flush()
-
-    def _schedule_flush(self) -> None:
-        if self._flush_timer is None:
-            due = self._flushed_at + self._limits.tick
-            if due <= self._loop.time():
-                self._flush_timer = self._loop.call_soon(self._flush)
-            else:
-                self._flush_timer = self._loop.call_at(due, self._flush)
-
-    def _flush(self) -> None:
-        self._flush_timer = None
-        batch = [
-            self._commits.popleft()
-            for _ in range(min(len(self._commits), self._limits.merged_updates))
-        ]
-        if batch:
-            self._broadcast(batch)
-        if self._commits:
-            self._flush_timer = self._loop.call_soon(self._flush)
-        elif self._announced:
-            self._broadcast_presence()
-        self._flushed_at = self._loop.time()
-
-    def _broadcast(self, batch: Sequence[Broadcast]) -> None:
-        sources = {commit.source for commit in batch}
-        shared: UpdateFrame | None = None
-        for client in self.clients:
-            if not client.joined:
-                continue
-            if client in sources:
-                others = [commit.update for commit in batch if commit.source is not client]
-                if others:
-                    client.outgoing.update(UpdateFrame(merge(others)))
-                continue
-            if shared is None:
-                shared = UpdateFrame(merge([commit.update for commit in batch]))
-            client.outgoing.update(shared)
-
-    def _broadcast_presence(self) -> None:
-        announced, self._announced = self._announced, {}
-        shared = _awareness_frame(announced.values())
-        for client in self.clients:
-            if not client.joined:
-                continue
-            if client.awareness_client in announced:
-                others = [
-                    entry
-                    for number, entry in announced.items()
-                    if number != client.awareness_client
-                ]
-                if others:
-                    client.outgoing.frame(_awareness_frame(others))
-            else:
-                client.outgoing.frame(shared)
+        self._broadcasting.presence_changed(client)
 
     def _beat(self) -> None:
         """A sign of life for everyone; who has not read anything for long is cut off."""
@@ -416,7 +281,7 @@ class Room(YRoom):
         in_the_kernel = self._attendance.in_the_kernel()
         for present in in_the_kernel:
             self._presence_changed(present)
-        frame = _awareness_frame(())
+        frame = presence_frame(())
         self._attendance.expire()
         oldest = self._loop.time() - self._limits.stalled
         for client in self.clients:
@@ -432,7 +297,3 @@ class Room(YRoom):
 def _too_fast() -> Goodbye:
     reason = f"{ErrorCode.RATE_LIMITED}: This connection writes too fast: come back more slowly."
     return Goodbye(CloseCode.TRY_AGAIN_LATER, reason, encode_frame(PermissionDenied(reason)))
-
-
-def _awareness_frame(entries: Iterable[AwarenessEntry]) -> bytes:
-    return encode_frame(AwarenessUpdate(encode_awareness(entries)))
