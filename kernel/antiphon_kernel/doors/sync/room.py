@@ -226,9 +226,11 @@ class Room(YRoom):
         """
         context, actor, complete = self.context, client.actor, isinstance(frame, SyncStep2)
         if len(frame.update) <= _LARGE:
-            waiting = asyncio.create_task(context.arrivals.gone_in(actor), name="sync turn")
-            if await client.stays_for(waiting):
-                self._take_in(client, frame.update, complete=complete)
+            while context.arrivals.has(actor):
+                waiting = asyncio.create_task(context.arrivals.gone_in(actor), name="sync turn")
+                if not await client.stays_for(waiting):
+                    return
+            self._take_in(client, frame.update, complete=complete)
             return
         taking = asyncio.create_task(
             context.take_in(

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from antiphon_kernel.kernel.admission.slicing import Part
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor
 
@@ -35,6 +35,15 @@ class Arrivals:
     def has(self, actor: Actor) -> bool:
         """Whether an accepted update of this principal is not in yet."""
         return actor.principal.id in self._under_way
+
+    def refuse_to_overtake(self, actor: Actor) -> None:
+        """Raises AntiphonError gap if there is one: see `gone_in`."""
+        if self.has(actor):
+            raise AntiphonError(
+                ErrorCode.GAP,
+                f"A large update of {actor.principal.username} is still going in: wait until it is"
+                " there, then send everything since the state vector that follows.",
+            )
 
     @asynccontextmanager
     async def turn(self, actor: Actor) -> AsyncIterator[None]:

@@ -257,9 +257,11 @@ class Context:
         """Check and apply a raw update of a connected client; the future gives `seq` when on disk.
 
         Raises:
-            AntiphonError: what `admit` refuses; storage_failed.
+            AntiphonError: what `admit` refuses; storage_failed; gap, while an accepted update of
+                the same principal is going in, which it might build on.
         """
         self._commits.refuse_if_stopped()
+        self.arrivals.refuse_to_overtake(actor)
         admitted = admit(
             self.document,
             actor,

@@ -2,85 +2,24 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pycrdt import Doc, Map, Text
+from pycrdt import Text
 
 from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.admission.offline import Offline, take_in
 from tests.kernel.kernel.calls import Make
-
-ALPHABET = ("a", "漢", "😀", "line\n", "ßx")
 
 
 @pytest.fixture
 async def context(kernel: Kernel) -> Context:
     return await kernel.context()
-
-
-class Offline:
-    """Somebody who wrote for hours without a connection."""
-
-    def __init__(self, context: Context, actor: Actor, seed: int) -> None:
-        self.doc: Doc[Any] = Doc(client_id=4711)
-        self.doc.apply_update(context.document.update_since())
-        self._before = self.doc.get_state()
-        self._context = context
-        self._actor = actor
-        self._rng = random.Random(seed)
-        self.drafts: list[str] = []
-        self.submitted: list[str] = []
-
-    @property
-    def blocks(self) -> Map[Any]:
-        return self.doc.get("blocks", type=Map)
-
-    def write(self, block: str, steps: int) -> None:
-        """Insert and delete at random places; each place is an item of its own."""
-        rng, content = self._rng, self.blocks[block]["content"]
-        text = str(content)
-        with self.doc.transaction():
-            for _ in range(steps):
-                at = rng.randint(0, len(text))
-                offset = len(text[:at].encode())
-                if rng.random() < 0.2 and at < len(text):
-                    del content[offset : offset + len(text[at].encode())]
-                    text = text[:at] + text[at + 1 :]
-                else:
-                    new = rng.choice(ALPHABET)
-                    content.insert(offset, new)
-                    text = text[:at] + new + text[at:]
-
-    def draft(self) -> str:
-        number = DRAFT_SEQ_MIN + len(self.drafts)
-        block = f"{self._context.id}.{self._actor.principal.id}.{number}"
-        fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
-        fields |= {"language": "en", "path": "a/b"}
-        with self.doc.transaction():
-            self.blocks[block] = Map({**fields, "content": Text("begun ")})
-            del self.blocks[block]["path"]
-            self.blocks[block]["language"] = "de"
-        self.drafts.append(block)
-        return block
-
-    def submit(self, block: str) -> None:
-        self.blocks[block]["status"] = "done"
-        self.submitted.append(block)
-
-    def update(self) -> bytes:
-        return self.doc.get_update(self._before)
-
-
-async def take_in(context: Context, actor: Actor, update: bytes) -> int:
-    return await (await context.take_in(actor, update, "client", is_welcome=lambda: None))
 
 
 @pytest.mark.parametrize("seed", range(3))
