@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from antiphon.command_line import conversing, exchanging, keeping, looking
-from antiphon.command_line.failures import Failure, failed_call
+from antiphon.command_line.failures import Failure
 from antiphon.command_line.inviting import invite
 from antiphon.command_line.measuring import bench
+from antiphon.command_line.reaching import DATA, ChosenKernel, ask_kernel, calls_kernel
 from antiphon.command_line.running import program
 from antiphon.locations import data_folder, project_root
 from antiphon_kernel.client.usage import Commands
@@ -24,13 +25,8 @@ from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
     from antiphon.options import AppOptions
+    from antiphon_kernel.client.calls import KernelCalls
 
-_data = click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="ANTIPHON_DATA",
-    help="Where the kernel keeps its files.  [default: .antiphon in the project]",
-)
 _as_name = click.option(
     "--as",
     "as_name",
@@ -48,7 +44,7 @@ _context = click.option(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(package_name="antiphon")
-@_data
+@DATA
 @_context
 @_as_name
 @click.pass_context
@@ -101,7 +97,7 @@ antiphon.add_command(bench)
     multiple=True,
     help="A recording for a model to play; several make several models.  [default: the demo's]",
 )
-@_data
+@DATA
 @_as_name
 def demo(
     speed: float, recordings: tuple[Path, ...], data: Path | None, as_name: str | None
@@ -143,7 +139,7 @@ def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -
 
 @antiphon.command()
 @click.argument("url", required=False)
-@_data
+@DATA
 @_context
 @_as_name
 def join(url: str | None, data: Path | None, context: str | None, as_name: str | None) -> None:
@@ -192,7 +188,7 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the result, or the error, as one line."
 )
-@_data
+@calls_kernel
 @_context
 @_as_name
 def call(
@@ -200,7 +196,7 @@ def call(
     params: str | None,
     jsonl: bool,
     as_json: bool,
-    data: Path | None,
+    kernel: ChosenKernel,
     context: str | None,
     as_name: str | None,
 ) -> None:
@@ -215,24 +211,15 @@ def call(
     """
     if jsonl == (tool is not None):
         raise click.UsageError("name a tool (antiphon call kernel.tools lists them), or --jsonl")
-    import asyncio
 
-    from antiphon.command_line.running import running_data
-    from antiphon_kernel.types.errors import AntiphonError
+    async def ask(calls: KernelCalls) -> None:
+        await _call(calls, tool, params, as_json, context or kernel.context)
 
-    try:
-        asyncio.run(_call(tool, params, as_json, running_data(data), context, as_name))
-    except AntiphonError as error:
-        raise failed_call(error, as_json=as_json) from error
+    ask_kernel(kernel, ask, as_json=as_json, as_name=as_name)
 
 
 async def _call(
-    tool: str | None,
-    params: str | None,
-    as_json: bool,
-    data: Path,
-    context: str | None,
-    as_name: str | None,
+    calls: KernelCalls, tool: str | None, params: str | None, as_json: bool, context: str | None
 ) -> None:
     from antiphon.command_line.calling import (
         Caller,
@@ -241,23 +228,17 @@ async def _call(
         parse_params,
         standard_streams,
     )
-    from antiphon_kernel.client.address import read_address
-    from antiphon_kernel.client.calls import KernelCalls
 
     source, sink = standard_streams()
-    calls = KernelCalls(lambda: read_address(data), as_name=as_name)
-    try:
-        caller = Caller(calls, context)
-        if tool is None:
-            await call_lines(caller, source, sink)
-            return
-        given: dict[str, Any] = parse_params(source.read() if params == "-" else params or "")
-        result = await caller.call(tool, given)
-        indent = None if as_json or not sys.stdout.isatty() else 2
-        sink.write(as_line(result, indent=indent).encode("utf-8") + b"\n")
-        sink.flush()
-    finally:
-        await calls.close()
+    caller = Caller(calls, context)
+    if tool is None:
+        await call_lines(caller, source, sink)
+        return
+    given: dict[str, Any] = parse_params(source.read() if params == "-" else params or "")
+    result = await caller.call(tool, given)
+    indent = None if as_json or not sys.stdout.isatty() else 2
+    sink.write(as_line(result, indent=indent).encode("utf-8") + b"\n")
+    sink.flush()
 
 
 def _find_running(data: Path | None) -> tuple[Path, bool]:

@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from antiphon.human_times import in_short_words
 from antiphon_kernel.types.conventions import ExitCode
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ class Failure(click.ClickException):
         """The sentence may quote what a kernel said: nothing in it may drive the terminal."""
         from antiphon_kernel.text.neutral import neutralise
 
-        click.echo(f"antiphon: {neutralise(self.format_message())}", file=file, err=file is None)
+        message = neutralise(in_short_words(self.format_message()))
+        click.echo(f"antiphon: {message}", file=file, err=file is None)
 
 
 def failed_call(error: AntiphonError, *, as_json: bool = False) -> Failure:

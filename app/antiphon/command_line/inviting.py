@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from antiphon.command_line.failures import failed_call
+from antiphon.human_times import to_the_minute
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
 _DURATION: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
@@ -95,7 +96,7 @@ def invite(
         click.echo(as_line(made))
         return
     click.echo(_shown(str(made["join"])))
-    until = f"until {made['expires']}" if "expires" in made else "for ever"
+    until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
     take_back = json_argument({"invitation": made["invitation"]})
     click.echo(
         f"antiphon: lets in {made['username']}, {_described(role)}, {until};"

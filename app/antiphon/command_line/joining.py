@@ -45,9 +45,9 @@ def without_token_in_sight(arguments: Sequence[str], url: str) -> None:
     Returns if there is no token in `url`.
     """
     bare, token = split_token(url)
-    if token is None or url not in arguments:
+    if token is None or not any(one.endswith(url) for one in arguments):
         return
-    command = [bare if one == url else one for one in arguments]
+    command = [one.replace(url, bare) for one in arguments]
     line = [sys.executable, "-P", "-m", "antiphon", *command]
     sys.stdout.flush()
     os.execve(sys.executable, line, os.environ | {TOKEN_VARIABLE: token})
@@ -62,8 +62,11 @@ def read_invitation(url: str, state: Path) -> tuple[KernelAddress, str | None]:
     Raises:
         Failure: if that is no address.
     """
-    if url == FROM_INPUT:
-        url = _read_line()
+    return with_token(_read_line() if url == FROM_INPUT else url, state)
+
+
+def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
+    """As `read_invitation`, of an address that standard input has no part in."""
     bare, token = split_token(url)
     address, context = read_url(bare)
     hidden = os.environ.pop(TOKEN_VARIABLE, None)

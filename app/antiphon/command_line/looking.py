@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.command_line.failures import failed_call
+from antiphon.command_line.reaching import ChosenKernel, ask_kernel, calls_kernel
+from antiphon.human_times import to_the_second
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.calls import KernelCalls
 
 _block = click.argument("block")
-_data = click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="ANTIPHON_DATA",
-    help="Where the kernel keeps its files.  [default: .antiphon in the project]",
-)
 _json = click.option("--json", "as_json", is_flag=True, help="Print the tool's result as one line.")
 
 
 @click.command()
 @_block
 @_json
-@_data
-def blame(block: str, as_json: bool, data: Path | None) -> None:
+@calls_kernel
+def blame(block: str, as_json: bool, kernel: ChosenKernel) -> None:
     """Print a block's text and who wrote which part of it, when, and in which version.
 
     BLOCK is an id as the app and the tools print it: default.amy.12. Lines count from 0. A line
@@ -45,14 +39,14 @@ def blame(block: str, as_json: bool, data: Path | None) -> None:
             found["content"] = read["content"]
         return found
 
-    _show(_answer(data, ask, as_json), as_json, blame_rows)
+    _show(ask_kernel(kernel, ask, as_json=as_json), as_json, blame_rows)
 
 
 @click.command()
 @_block
 @_json
-@_data
-def history(block: str, as_json: bool, data: Path | None) -> None:
+@calls_kernel
+def history(block: str, as_json: bool, kernel: ChosenKernel) -> None:
     """Print what has happened to a block, oldest first: who changed it, when and how.
 
     BLOCK is an id as the app and the tools print it: default.amy.12. The text of a version:
@@ -72,7 +66,7 @@ def history(block: str, as_json: bool, data: Path | None) -> None:
             after = found.get("next")
         return {"versions": versions}
 
-    _show(_answer(data, ask, as_json), as_json, history_rows)
+    _show(ask_kernel(kernel, ask, as_json=as_json), as_json, history_rows)
 
 
 def blame_rows(found: dict[str, Any]) -> Iterator[str]:
@@ -82,7 +76,7 @@ def blame_rows(found: dict[str, Any]) -> Iterator[str]:
     text, line, begins = found["content"], 0, True
     digits = len(str(text.count("\n")))
     for run in found["runs"]:
-        stamp = f"{run['username']:{wide}}  v{run['version']:<{last}}  {_moment(run['time'])}"
+        stamp = f"{run['username']:{wide}}  v{run['version']:<{last}}  {to_the_second(run['time'])}"
         for piece in _lines(text[run["start"] : run["end"]]):
             yield f"{line if begins else '':>{digits}}  {stamp}  {piece.removesuffix(chr(10))}"
             begins = piece.endswith("\n")
@@ -106,40 +100,8 @@ def history_rows(found: dict[str, Any]) -> Iterator[str]:
     wide = max((len(one["username"]) for one in versions), default=0)
     last = max((len(str(one["version"])) for one in versions), default=0)
     for one in versions:
-        when = _moment(one["time"])
+        when = to_the_second(one["time"])
         yield f"v{one['version']:<{last}}  {when}  {one['username']:{wide}}  {one['operation']}"
-
-
-def _moment(time: str) -> str:
-    """ISO 8601 in UTC, to the second."""
-    return time[:19].replace("T", " ") + "Z"
-
-
-def _answer(
-    data: Path | None, ask: Callable[[KernelCalls], Awaitable[dict[str, Any]]], as_json: bool
-) -> dict[str, Any]:
-    import asyncio
-
-    from antiphon.command_line.running import running_data
-    from antiphon_kernel.types.errors import AntiphonError
-
-    try:
-        return asyncio.run(_asked(running_data(data), ask))
-    except AntiphonError as error:
-        raise failed_call(error, as_json=as_json) from error
-
-
-async def _asked(
-    data: Path, ask: Callable[[KernelCalls], Awaitable[dict[str, Any]]]
-) -> dict[str, Any]:
-    from antiphon_kernel.client.address import read_address
-    from antiphon_kernel.client.calls import KernelCalls
-
-    calls = KernelCalls(lambda: read_address(data))
-    try:
-        return await ask(calls)
-    finally:
-        await calls.close()
 
 
 def _show(

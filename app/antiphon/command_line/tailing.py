@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from antiphon.command_line.calling import as_line
+from antiphon.command_line.printing import Printer
 from antiphon.command_line.transcript import Transcript, is_draft
 from antiphon_kernel.client.calls import KernelCalls, read_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -29,6 +30,7 @@ class Tail:
     def __init__(self, calls: KernelCalls, sink: BinaryIO, *, as_json: bool) -> None:
         self._calls = calls
         self._sink = sink
+        self._printer = Printer(sink)
         self._as_json = as_json
         self._pushed: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         self._names: dict[str, str] = {}
@@ -51,12 +53,14 @@ class Tail:
         try:
             await self._begin(context, last)
             await self._follow(begun["subscription"])
+        except asyncio.CancelledError:
+            self._printer.print_last(self._transcript.end())
+            raise
         except AntiphonError as error:
+            await self._printer.print(self._transcript.end())
             if error.code is not ErrorCode.NO_KERNEL:
                 raise
             click.echo("antiphon: the kernel has ended.", err=True)
-        finally:
-            self._write(self._transcript.end())
 
     async def _begin(self, context: str, last: int) -> None:
         """Print blocks that are there already, as a second, short subscription tells them.
@@ -102,7 +106,7 @@ class Tail:
 
     async def _follow(self, subscription: str) -> None:
         while True:
-            # No timeout: one that runs out as Ctrl+C comes would take it for its own.
+            # No timeout: one that runs out as a cancellation comes would take it for its own.
             timer = self._at_rest()
             try:
                 message = await self._next()
@@ -110,7 +114,7 @@ class Tail:
                 if timer is not None:
                     timer.cancel()
             if message is _REST:
-                self._write(self._transcript.settle(time.monotonic()))
+                await self._printer.print(self._transcript.settle(time.monotonic()))
             elif message["subscription"] == subscription:
                 await self._take(_event(message))
 
@@ -150,7 +154,7 @@ class Tail:
             return
         self._versions[block] = event["version"]
         if self._as_json:
-            self._write(as_line(event) + "\n")
+            await self._printer.print(as_line(event) + "\n")
             return
         if not self._transcript.knows(block) and "content" not in event:
             if not event["splices"] and not event["parts"]:
@@ -160,7 +164,8 @@ class Tail:
         rendered = None
         if self._transcript.is_structured(block) or not isinstance(event.get("content", ""), str):
             rendered = (await self._calls.call("block.render", {"block_id": block}))["text"]
-        self._write(self._transcript.take(event, time.monotonic(), rendered=rendered))
+        news = self._transcript.take(event, time.monotonic(), rendered=rendered)
+        await self._printer.print(news)
 
     async def _recall(self, event: Mapping[str, Any]) -> None:
         """What a block that was not printed said before an event; nothing, if it has a schema."""
@@ -195,11 +200,6 @@ class Tail:
         found = await self._calls.call("context.list", {"archived": True})
         labels = {one["context_id"]: str(one["label"]) for one in found["contexts"]}
         return labels.get(context, context)
-
-    def _write(self, text: str) -> None:
-        if text:
-            self._sink.write(text.encode("utf-8"))
-            self._sink.flush()
 
 
 def _event(message: Mapping[str, Any]) -> dict[str, Any]:

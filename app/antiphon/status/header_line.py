@@ -7,6 +7,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from antiphon.human_times import in_local_words
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
 from antiphon.session import Connection, Standing
@@ -77,16 +78,20 @@ class HeaderLine(StatusLine):
     def _connection_piece(self, width: int) -> Piece:
         standing, theme = self._standing, self.theme
         if standing.connection is Connection.LIVE and standing.refused is not None:
-            reason = displayable(" ".join(standing.refused.reason.split()))
+            reason = _in_one_line(standing.refused.reason)
             return Piece(cut_to(f"live · refused: {reason}", width // 2), theme.status_failed)
         if standing.connection is Connection.LIVE:
             return Piece(str(standing.connection), theme.status_done)
         words = str(standing.connection)
         if standing.reason is not None:
-            reason = displayable(" ".join(standing.reason.split()))
+            reason = _in_one_line(standing.reason)
             return Piece(cut_to(f"{words}: {reason}", width // 2), theme.status_failed)
         if standing.connection is Connection.OFFLINE and standing.unsaved:
             words += f" · {standing.unsaved} unsaved"
         if standing.connection in (Connection.CONNECTING, Connection.CATCHING_UP):
             return Piece(words, theme.dim)
         return Piece(words if width >= 60 else str(standing.connection), theme.status_failed)
+
+
+def _in_one_line(reason: str) -> str:
+    return displayable(in_local_words(" ".join(reason.split())))

@@ -8,6 +8,7 @@ from typing import Final
 from rich.style import Style
 from textual.timer import Timer
 
+from antiphon.human_times import in_local_words
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
 from antiphon.status.line import Piece, StatusLine
@@ -33,7 +34,7 @@ class NoticeLine(StatusLine):
         if self._timer is not None:
             self._timer.stop()
         self._timer = self.set_timer(HINT_SECONDS, self.clear_hint)
-        self._hint = displayable(" ".join(text.split()))
+        self._hint = displayable(in_local_words(" ".join(text.split())))
         self._say()
 
     def clear_hint(self) -> None:

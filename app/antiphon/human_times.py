@@ -1,0 +1,44 @@
+"""Moments as people read them: kernels say them as `2026-11-21T10:05:00.000Z`."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, tzinfo
+from typing import Final
+
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+
+
+def in_local_words(text: str, now: datetime | None = None, zone: tzinfo | None = None) -> str:
+    """`text` with its moments as a clock on the wall says them: `10:05`, `22 Nov 10:05`.
+
+    `now` and `zone` are this machine's unless given.
+    """
+    today = (now or datetime.now()).astimezone(zone).date()
+
+    def words(found: re.Match[str]) -> str:
+        try:
+            moment = datetime.fromisoformat(found.group()).astimezone(zone)
+        except (ValueError, OverflowError):
+            return found.group()
+        if moment.date() == today:
+            return f"{moment:%H:%M}"
+        year = "" if moment.year == today.year else f" {moment.year}"
+        return f"{moment.day} {moment:%b}{year} {moment:%H:%M}"
+
+    return _MOMENT.sub(words, text)
+
+
+def in_short_words(text: str) -> str:
+    """`text` with its moments to the minute, the same on every machine."""
+    return _MOMENT.sub(lambda found: to_the_minute(found.group()), text)
+
+
+def to_the_second(moment: str) -> str:
+    """`2026-11-21 10:05:00Z`: the same on every machine, and short enough for a column."""
+    return moment[:19].replace("T", " ") + "Z"
+
+
+def to_the_minute(moment: str) -> str:
+    """`2026-11-21 10:05Z`."""
+    return moment[:16].replace("T", " ") + "Z"

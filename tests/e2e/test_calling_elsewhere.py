@@ -1,0 +1,117 @@
+"""The command line of somebody who was invited: another home, another folder, their own role."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.machine import ANTIPHON, Machine
+from tests.waiting import wait_until
+
+
+class Guest:
+    """Another user of the same machine, with an invitation and nothing else."""
+
+    def __init__(self, machine: Machine, role: str, name: str) -> None:
+        made = machine.run("invite", "--role", role, "--name", name, "--json")
+        assert made.returncode == 0, made.stderr
+        self.url = json.loads(made.stdout)["join"].split()[-1]
+        self.token = self.url.partition("token=")[2]
+        self.home = machine.home / name
+        self._machine = machine
+        self.env = {f"XDG_{kind}_HOME": str(self.home / kind) for kind in ("STATE", "CONFIG")}
+        self.env |= {"HOME": str(self.home)}
+        self.home.mkdir()
+
+    def run(
+        self, *arguments: str, stdin: str = "", env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return self._machine.run(
+            *arguments, stdin=stdin, env={**self.env, **(env or {})}, cwd=self.home
+        )
+
+
+def said(machine: Machine) -> list[str]:
+    data = machine.project / ".antiphon"
+    blocks = machine.call(data, "block.list")["blocks"]
+    return [machine.call(data, "block.read", block_id=one["block_id"])["content"] for one in blocks]
+
+
+def test_the_command_line_of_somebody_invited_has_their_role(machine: Machine) -> None:
+    vera, ed = Guest(machine, "viewer", "vera"), Guest(machine, "editor", "ed")
+    sent = ed.run("send", "--url", ed.url, "--json", stdin="Hello from elsewhere")
+    assert sent.returncode == 0, sent.stderr
+    block = json.loads(sent.stdout)["block_id"]
+    assert said(machine) == ["Hello from elsewhere"]
+
+    here = {"ANTIPHON_URL": vera.url}
+    who = json.loads(vera.run("call", "session.whoami", env=here).stdout)
+    assert (who["username"], who["role"]) == ("vera", "viewer")
+    assert "Hello from elsewhere" in vera.run("blame", block, env=here).stdout
+    assert "ed  create" in " ".join(vera.run("history", block, env=here).stdout.split(" "))
+    assert "Hello from elsewhere" in vera.run("export", env=here).stdout
+
+    for refused in (
+        vera.run("send", stdin="Me too", env=here),
+        vera.run("call", "block.append", json.dumps({"block_id": block, "text": "!"}), env=here),
+        vera.run("call", "session.whoami", "--as", "ed", env=here),
+        ed.run("call", "kernel.invites", "--url", ed.url),
+    ):
+        assert refused.returncode == 1
+        assert "ask the owner" in refused.stderr or "acts as somebody else" in refused.stderr
+    assert said(machine) == ["Hello from elsewhere"]
+    assert not (vera.home / ".antiphon").exists()
+
+
+def test_shell_and_app_are_one_client_of_an_invitation(machine: Machine) -> None:
+    guest = Guest(machine, "editor", "ed")
+    for _ in range(2):
+        assert guest.run("call", "session.whoami", "--url", guest.url).returncode == 0
+    (one,) = machine.call(machine.project / ".antiphon", "kernel.invites")["invitations"]
+    assert one["uses"] == 1
+    for path in guest.home.rglob("*"):
+        assert not path.is_file() or guest.token.encode() not in path.read_bytes()
+
+
+def test_a_revoked_guest_is_told_in_one_line(machine: Machine) -> None:
+    guest = Guest(machine, "editor", "ed")
+    machine.call(machine.project / ".antiphon", "kernel.revoke", invitation=1)
+    done = guest.run("send", "--url", guest.url, stdin="Am I still here?")
+    assert done.returncode == 1
+    assert "revoked" in done.stderr and done.stderr.count("\n") == 1
+    assert guest.token not in done.stderr
+    assert said(machine) == []
+
+
+@pytest.mark.parametrize("way", ["{url}", "--url={url}"], ids=["apart", "in one"])
+def test_the_token_of_a_command_is_in_no_process_list(machine: Machine, way: str) -> None:
+    guest = Guest(machine, "viewer", "vera")
+    named = way.format(url=guest.url)
+    arguments = ["--url", named] if way == "{url}" else [named]
+    verse = {"role": "user", "kind": "text", "content": "The first verse", "status": "done"}
+    machine.call(machine.project / ".antiphon", "block.create", **verse)
+    printed = guest.home / "printed"
+    with (
+        printed.open("wb") as output,
+        subprocess.Popen(
+            [ANTIPHON, "tail", *arguments],
+            env={**machine.env, **guest.env},
+            cwd=guest.home,
+            stdout=output,
+        ) as tail,
+    ):
+        try:
+            wait_until(lambda: b"verse" in printed.read_bytes(), "it is printed")
+            shown = b"".join(
+                path.read_bytes()
+                for path in Path("/proc").glob("[0-9]*/cmdline")
+                if os.access(path, os.R_OK)
+            )
+            assert b"tail" in shown
+            assert guest.token.encode() not in shown
+        finally:
+            tail.terminate()
