@@ -12,12 +12,12 @@ class Numbering:
 
     def __init__(self, context: ContextId, blocks: Iterable[str]) -> None:
         self._context = context
-        self._highest: dict[PrincipalId, int] = {}
-        for key in blocks:
-            block = BlockId.parse(key)
-            if block.seq < DRAFT_SEQ_MIN:
-                highest = max(self._highest.get(block.principal, 0), block.seq)
-                self._highest[block.principal] = highest
+        self._highest: dict[str, int] = {}
+        for block in blocks:
+            _, principal, number = block.split(".")
+            seq = int(number)
+            if self._highest.get(principal, 0) < seq < DRAFT_SEQ_MIN:
+                self._highest[principal] = seq
 
     def next(self, principal: PrincipalId) -> BlockId:
         """A fresh id for a block of this principal's."""
