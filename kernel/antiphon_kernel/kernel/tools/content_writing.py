@@ -7,7 +7,6 @@ from typing import Final
 
 from antiphon_kernel.document.conformity import joined
 from antiphon_kernel.document.content_writes import Write
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import names_of
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
@@ -27,19 +26,16 @@ def path_to(section: str | None, field: str | None) -> str | None:
 
 
 async def write_content(
-    call: Call,
-    context: Context,
-    block: str,
-    operation: str,
-    plan: Callable[[Document], Sequence[Write]],
+    call: Call, reference: str, operation: str, plan: Callable[[Context, str], Sequence[Write]]
 ) -> WriteResult:
-    """Carry out a plan, all of it or nothing.
+    """Plan writes into the block that a request names; carry them out, all or nothing.
 
     Raises:
-        AntiphonError: what `plan` raises; read_only_field, read_only_section, storage_failed.
+        AntiphonError: what finding the block and `plan` raise; read_only_field, read_only_section,
+            storage_failed.
     """
-    document = context.document
-    writes = plan(document)
+    context, block = await call.block(reference)
+    document, writes = context.document, plan(context, block)
     schema = document.schema(block)
     for one in writes:
         refuse_read_only(call.actor, block, schema, names_of(one.path))

@@ -8,9 +8,10 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from antiphon_kernel.document.content import read_content
-from antiphon_kernel.document.content_writes import plan_set
+from antiphon_kernel.document.content_writes import Write, plan_set
 from antiphon_kernel.document.rendering import render as rendered
 from antiphon_kernel.document.schema import encode_schema
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.kernel.tools.content_writing import (
@@ -160,12 +161,9 @@ async def import_content(call: Call, params: ImportParams) -> WriteResult:
     Only what differs is changed. A log can only become longer. What is read-only may be named if
     it is the same.
     """
-    context, block = await call.block(params.block_id)
-    check_content_size(context, params.content)
-    return await write_content(
-        call,
-        context,
-        block,
-        "import",
-        lambda document: plan_set(document, block, params.section, params.content),
-    )
+
+    def plan(context: Context, block: str) -> list[Write]:
+        check_content_size(context, params.content)
+        return plan_set(context.document, block, params.section, params.content)
+
+    return await write_content(call, params.block_id, "import", plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from antiphon_kernel.document.content_writes import Write, plan_increment, plan_set
-from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.tools.content_writing import (
@@ -37,19 +37,16 @@ async def set_field(call: Call, params: SetFieldParams) -> WriteResult:
     Of a text or a list only what differs is changed, so that whoever writes in it at the same time
     loses nothing. A counter goes on by the difference.
     """
-    context, block = await call.block(params.block_id)
-    if isinstance(params.value, str | list):
-        check_content_size(context, params.value)
-    else:
-        check_value_size(context, params.value)
-    path = path_to(params.section, params.field)
-    return await write_content(
-        call,
-        context,
-        block,
-        "set_field",
-        lambda document: plan_set(document, block, path, params.value),
-    )
+
+    def plan(context: Context, block: str) -> list[Write]:
+        if isinstance(params.value, str | list):
+            check_content_size(context, params.value)
+        else:
+            check_value_size(context, params.value)
+        path = path_to(params.section, params.field)
+        return plan_set(context.document, block, path, params.value)
+
+    return await write_content(call, params.block_id, "set_field", plan)
 
 
 class IncrementParams(Params):
@@ -77,15 +74,14 @@ async def increment(call: Call, params: IncrementParams) -> IncrementResult:
 
     Integers are exact at any length; decimals add up as they are written (0.1 and 0.2 are 0.3).
     """
-    context, block = await call.block(params.block_id)
-    path = path_to(params.section, params.field)
     value: int | float = 0
 
-    def plan(document: Document) -> list[Write]:
+    def plan(context: Context, block: str) -> list[Write]:
         nonlocal value
-        planned = plan_increment(document, block, path, params.by)
+        path = path_to(params.section, params.field)
+        planned = plan_increment(context.document, block, path, params.by)
         value = planned.value or 0
         return [planned]
 
-    result = await write_content(call, context, block, "increment", plan)
+    result = await write_content(call, params.block_id, "increment", plan)
     return IncrementResult(**result.model_dump(), value=value)

@@ -7,11 +7,13 @@ from typing import Any
 from pydantic import Field
 
 from antiphon_kernel.document.content_writes import (
+    Write,
     plan_append,
     plan_delete,
     plan_insert,
     plan_push,
 )
+from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, tool
 from antiphon_kernel.kernel.tools.content_writing import (
@@ -39,16 +41,13 @@ class PushItemParams(Params):
 @tool("block.push_item", needs=Right.WRITE, errors=WRITING_CONTENT)
 async def push_item(call: Call, params: PushItemParams) -> WriteResult:
     """Put an item at the end of a list."""
-    context, block = await call.block(params.block_id)
-    check_value_size(context, params.value)
-    path = path_to(params.section, params.field)
-    return await write_content(
-        call,
-        context,
-        block,
-        "push_item",
-        lambda document: [plan_push(document, block, path, params.value)],
-    )
+
+    def plan(context: Context, block: str) -> list[Write]:
+        check_value_size(context, params.value)
+        path = path_to(params.section, params.field)
+        return [plan_push(context.document, block, path, params.value)]
+
+    return await write_content(call, params.block_id, "push_item", plan)
 
 
 class InsertItemParams(PushItemParams):
@@ -61,16 +60,13 @@ class InsertItemParams(PushItemParams):
 @tool("block.insert_item", needs=Right.WRITE, errors=WRITING_CONTENT)
 async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
     """Put an item before another one of a list."""
-    context, block = await call.block(params.block_id)
-    check_value_size(context, params.value)
-    path = path_to(params.section, params.field)
-    return await write_content(
-        call,
-        context,
-        block,
-        "insert_item",
-        lambda document: [plan_insert(document, block, path, params.index, params.value)],
-    )
+
+    def plan(context: Context, block: str) -> list[Write]:
+        check_value_size(context, params.value)
+        path = path_to(params.section, params.field)
+        return [plan_insert(context.document, block, path, params.index, params.value)]
+
+    return await write_content(call, params.block_id, "insert_item", plan)
 
 
 class DeleteItemParams(Params):
@@ -88,15 +84,12 @@ class DeleteItemParams(Params):
 @tool("block.delete_item", needs=Right.WRITE, errors=WRITING_CONTENT)
 async def delete_item(call: Call, params: DeleteItemParams) -> WriteResult:
     """Take an item out of a list."""
-    context, block = await call.block(params.block_id)
-    path = path_to(params.section, params.field)
-    return await write_content(
-        call,
-        context,
-        block,
-        "delete_item",
-        lambda document: [plan_delete(document, block, path, params.index)],
-    )
+
+    def plan(context: Context, block: str) -> list[Write]:
+        path = path_to(params.section, params.field)
+        return [plan_delete(context.document, block, path, params.index)]
+
+    return await write_content(call, params.block_id, "delete_item", plan)
 
 
 class AppendLogParams(Params):
@@ -112,12 +105,9 @@ class AppendLogParams(Params):
 @tool("block.append_log", needs=Right.WRITE, errors=WRITING_CONTENT)
 async def append_log(call: Call, params: AppendLogParams) -> WriteResult:
     """Add an entry to a log. Entries stay; rendering shows the last ones."""
-    context, block = await call.block(params.block_id)
-    check_value_size(context, params.entry)
-    return await write_content(
-        call,
-        context,
-        block,
-        "append_log",
-        lambda document: [plan_append(document, block, params.section, params.entry)],
-    )
+
+    def plan(context: Context, block: str) -> list[Write]:
+        check_value_size(context, params.entry)
+        return [plan_append(context.document, block, params.section, params.entry)]
+
+    return await write_content(call, params.block_id, "append_log", plan)
