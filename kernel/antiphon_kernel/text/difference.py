@@ -23,7 +23,7 @@ def plan_difference(before: str, after: str) -> list[TextSplice]:
     """The sequential splices that make `before` into `after`."""
     if before == after:
         return []
-    effort = Effort(len(before) + len(after))
+    effort = Effort()
     pieces: list[Piece] = []
     for lines in _differences(_LINE, Piece(0, len(before), after), before, effort):
         pieces += _differences(_WORD, lines, before, effort)

@@ -22,6 +22,7 @@ import regex
 
 from antiphon_kernel.text.query import check_one_line, line_end
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shown
 
 _REPEATS: Final = 100_000
 """Product of the counts of a pattern; each costs some 300 bytes when it is compiled."""
@@ -147,7 +148,7 @@ class RegexQuery:
     def _too_long(self) -> AntiphonError:
         return AntiphonError(
             ErrorCode.REGEX_TIMEOUT,
-            f"The regular expression {self._text!r} ran for more than"
+            f"The regular expression {shown(self._text)} ran for more than"
             f" {self._line_seconds:g} s on one line or {self._seconds:g} s in all and was stopped:"
             " avoid nested repeats such as (a+)+, or search fewer blocks.",
             seconds=self._seconds,
@@ -219,7 +220,7 @@ def _plain(pattern: str) -> str:
 def _invalid(pattern: str, problem: str) -> AntiphonError:
     return AntiphonError(
         ErrorCode.INVALID_REGEX,
-        f"{pattern!r} is no regular expression that can be used: {problem}. Correct it, or leave"
-        " out regex to look for exactly these characters.",
+        f"{shown(pattern)} is no regular expression that can be used: {problem}. Correct it, or"
+        " leave out regex to look for exactly these characters.",
         problem=problem,
     )

@@ -16,6 +16,9 @@ from typing import Final, NamedTuple
 _CHANGES: Final = 100
 """Insertions and deletions that are looked for at a time; the effort grows with their square."""
 
+_EQUALS_A_STEP: Final = 8
+"""Elements found equal, or counted, in the time of one step."""
+
 
 class ChangedRange(NamedTuple):
     """Elements `start` to `end` of the old sequence became `new_start` to `new_end` of the new."""
@@ -27,18 +30,20 @@ class ChangedRange(NamedTuple):
 
 
 class Effort:
-    """How many comparisons may still be made; several calls can share one."""
+    """How many steps may still be made; several calls can share one.
 
-    def __init__(self, elements: int) -> None:
-        """Enough for so many elements in both sequences, unless they have little in common."""
-        self.left = 300_000 + 2 * elements
+    So many take a quarter of a second, whatever is compared: others wait meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.left = 300_000
 
 
 def changed_ranges(
     old: Sequence[Hashable], new: Sequence[Hashable], effort: Effort | None = None
 ) -> list[ChangedRange]:
     """What makes `old` into `new`: sorted, disjoint, with something equal between two of them."""
-    comparison = _Comparison(old, new, effort or Effort(len(old) + len(new)))
+    comparison = _Comparison(old, new, effort or Effort())
     return _joined(comparison.run())
 
 
@@ -107,7 +112,7 @@ class _Comparison:
                     x += 1
                     y += 1
                 furthest[diagonal] = x
-                steps += x - begun + 1
+                steps += 1 + (x - begun) // _EQUALS_A_STEP
                 if x >= length and y >= new_length:
                     self._effort.left -= steps
                     return _traced(trails, one, x, y), (end, new_end)
@@ -131,7 +136,7 @@ class _Comparison:
         """Elements that occur once on both sides, as many as are in the same order."""
         old = self._old[one.start : one.end]
         new = self._new[one.new_start : one.new_end]
-        self._effort.left -= len(old) + len(new)
+        self._effort.left -= (len(old) + len(new)) // _EQUALS_A_STEP
         counts, new_counts = Counter(old), Counter(new)
         where = {element: index for index, element in enumerate(new, one.new_start)}
         pairs = [

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.text.lines import split_lines
+from antiphon_kernel.types.quoting import shown
 
 _HUNK: Final = re.compile(
     r"@@ -([0-9]{1,10})(?:,([0-9]{1,10}))? \+([0-9]{1,10})(?:,([0-9]{1,10}))? @@(?: .*)?\r?"
@@ -108,7 +109,7 @@ class _Parser:
                 self._refuse_another_file(self._at)
                 raise MalformedPatch(
                     None,
-                    f"Line {self._at} of the patch, {_shown(line)}, is neither part of a hunk nor"
+                    f"Line {self._at} of the patch, {shown(line)}, is neither part of a hunk nor"
                     f" the header of one: expected {_SHAPE}.",
                 )
         if not recognised and not self._hunks:
@@ -164,7 +165,7 @@ class _Parser:
         if found is None:
             raise MalformedPatch(
                 number,
-                f"Hunk {number} (line {self._at} of the patch) begins with {_shown(header)}:"
+                f"Hunk {number} (line {self._at} of the patch) begins with {shown(header)}:"
                 f" expected {_SHAPE}, with the numbers of lines.",
             )
         start, removed, _, added = (int(one) if one is not None else 1 for one in found.groups())
@@ -242,7 +243,3 @@ def _several_files(at: int) -> MalformedPatch:
 
 def _is_nothing(header: str) -> bool:
     return header[4:].split("\t", 1)[0].strip() == "/dev/null"
-
-
-def _shown(line: str) -> str:
-    return repr(line if len(line) <= 60 else line[:57] + "...")
