@@ -131,7 +131,7 @@ class BetweenParts:
         self._stop = context.on_applied(self._applied)
 
     def _applied(self, applied: Applied) -> None:
-        if applied.actor == self._actor and applied.operation == "sync":
+        if applied.actor.principal == self._actor.principal and applied.operation == "sync":
             self._seqs.append(applied.seq)
             if self._task is None:
                 self._task = asyncio.create_task(self._now())

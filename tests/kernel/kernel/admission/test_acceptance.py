@@ -199,7 +199,7 @@ async def test_a_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
     case: Case, data: Path
 ) -> None:
     context, twin = case.context, twin_draft(case)
-    refused: list[ErrorCode] = []
+    refused: list[ErrorCode | str] = []
 
     async def make_it_too() -> None:
         try:
