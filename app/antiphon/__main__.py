@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from antiphon.command_line.commands import antiphon
+from antiphon.command_line.interruption import ending_at_once
 
 
 def main() -> None:
     """Run the command line; ends the process with one of the documented exit codes."""
+    with ending_at_once():
+        from antiphon.command_line.commands import antiphon
+
     antiphon(prog_name="antiphon")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import re
@@ -148,26 +147,20 @@ class _Output:
         self._sink.flush()
 
 
-async def call_lines(caller: Caller, source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer the lines of `source` until it ends: one line each, in order, as soon as known.
+async def call_lines(caller: Caller, lines: AsyncIterator[bytes], sink: BinaryIO) -> None:
+    """Answer lines until there are no more: one line each, in order, as soon as known.
 
-    Events of subscriptions come as lines `{"subscription", "event"}`. When `source` ends, those
-    that belong to what was answered are written, and that is all.
+    Events of subscriptions come as lines `{"subscription", "event"}`. At the end, those that
+    belong to what was answered are written, and that is all.
     """
     output = _Output(sink)
     caller.on_push(output.push)
-    async for line in _lines(source):
+    async for line in lines:
         if line.strip():
             output.answer(await caller.answer(line))
     for subscription in tuple(output.following):
         with suppress(AntiphonError):  # it may be gone by itself
             await caller.call("block.unsubscribe", {"subscription": subscription})
-
-
-async def _lines(source: BinaryIO) -> AsyncIterator[bytes]:
-    """Lines as they arrive; the connection to the kernel stays alive meanwhile."""
-    while line := await asyncio.to_thread(source.readline):
-        yield line
 
 
 def standard_streams() -> tuple[BinaryIO, BinaryIO]:

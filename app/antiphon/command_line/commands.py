@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -212,14 +212,16 @@ def call(
     if jsonl == (tool is not None):
         raise click.UsageError("name a tool (antiphon call kernel.tools lists them), or --jsonl")
 
+    given = sys.stdin.buffer.read() if params == "-" else params or ""
+
     async def ask(calls: KernelCalls) -> None:
-        await _call(calls, tool, params, as_json, context or kernel.context)
+        await _call(calls, tool, given, as_json, context or kernel.context)
 
     ask_kernel(kernel, ask, as_json=as_json, as_name=as_name)
 
 
 async def _call(
-    calls: KernelCalls, tool: str | None, params: str | None, as_json: bool, context: str | None
+    calls: KernelCalls, tool: str | None, given: str | bytes, as_json: bool, context: str | None
 ) -> None:
     from antiphon.command_line.calling import (
         Caller,
@@ -228,14 +230,14 @@ async def _call(
         parse_params,
         standard_streams,
     )
+    from antiphon.command_line.reading import lines
 
     source, sink = standard_streams()
     caller = Caller(calls, context)
     if tool is None:
-        await call_lines(caller, source, sink)
+        await call_lines(caller, lines(source), sink)
         return
-    given: dict[str, Any] = parse_params(source.read() if params == "-" else params or "")
-    result = await caller.call(tool, given)
+    result = await caller.call(tool, parse_params(given))
     indent = None if as_json or not sys.stdout.isatty() else 2
     sink.write(as_line(result, indent=indent).encode("utf-8") + b"\n")
     sink.flush()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from antiphon.command_line.failures import Failure
+from antiphon.command_line.interruption import ending_at_once
 from antiphon.command_line.reaching import ChosenKernel, ask_kernel, calls_kernel
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 
@@ -40,7 +41,8 @@ def tail(context: str | None, last: int, as_json: bool, kernel: ChosenKernel) ->
     Exit codes: 0 ended, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    from antiphon.command_line.tailing import Tail
+    with ending_at_once():
+        from antiphon.command_line.tailing import Tail
 
     async def follow(calls: KernelCalls) -> None:
         tail = Tail(calls, sys.stdout.buffer, as_json=as_json)

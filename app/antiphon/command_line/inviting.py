@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from antiphon.command_line.failures import failed_call
+from antiphon.command_line.interruption import run
 from antiphon.human_times import to_the_minute
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
@@ -79,8 +80,6 @@ def invite(
     Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    import asyncio
-
     from antiphon.command_line.calling import as_line
     from antiphon.command_line.running import running_data
     from antiphon_kernel.types.errors import AntiphonError
@@ -89,7 +88,8 @@ def invite(
     params |= {"name": name} if name is not None else {}
     params |= {"uses": uses} if uses is not None else {}
     try:
-        made = asyncio.run(_invite(running_data(data), params))
+        folder = running_data(data)
+        made = run(lambda: _invite(folder, params))
     except AntiphonError as error:
         raise failed_call(error, as_json=as_json) from error
     if as_json:

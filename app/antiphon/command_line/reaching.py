@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from antiphon.command_line.failures import failed_call
+from antiphon.command_line.interruption import ending_at_once, run
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.address import Locate
@@ -73,29 +74,24 @@ def ask_kernel(
 
     Raises:
         Failure: if a call fails; with `as_json` the error is printed too.
+        KeyboardInterrupt: if Ctrl+C ends it.
     """
-    import asyncio
+    with ending_at_once():
+        from antiphon_kernel.client.calls import KernelCalls
+        from antiphon_kernel.types.errors import AntiphonError
 
-    from antiphon_kernel.types.errors import AntiphonError
+    async def asked() -> Result:
+        calls = KernelCalls(locate, as_name=as_name)
+        try:
+            return await ask(calls)
+        finally:
+            await calls.close()
 
     try:
-        return asyncio.run(_asked(kernel.find(), ask, as_name))
+        locate = kernel.find()
+        return run(asked)
     except AntiphonError as error:
         raise failed_call(error, as_json=as_json) from error
-
-
-async def _asked(
-    locate: Locate,
-    ask: Callable[[KernelCalls], Awaitable[Result]],
-    as_name: str | None,
-) -> Result:
-    from antiphon_kernel.client.calls import KernelCalls
-
-    calls = KernelCalls(locate, as_name=as_name)
-    try:
-        return await ask(calls)
-    finally:
-        await calls.close()
 
 
 def _chosen(data: Path | None, url: str | None) -> ChosenKernel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -48,10 +48,15 @@ class EchoingCalls(KernelCalls):
         return {"tool": tool, "params": dict(params)}
 
 
+async def arriving(*lines: bytes) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
+
+
 async def answers_to(*lines: bytes, context: str | None = None) -> list[dict[str, Any]]:
     sink = io.BytesIO()
     caller = Caller(EchoingCalls(), context)
-    await call_lines(caller, io.BytesIO(b"".join(line + b"\n" for line in lines)), sink)
+    await call_lines(caller, arriving(*lines), sink)
     return [json.loads(line) for line in sink.getvalue().splitlines()]
 
 
@@ -126,7 +131,7 @@ async def test_every_line_is_answered_in_order_and_a_broken_one_does_not_end_it(
 
 async def test_without_a_kernel_every_line_is_answered_with_no_kernel() -> None:
     sink = io.BytesIO()
-    lines = io.BytesIO(b'{"id": 1, "tool": "a"}\n{"id": 2, "tool": "b"}\n')
+    lines = arriving(b'{"id": 1, "tool": "a"}', b'{"id": 2, "tool": "b"}')
     await call_lines(Caller(KernelCalls(unreachable), None), lines, sink)
     answers = [json.loads(line) for line in sink.getvalue().splitlines()]
     assert [(one["id"], one["error"]["code"]) for one in answers] == [
