@@ -6,7 +6,7 @@ anything is planned, so a batch that fails changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon_kernel.text.lines import out_of_range, split_lines
@@ -75,20 +75,6 @@ def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice
         return []
     ends_in_newline = _ends_in_newline(text, lines, changes, operations)
     return as_splices(text, _pieces(text, lines, changes, ends_in_newline))
-
-
-def apply_splices(text: str, splices: Iterable[TextSplice]) -> str:
-    """`text` after the sequential `splices`.
-
-    Raises:
-        ValueError: if a splice reaches outside the text.
-    """
-    for splice in splices:
-        end = splice.offset + splice.deleted
-        if not 0 <= splice.offset <= end <= len(text):
-            raise ValueError(f"{splice} does not fit a text of {len(text)} code points")
-        text = text[: splice.offset] + splice.inserted + text[end:]
-    return text
 
 
 def _checked(lines: list[str], operation: EditOperation, index: int) -> _Change:

@@ -13,6 +13,7 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
 from tests.kernel.served import ServedKernel
 from tests.waiting import until
 
@@ -34,6 +35,19 @@ async def receive(socket: ClientConnection) -> dict[str, Any]:
 async def splice(served: ServedKernel, block: str, insert: str) -> None:
     params = {"block_id": block, "offset": 0, "insert": insert}
     await served.kernel.call(served.me, "block.splice", params)
+
+
+def caller(served: ServedKernel) -> Actor:
+    """Whoever came in last."""
+    return served.kernel.sessions.of(served.kernel.owner.id)[-1].actor
+
+
+def has_subscription(served: ServedKernel, actor: Actor, identity: str) -> bool:
+    try:
+        served.kernel.subscriptions.find(actor, identity)
+    except AntiphonError:
+        return False
+    return True
 
 
 async def test_events_come_behind_their_answer_and_all_before_the_end(
@@ -81,8 +95,9 @@ async def test_a_socket_that_never_reads_holds_nobody_up_and_is_let_go(
     block = await served.block("x")
     socket = await open_calls(served, max_queue=1, compression=None)
     await send(socket, 1, "block.subscribe")
-    await receive(socket)
-    subscriptions = served.kernel.subscriptions
+    subscription = (await receive(socket))["result"]["subscription"]
+    subscriber = caller(served)
+    assert has_subscription(served, subscriber, subscription)
     length = 1
     for number in range(150):
         insert = f"{number:04}" * 50_000
@@ -94,7 +109,7 @@ async def test_a_socket_that_never_reads_holds_nobody_up_and_is_let_go(
         kinds.append((await receive(socket))["event"]["kind"])
     assert len(kinds) < 150
     socket.transport.abort()
-    await until(lambda: not subscriptions.has_any(), "the subscription is gone")
+    await until(lambda: not has_subscription(served, subscriber, subscription), "it is gone")
 
 
 async def test_a_post_is_answered_with_lines_for_as_long_as_it_is_read(
@@ -111,15 +126,17 @@ async def test_a_post_is_answered_with_lines_for_as_long_as_it_is_read(
     response = await asyncio.to_thread(begin)
     assert response.status == 200
     first = json.loads(await asyncio.to_thread(response.readline))
+    subscriber, subscription = caller(served), first["subscription"]
+    assert has_subscription(served, subscriber, subscription)
     for number in range(3):
         await splice(served, block, f"{number}")
         line = json.loads(await asyncio.to_thread(response.readline))
-        assert line["subscription"] == first["subscription"]
+        assert line["subscription"] == subscription
         assert line["event"]["splices"] == [{"offset": 0, "delete_count": 0, "insert": f"{number}"}]
     response.close()
     connection.close()
     await splice(served, block, "x" * 100)
-    await until(lambda: not served.kernel.subscriptions.has_any(), "the subscription is gone")
+    await until(lambda: not has_subscription(served, subscriber, subscription), "it is gone")
 
 
 @pytest.mark.parametrize("params", [b'{"block_ids": ["default.amy.9"]}', b'{"colour": 1}'])

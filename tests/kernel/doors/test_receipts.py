@@ -32,7 +32,7 @@ async def test_frames_count_in_order() -> None:
     third.set_result(3)
     await asyncio.sleep(0)
     assert ledger.receipts.on_disk == 3
-    assert ledger.receipts.under_way == 0
+    await asyncio.wait_for(ledger.receipts.fewer_than(1), 1)
 
 
 async def test_nothing_behind_a_gap_counts_until_it_is_filled() -> None:

@@ -12,10 +12,10 @@ from antiphon_kernel.text.edits import (
     EditOperation,
     Insert,
     Replace,
-    apply_splices,
     plan_edit,
 )
 from tests.kernel.invariants.oracle import Char
+from tests.kernel.splicing import apply_splices
 
 
 class Stale(Exception):

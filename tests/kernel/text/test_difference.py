@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon_kernel.text.difference import plan_difference
-from antiphon_kernel.text.edits import apply_splices
+from tests.kernel.splicing import apply_splices
 
 texts = st.text(st.sampled_from("ab\n\r😀é漢\u200d "), max_size=60)
 

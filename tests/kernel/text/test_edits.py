@@ -11,12 +11,12 @@ from antiphon_kernel.text.edits import (
     EditOperation,
     Insert,
     Replace,
-    apply_splices,
     plan_edit,
 )
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
+from tests.kernel.splicing import apply_splices
 
 CHARACTERS = "abc\n\n\r\f\u2028\N{GRINNING FACE}"
 TEXT = st.text(alphabet=CHARACTERS, max_size=16)
@@ -233,8 +233,3 @@ def test_ranges_overlap_exactly_when_they_share_a_line(text: str, data: st.DataO
         assert caught.value.code is ErrorCode.OVERLAPPING_OPERATIONS
     else:
         plan_edit(text, operations)
-
-
-def test_a_splice_outside_the_text_is_refused() -> None:
-    with pytest.raises(ValueError, match="does not fit"):
-        apply_splices("abc", [TextSplice(2, 2, "")])

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from antiphon_kernel.text.edits import apply_splices
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.text.unified_diff import Hunk, parse_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
+from tests.kernel.splicing import apply_splices
 
 LINE = st.text(alphabet="ab \r\x0c\u2028\\@-+\N{GRINNING FACE}", max_size=3)
 TEXT = st.one_of(

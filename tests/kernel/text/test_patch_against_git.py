@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.text.edits import apply_splices
 from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.splicing import apply_splices
 from tests.kernel.text.git_history import FilePatch, Git, made_history, mutated, own_history
 
 ROOT = Path(__file__).parents[3]

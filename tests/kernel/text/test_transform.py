@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.text.edits import apply_splices
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.records import TextSplice
+from tests.kernel.splicing import apply_splices
 
 Stick = Literal["left", "right"]
 

@@ -68,10 +68,6 @@ class Outgoing:
         """Bytes that wait."""
         return self._size
 
-    @property
-    def fallen_behind(self) -> bool:
-        return self._behind is not None
-
     def update(self, update: UpdateFrame) -> None:
         """Send a change, or queue it."""
         if self._is_small(update.frame) and self._send_now(update.message):

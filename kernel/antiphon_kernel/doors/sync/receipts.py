@@ -26,11 +26,6 @@ class Receipts:
         self.failure: BaseException | None = None
         """Why an update will never be on disk."""
 
-    @property
-    def under_way(self) -> int:
-        """How many updates have been applied and are not on disk yet."""
-        return len(self._under_way)
-
     def gap(self) -> None:
         """A frame came that builds on something missing."""
         self._received += 1

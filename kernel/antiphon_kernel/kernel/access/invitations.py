@@ -160,7 +160,7 @@ class Invitations:
         Raises:
             NotAdmittedError: the token is nobody's, expired, used up or revoked.
         """
-        credential = self._good(CredentialKind.TOKEN, fingerprint_of(token))
+        credential = self._good(fingerprint_of(token))
         known = None
         if secret is not None:
             known = self._clients.get((credential.number, fingerprint_of(secret)))
@@ -170,25 +170,16 @@ class Invitations:
         user = known.user if known is not None else credential.user
         return self._members.of_user(user), credential
 
-    def admit_key(self, fingerprint: str) -> tuple[Principal, Credential]:
-        """Who comes in with an SSH key, which the transport has verified.
-
-        Raises:
-            NotAdmittedError: the key is nobody's, expired or revoked.
-        """
-        credential = self._good(CredentialKind.SSH_KEY, fingerprint)
-        return self._members.of_user(credential.user), credential
-
-    def _good(self, kind: CredentialKind, fingerprint: str) -> Credential:
+    def _good(self, fingerprint: str) -> Credential:
         found = None
         for credential in self._credentials.values():
             # All of them, so that the time says nothing about how near a guess was.
-            if hmac.compare_digest(credential.fingerprint, fingerprint) and credential.kind is kind:
+            is_it = hmac.compare_digest(credential.fingerprint, fingerprint)
+            if is_it and credential.kind is CredentialKind.TOKEN:
                 found = credential
-        what = "token" if kind is CredentialKind.TOKEN else "key"
         if found is None:
             raise NotAdmittedError(
-                CloseCode.UNAUTHORISED, f"The {what} is not one of this kernel's: ask for another."
+                CloseCode.UNAUTHORISED, "The token is not one of this kernel's: ask for another."
             )
         if found.revoked is not None:
             raise NotAdmittedError(

@@ -123,10 +123,6 @@ class Subscriptions:
             )
         return found
 
-    def has_any(self) -> bool:
-        """Whether anybody follows anything."""
-        return bool(self._all)
-
     def claim(self, session: SessionId) -> list[Subscription]:
         """The session's new subscriptions, for whoever passes their events on."""
         return self._unclaimed.pop(session, [])
