@@ -17,6 +17,7 @@ from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, StoredContext
 from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
 from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.hosting.writers import Writers
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.wire.update import EMPTY_UPDATE
@@ -84,11 +85,11 @@ def a_failed_call_leaves_something(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_was_running_goes_on_without_its_writer(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Kernel, "_interrupt", lambda self, context, left: False)
+    patch.setattr(Writers, "interrupt", lambda self, context, left: False)
 
 
 def drafts_are_interrupted_too(patch: pytest.MonkeyPatch) -> None:
-    def interrupt(self: Kernel, context: Context, left: Any) -> bool:
+    def interrupt(self: Writers, context: Context, left: Any) -> bool:
         drafts = [b for b in context.document.block_ids() if context.document.header(b).is_draft]
 
         def end() -> None:
@@ -99,8 +100,8 @@ def drafts_are_interrupted_too(patch: pytest.MonkeyPatch) -> None:
             context.write(self.system, "interrupt", end, undo=None)
         return found(self, context, left)
 
-    found: Callable[[Kernel, Context, Any], bool] = vars(Kernel)["_interrupt"]
-    patch.setattr(Kernel, "_interrupt", interrupt)
+    found = Writers.interrupt
+    patch.setattr(Writers, "interrupt", interrupt)
 
 
 def a_broadcast_is_lost(patch: pytest.MonkeyPatch) -> None:

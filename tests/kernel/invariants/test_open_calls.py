@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.kernel.hosting.writers import Writers
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
@@ -166,7 +167,7 @@ async def test_however_a_turn_ends_every_result_has_its_call_and_nothing_is_open
 
 
 def blocks_stay_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Kernel, "_interrupt", lambda self, context, left: False)
+    patch.setattr(Writers, "interrupt", lambda self, context, left: False)
 
 
 def results_stand_alone(patch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ class Writers:
     """The writers of the blocks of models and tools, in every open context."""
 
     def __init__(self, members: Members, system: Actor) -> None:
-        """`system` is who interrupts."""
+        self.system = system
+        """Who interrupts."""
         self._members = members
-        self._system = system
         self._sessions: dict[str, SessionId] = {}
 
     def writes(self, actor: Actor, block: str) -> None:
@@ -68,7 +68,7 @@ class Writers:
             for block in due:
                 document.set_fields(block, status=Status.ERROR, stop_reason=INTERRUPTED)
 
-        context.write(self._system, "interrupt", mark, undo=None)
+        context.write(self.system, "interrupt", mark, undo=None)
         return True
 
     def _keep_alive(self, context: Context, applied: Applied) -> None:
