@@ -21,6 +21,7 @@ from antiphon_kernel.document.schema import (
     TextSchema,
     ValueSchema,
 )
+from antiphon_kernel.types.quoting import shown
 
 EXACT_INTEGER: Final = 2**53 - 1
 """Numbers are stored as 64-bit floats, in which larger integers would change."""
@@ -57,7 +58,7 @@ class Violation:
     """Which item of a list or log, counted from 0."""
 
     def __str__(self) -> str:
-        where = "the content" if self.path is None else repr(self.path)
+        where = "the content" if self.path is None else shown(self.path)
         item = f", item {self.item}" if self.item is not None else ""
         return f"{where}{item} must be {self.expected}, not {self.found}"
 
@@ -241,9 +242,3 @@ def _of_type(fits: bool, expected: str, value: object, path: str | None) -> Iter
 def joined(path: str | None, name: str) -> str:
     """The path of what is called `name` in the part at `path`."""
     return name if path is None else f"{path}/{name}"
-
-
-def shown(value: object) -> str:
-    """A value in a message, shortened."""
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from pycrdt import Array, Map, Text
@@ -18,11 +19,10 @@ from antiphon_kernel.document.conformity import (
     Rule,
     Violation,
     joined,
-    shown,
     violations,
 )
 from antiphon_kernel.document.containers import items_of
-from antiphon_kernel.document.counters import as_number, total, unreadable
+from antiphon_kernel.document.counters import as_number, partial_sum, total, unreadable
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
     CompositeSchema,
@@ -35,6 +35,7 @@ from antiphon_kernel.document.schema import (
     path_of,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import LISTED, listed, shortened, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +67,34 @@ def read_value(document: Document, block: str, path: str | None = None) -> Any:
     return _Reader(document, block).read(part, path)
 
 
+def number_of_items(document: Document, block: str, path: str | None) -> int:
+    """How many items a list or log has; 0 if there is none in that place.
+
+    Raises KeyError if there is no such block.
+    """
+    container = document.container(block, path)
+    return len(container) if isinstance(container, Array) else 0
+
+
+def sums_of(document: Document, block: str, path: str | None) -> dict[str, Decimal]:
+    """What each CRDT client has counted to in a counter, where that can be read; raises the same.
+
+    Nothing if there is no counter in that place.
+    """
+    container = document.container(block, path)
+    if not isinstance(container, Map):
+        return {}
+    read = {key: partial_sum(value) for key, value in container.items()}
+    return {key: value for key, value in read.items() if value is not None}
+
+
 def part_of(document: Document, block: str, path: str | None) -> Part:
     """What a block's schema has at a path; raises the same."""
     schema = document.schema(block)
     part = part_at(schema, path)
     if part is None:
         known = [path_of(names) or "" for names, _ in each_part(schema) if names]
-        expected = f"one of the parts {', '.join(known[:20]) or '(there are none)'}"
+        expected = f"one of the parts {listed(known)}"
         refuse_violations(block, [Violation(path, Rule.UNKNOWN_NAME, expected, shown(path))])
     assert part is not None
     return part
@@ -88,9 +110,14 @@ def refuse_violations(block: str, found: Iterable[Violation]) -> None:
         ErrorCode.SCHEMA_VIOLATION,
         f"The schema of block {block} does not allow this: {broken[0]}{more}.",
         block_id=block,
-        **broken[0].as_json(),
-        violations=[one.as_json() for one in broken],
+        **_said(broken[0]),
+        violations=[_said(one) for one in broken[:LISTED]],
     )
+
+
+def _said(broken: Violation) -> dict[str, Any]:
+    found = broken.as_json()
+    return found if broken.path is None else {**found, "path": shortened(broken.path)}
 
 
 class _Reader:

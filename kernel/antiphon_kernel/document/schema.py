@@ -21,6 +21,8 @@ from pydantic import (
     model_validator,
 )
 
+from antiphon_kernel.types.quoting import shown
+
 SectionName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
 FieldName = Annotated[str, StringConstraints(pattern=r"^[^/\p{Cc}]+$", max_length=64)]
 
@@ -166,7 +168,7 @@ def _refuse_duplicates(what: str, names: Iterable[str]) -> None:
     seen = set[str]()
     for name in names:
         if name in seen:
-            raise ValueError(f"two {what}s are called {name!r}")
+            raise ValueError(f"two {what}s are called {shown(name)}")
         seen.add(name)
 
 
@@ -249,6 +251,11 @@ def is_text(part: Part | None) -> bool:
 def is_counter(part: Part) -> bool:
     """Whether a part is a counter."""
     return isinstance(part, FieldSchema) and part.field_type is FieldType.COUNTER
+
+
+def is_single(field: FieldSchema) -> bool:
+    """Whether a field holds one value that is replaced as a whole."""
+    return field.field_type in (FieldType.NUMBER, FieldType.BOOLEAN, FieldType.TIMESTAMP)
 
 
 # Permissions

@@ -1,8 +1,9 @@
-"""Writing JSON-like values as lib0 does; `Reader.any` is the inverse."""
+"""JSON-like values as lib0 writes them; `Reader.any` is the inverse of `encode_any`."""
 
 from __future__ import annotations
 
 import struct
+from enum import Enum
 from typing import Final
 
 from antiphon_kernel.wire.varint import write_var_uint
@@ -11,8 +12,17 @@ _INTEGER_LIMIT: Final = 2**31
 """Larger whole numbers are written as floats, as a JavaScript peer would."""
 
 
+class Undefined(Enum):
+    """What a JavaScript peer writes where there is nothing; JSON has no such value."""
+
+    UNDEFINED = "undefined"
+
+
+UNDEFINED: Final = Undefined.UNDEFINED
+
+
 def encode_any(value: object) -> bytes:
-    """The bytes of null, a boolean, number, string, byte string, list or map.
+    """The bytes of null, a boolean, number, string, byte string, list, map or `UNDEFINED`.
 
     Raises:
         TypeError: if the value is something else.
@@ -20,6 +30,8 @@ def encode_any(value: object) -> bytes:
     match value:
         case None:
             return b"\x7e"
+        case Undefined.UNDEFINED:
+            return b"\x7f"
         case True:
             return b"\x78"
         case False:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from antiphon_kernel.wire.any_value import UNDEFINED
 from antiphon_kernel.wire.varint import MAX_VAR_UINT
 
 _MAX_NESTING: Final = 64
@@ -129,5 +130,10 @@ class Reader:
         return -value if first & 0x40 else value
 
 
-_CONSTANTS: Final[dict[int, object]] = {127: None, 126: None, 121: False, 120: True}
+_CONSTANTS: Final[dict[int, object]] = {
+    127: UNDEFINED,
+    126: None,
+    121: False,
+    120: True,
+}
 _FIXED: Final = {124: struct.Struct(">f"), 123: struct.Struct(">d"), 122: struct.Struct(">q")}

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from antiphon_kernel.wire.id_set import IdRange, IdSet, normalise
+from antiphon_kernel.wire.json_text import refuse_unreadable
 from antiphon_kernel.wire.reader import Reader
 from antiphon_kernel.wire.utf16 import utf16_length
 
@@ -63,7 +64,7 @@ class Struct(NamedTuple):
     unless it has an origin, from which its parent follows. `content` is
 
     - STRING: the text; BINARY: the bytes; DOC: its guid
-    - ANY: a tuple of values; JSON, EMBED: a tuple of JSON texts; FORMAT: (key, JSON text)
+    - ANY: a tuple of values; EMBED: a tuple of one JSON text; FORMAT: (key, JSON text)
     - TYPE: a `SharedType`
     - GC, DELETED, SKIP: None
     """
@@ -178,17 +179,22 @@ def _read_content(reader: Reader, kind: ContentKind) -> tuple[int, object]:
     if kind is ContentKind.TYPE:
         return 1, _read_type(reader)
     if kind is ContentKind.FORMAT:
-        return 1, (reader.text(), reader.text())
-    if kind is ContentKind.JSON:
-        size = reader.count()
-        return size, tuple(reader.text() for _ in range(size))
+        return 1, (reader.text(), _read_json(reader))
     if kind is ContentKind.BINARY:
         return 1, reader.block()
     if kind is ContentKind.EMBED:
-        return 1, (reader.text(),)
+        return 1, (_read_json(reader),)
+    if kind is ContentKind.JSON:
+        raise ValueError("items of kind JSON, which Yjs has given up, are not read by the engine")
     guid = reader.text()
     reader.any()
     return 1, guid
+
+
+def _read_json(reader: Reader) -> str:
+    text = reader.text()
+    refuse_unreadable(text)
+    return text
 
 
 def _read_type(reader: Reader) -> SharedType:

@@ -61,8 +61,6 @@ def _content(one: Struct) -> bytes:
             return write_var_uint(one.length)
         case ContentKind.ANY, tuple():
             return write_var_uint(len(content)) + b"".join(map(encode_any, content))
-        case ContentKind.JSON, tuple():
-            return write_var_uint(len(content)) + _texts(content)
         case ((ContentKind.FORMAT | ContentKind.EMBED), tuple()):
             return _texts(content)
         case ContentKind.BINARY, bytes():

@@ -123,7 +123,7 @@ class UpdateCheck:
         self._owners = owners
         self._known = placement
         self._staged = Placement(placement)
-        self._content = ContentRules(document, actor)
+        self._content = ContentRules(document, actor, placement, limits)
         self.order: list[Struct] = []
         """The items that have been checked, each behind those that it builds on."""
         self.texts = bytearray()
@@ -178,6 +178,7 @@ class UpdateCheck:
         if decoded.deletions:
             deletes = yield from self._check_deletions(decoded.deletions)
         self._drafts.check_complete()
+        self._content.confirm()
         if not new and not deletes:
             return NOTHING
         self._staged.delete(decoded.deletions)
@@ -200,6 +201,7 @@ class UpdateCheck:
             raise _overtaken(overtaken)
         self._drafts.confirm()
         self._submissions.confirm()
+        self._content.confirm()
 
     def _refuse_if_read_only(self) -> None:
         check_update(self._actor.principal, self._actor.role)
@@ -212,7 +214,7 @@ class UpdateCheck:
         if place.nature is Nature.FRAME:
             self._place_frame(item, place)
         elif place.nature is not Nature.NOTHING:
-            self._content.check_item(item, place)
+            self._content.check_item(item, place, max(item.clock, staged.end(item.client)))
         self.texts.append(item.kind is ContentKind.STRING and place is place.container.value)
         staged.take(item, place)
         self.order.append(item)
@@ -241,13 +243,13 @@ class UpdateCheck:
         if after is not None:
             if staged.tears(after.client, after.clock):
                 raise _torn(after)
-            if place.nature is not Nature.NOTHING and not _together(place, staged.place(after)):
+            if place.container is not staged.place(after).container:
                 raise _misplaced(item)
         known = staged.end(item.client)
         if item.clock < known:
             if item.kind is ContentKind.STRING and _tears(item, known):
                 raise _torn(ItemId(item.client, known))
-            if not _together(place, staged.place(ItemId(item.client, known - 1))):
+            if place.container is not staged.place(ItemId(item.client, known - 1)).container:
                 raise _misplaced(item)
         parent = item.parent
         if isinstance(parent, ItemId) and staged.made_by(parent) is None:
@@ -298,15 +300,15 @@ class UpdateCheck:
             if not count % _STEP:
                 yield
             for fresh in deleted.lacks(ids):
-                for place in staged.places(fresh):
+                for run, place in staged.runs(fresh):
                     if place.nature is Nature.FRAME:
                         if self._drafts.owns(place):
-                            self._drafts.refuse_deletion(fresh)
-                        elif not self._submissions.replaces(fresh, place):
+                            self._drafts.refuse_deletion(run)
+                        elif not self._submissions.replaces(run, place):
                             raise tools_only()
                     elif place.nature is Nature.VALUE:
                         self._refuse_if_read_only()
-                        self._content.check_deletion(place)
+                        self._content.check_deletion(run, place)
                         changes = True
         return changes
 
@@ -316,10 +318,6 @@ def _tears(item: Struct, clock: int) -> bool:
     units = str(item.content).encode("utf-16-le")
     at = (clock - item.clock) * 2
     return 0xDC <= units[at + 1] <= 0xDF
-
-
-def _together(one: Place, other: Place) -> bool:
-    return one.container is other.container or other.nature is Nature.NOTHING
 
 
 def _gap(missing: ItemId) -> AntiphonError:

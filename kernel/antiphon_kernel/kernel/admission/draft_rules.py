@@ -12,6 +12,7 @@ from antiphon_kernel.kernel.admission.refusals import denied, tools_only
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
+from antiphon_kernel.types.quoting import shown
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange
 from antiphon_kernel.wire.update import ContentKind, ItemId, SharedType, Struct
@@ -45,7 +46,7 @@ class DraftRules:
             block = BlockId.parse(key)
         except ValueError as error:
             raise denied(
-                f"A block is created under {key!r}, which is no block id: {error}."
+                f"A block is created under {shown(key)}, which is no block id: {error}."
             ) from error
         context, principal = self._document.context, self._actor.principal.id
         if block.context != context or block.principal != principal:
@@ -92,7 +93,7 @@ class DraftRules:
         if item.kind is not ContentKind.ANY or not isinstance(values, tuple):
             return False
         if item.key is not None and item.key not in FIELDS:
-            raise denied(f"A block has no header field {item.key!r}: see the document layout.")
+            raise denied(f"A block has no header field {shown(item.key)}: see the document layout.")
         if not all(map(_is_plain, values)):
             raise denied(f"A header field of draft {block} is no string, number or boolean.")
         if item.key == "parent":

@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from antiphon_kernel.document.header import CONTENT
+from antiphon_kernel.kernel.admission.succession import Succession, written_over
 from antiphon_kernel.wire.causal_order import CausalQueue
 from antiphon_kernel.wire.id_intervals import IdIntervals
 from antiphon_kernel.wire.id_set import IdRange
@@ -132,6 +133,9 @@ class Placement:
         self._made: dict[ItemId, Container] = {}
         self._blocks: dict[str, Container] = {}
         self._statuses: dict[str, tuple[ItemId, ...]] = {}
+        self._successions: dict[Place, Succession] = {}
+        self._written: list[tuple[Place, ItemId, ItemId | None]] = []
+        """Values under keys, with what they are written over, until this is adopted."""
         self._queue = CausalQueue(self.end)
         self._deletions: tuple[IdRange, ...] = ()
         self.deleted = IdIntervals()
@@ -166,6 +170,8 @@ class Placement:
         self._made.update(above._made)
         self._blocks.update(above._blocks)
         self._statuses.update(above._statuses)
+        for place, value, over in above._written:
+            self._write(place, value, over)
         for ids in above._deletions:
             self.deleted.add(ids)
 
@@ -190,7 +196,16 @@ class Placement:
             self._make(item, place)
         elif place.nature is Nature.FRAME and place.container.block is not None:
             self._note_status(item, place.container.block)
+        elif place.key is not None:
+            for value, over in written_over(item, max(item.clock, line.end)):
+                self._write(place, value, over)
         line.add(end, place)
+
+    def _write(self, place: Place, value: ItemId, over: ItemId | None) -> None:
+        if self._below is not None:
+            self._written.append((place, value, over))
+        else:
+            self._successions.setdefault(place, Succession()).add(value, over)
 
     def _note_status(self, item: Struct, block: str) -> None:
         statuses = self.statuses(block)
@@ -304,6 +319,12 @@ class Placement:
             return self._below.statuses(block) if self._below is not None else ()
         return statuses
 
+    def succession(self, place: Place) -> Succession:
+        """What was written under a key, as of `below` if this supposes more."""
+        if self._below is not None:
+            return self._below.succession(place)
+        return self._successions.get(place) or Succession()
+
     def made_by(self, item: ItemId) -> Container | None:
         """The shared type that an item created; None if it created none."""
         made = self._made.get(item)
@@ -318,18 +339,17 @@ class Placement:
             return NOWHERE
         return line.places[bisect_right(line.starts, item.clock) - 1]
 
-    def places(self, ids: IdRange) -> Iterator[Place]:
-        """The places that a range of items goes through."""
+    def runs(self, ids: IdRange) -> Iterator[tuple[IdRange, Place]]:
+        """A range of items cut by the places that they are in."""
         client, start, end = ids
         while start < end:
             line = self.line(client, start)
             if line is None:
                 return
             at = bisect_right(line.starts, start) - 1
-            while at < len(line.starts) and line.starts[at] < end:
-                yield line.places[at]
-                at += 1
-            start = line.end
+            upto = line.starts[at + 1] if at + 1 < len(line.starts) else line.end
+            yield IdRange(client, start, min(upto, end)), line.places[at]
+            start = upto
 
     def tears(self, client: int, clock: int) -> bool:
         """Whether a cut before the item `clock` would go through a surrogate pair."""

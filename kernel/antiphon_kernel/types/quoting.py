@@ -1,0 +1,30 @@
+"""What others have sent or named, as it stands in messages: never at length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+QUOTED: Final = 100
+"""Code points of one value that are quoted; a full block id fits."""
+
+LISTED: Final = 20
+"""Names that a message lists."""
+
+
+def shown(value: object) -> str:
+    """A value as it is quoted, shortened."""
+    return shortened(repr(value))
+
+
+def shortened(text: str) -> str:
+    """A text without the end that is too much; for machine fields that repeat what was sent."""
+    return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in a row, the first ones if there are many; `none` if there are none."""
+    every = list(names)
+    more = len(every) - LISTED
+    said = ", ".join(shortened(name) for name in every[:LISTED]) or "none"
+    return f"{said} and {more} more" if more > 0 else said
