@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
+import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.e2e.machine import ANTIPHON, Machine
 
+DEADLINE = 120.0
 Tailing = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -19,6 +23,7 @@ Tailing = Callable[..., "subprocess.Popen[str]"]
 def tailing(machine: Machine) -> Iterator[Tailing]:
     """Starts `antiphon tail`, which is ended after the test."""
     started: list[subprocess.Popen[str]] = []
+    deadlines: list[threading.Timer] = []
 
     def start(*arguments: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
@@ -30,9 +35,14 @@ def tailing(machine: Machine) -> Iterator[Tailing]:
             text=True,
         )
         started.append(process)
+        # Whoever waits for a line that does not come reads the end of the output then.
+        deadlines.append(threading.Timer(DEADLINE, process.kill))
+        deadlines[-1].start()
         return process
 
     yield start
+    for deadline in deadlines:
+        deadline.cancel()
     for process in started:
         process.kill()
         process.communicate()
@@ -84,12 +94,51 @@ def test_a_message_is_printed_when_it_is_sent_however_old_it_is(
 
 
 def test_a_tail_is_quiet_when_it_is_interrupted(machine: Machine, tailing: Tailing) -> None:
+    """Right after it has printed, and as it lies down to wait."""
     machine.run("send", stdin="Hello")
+    chance = random.Random(4)
+    tails = [tailing() for _ in range(6)]
+    for tail in tails:
+        lines(tail, 2)
+    for tail in tails:
+        time.sleep(chance.uniform(0, 0.001))
+        tail.send_signal(signal.SIGINT)
+    for tail in tails:
+        assert tail.communicate(timeout=30) == ("", "")
+        assert tail.returncode == 0
+
+
+def test_a_tail_can_be_interrupted_at_any_moment(machine: Machine, tailing: Tailing) -> None:
+    """While it starts, connects, lists, prints and waits: it ends and leaves no half line."""
+    machine.run("send", stdin="Hello")
+    began = time.monotonic()
+    printed = "".join(line + "\n" for line in lines(tailing(), 2))
+    usual = time.monotonic() - began
+    chance = random.Random(40)
+    for _ in range(3):
+        tails = [tailing() for _ in range(8)]
+        began = time.monotonic()
+        for number, tail in enumerate(tails):
+            due = began + (number + chance.random()) * usual / 2
+            time.sleep(max(0.0, due - time.monotonic()))
+            tail.send_signal(signal.SIGINT)
+        for tail in tails:
+            said, told = tail.communicate(timeout=30)
+            assert said in ("", printed)
+            if said:
+                assert (told, tail.returncode) == ("", 0)
+            assert "never awaited" not in told
+            assert "Exception ignored" not in told
+
+
+def test_a_tail_can_be_interrupted_while_nobody_reads(machine: Machine, tailing: Tailing) -> None:
+    machine.run("send", stdin="Hello, world.\n" * 20_000)
     tail = tailing()
     lines(tail, 2)
     tail.send_signal(signal.SIGINT)
-    assert tail.communicate(timeout=10) == ("", "")
-    assert tail.returncode == 0
+    assert tail.wait(30) == 0
+    assert tail.stderr is not None
+    assert tail.stderr.read() == ""
 
 
 def test_a_tail_ends_with_the_kernel(machine: Machine, tailing: Tailing) -> None:
