@@ -28,7 +28,7 @@ class Offline:
         self.doc.apply_update(context.document.update_since())
         self._before = self.doc.get_state()
         self._context = context
-        self._actor = actor
+        self.actor = actor
         self._rng = random.Random(seed)
         self.drafts: list[str] = []
         self.submitted: list[str] = []
@@ -55,7 +55,7 @@ class Offline:
 
     def draft(self, number: int | None = None) -> str:
         number = DRAFT_SEQ_MIN + len(self.drafts) if number is None else number
-        block = f"{self._context.id}.{self._actor.principal.id}.{number}"
+        block = f"{self._context.id}.{self.actor.principal.id}.{number}"
         fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
         fields |= {"language": "en", "path": "a/b"}
         with self.doc.transaction():
