@@ -39,6 +39,7 @@ from antiphon_kernel.types.ids import (
     RandomIds,
     SessionId,
 )
+from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import Actor, Principal
 
 
@@ -253,13 +254,15 @@ class Kernel:
         """
         in_context, by, seq = split_block(reference)
         context = await self.context(in_context)
+        if reference in context.document:
+            return context, reference
         author = self.members.find(by, missing=ErrorCode.BLOCK_NOT_FOUND)
         block = str(BlockId(context.id, author.id, seq))
         if block not in context.document:
             raise AntiphonError(
                 ErrorCode.BLOCK_NOT_FOUND,
-                f"There is no block {reference!r}: block.list names those that there are.",
-                reference=reference,
+                f"There is no block {shown(reference)}: block.list names those that there are.",
+                reference=shortened(reference),
             )
         return context, block
 
