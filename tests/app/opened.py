@@ -16,7 +16,7 @@ from antiphon.app import AntiphonApp
 from antiphon.modes import Mode
 from antiphon.options import AppOptions
 from antiphon.screens.document_screen import DocumentScreen
-from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
+from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.doors.serving import Doors, serve
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
@@ -29,6 +29,7 @@ from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.tools import TURN_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
+from tests.addresses import address_of
 from tests.waiting import until
 
 
@@ -71,14 +72,7 @@ class World:
 
     async def open_doors(self) -> None:
         doors = self.doors = await serve(self.kernel, port=0, socket=self.folder / "kernel.sock")
-        address = KernelAddress(
-            pid=1,
-            kernel=self.kernel.id,
-            sync=doors.sync,
-            http=doors.http,
-            socket=str(doors.socket),
-            token=doors.token,
-        )
+        address = address_of(self.kernel, doors)
         (self.data / ADDRESS_FILE).write_text(address.model_dump_json())
 
     async def close_doors(self) -> None:

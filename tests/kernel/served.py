@@ -23,6 +23,7 @@ from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
+from tests.addresses import address_of
 from tests.waiting import until
 
 F = TypeVar("F")
@@ -125,14 +126,7 @@ class ServedKernel:
 
     def locate(self) -> KernelAddress:
         """Over the unix socket."""
-        return KernelAddress(
-            pid=1,
-            kernel=self.kernel.id,
-            sync=self.doors.sync,
-            http=self.doors.http,
-            socket=str(self.doors.socket),
-            token=self.doors.token,
-        )
+        return address_of(self.kernel, self.doors)
 
     def locate_tcp(self) -> KernelAddress:
         return self.locate().model_copy(update={"socket": None})

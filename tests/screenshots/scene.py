@@ -24,6 +24,7 @@ from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
+from tests.addresses import address_of
 from tests.screenshots.fixed import CountingIds, FixedClock
 
 PROMPT: Final = "What is in this project?"
@@ -52,14 +53,7 @@ class Scene:
     written: int = 0
 
     def locate(self) -> KernelAddress:
-        return KernelAddress(
-            pid=1,
-            kernel=self.kernel.id,
-            sync=self.doors.sync,
-            http=self.doors.http,
-            socket=str(self.doors.socket),
-            token=self.doors.token,
-        )
+        return address_of(self.kernel, self.doors)
 
     def app(self, folder: Path, *, theme: str | None = None, demo: bool = True) -> AntiphonApp:
         """The real app on this kernel."""

@@ -7,6 +7,8 @@ fits into every run of the tests); `ANTIPHON_SEED` runs one seed alone.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 DEFAULT_CASES = 150
 
@@ -23,6 +25,19 @@ def cases() -> int:
     return int(os.environ.get("ANTIPHON_CASES", DEFAULT_CASES))
 
 
-def again(test: str, seed: int) -> str:
-    """The command that runs one case again."""
-    return f"ANTIPHON_SEED={seed} .venv/bin/pytest -q tests/kernel/invariants -k {test}"
+@contextmanager
+def reproducible(test: str, seed: int, told: Callable[[], str] | None = None) -> Iterator[None]:
+    """Whatever fails inside says how this one case is run again.
+
+    Args:
+        told: what else there is to say of the failure.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if told is not None:
+            error.add_note(told())
+        error.add_note(
+            f"ANTIPHON_SEED={seed} .venv/bin/pytest -q tests/kernel/invariants -k {test}"
+        )
+        raise

@@ -12,7 +12,7 @@ import pytest
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.invariants.alphabet import Alphabet
-from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.cases import reproducible, seeds
 from tests.kernel.invariants.world import MODEL, World
 
 KEY_MS = 100
@@ -117,9 +117,10 @@ async def test_a_model_gets_its_edit_in_while_somebody_types_ten_keys_a_second(
 ) -> None:
     world = World(tmp_path, seed)
     try:
-        attempts, right = await contend(world, seed, based=True)
-        assert attempts <= RETRIES, again("gets_its_edit_in", seed)
-        assert right, again("gets_its_edit_in", seed)
+        with reproducible("gets_its_edit_in", seed):
+            attempts, right = await contend(world, seed, based=True)
+            assert attempts <= RETRIES
+            assert right
     finally:
         await world.close()
         shutil.rmtree(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.cases import reproducible, seeds
 from tests.kernel.invariants.machine import Machine, describe
 
 
@@ -15,11 +15,10 @@ from tests.kernel.invariants.machine import Machine, describe
 async def test_the_document_is_what_its_journal_says(tmp_path: Path, seed: int) -> None:
     machine = Machine(tmp_path, seed)
     try:
-        await machine.run(steps=40)
-    except BaseException as error:
-        error.add_note(describe(machine))
-        error.add_note(again("test_the_document_is_what_its_journal_says", seed))
-        raise
+        with reproducible(
+            "test_the_document_is_what_its_journal_says", seed, lambda: describe(machine)
+        ):
+            await machine.run(steps=40)
     finally:
         await machine.world.close()
         shutil.rmtree(tmp_path)

@@ -15,7 +15,7 @@ from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
 from tests.kernel.invariants.alphabet import Alphabet
-from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.cases import reproducible, seeds
 from tests.kernel.invariants.world import World
 
 
@@ -49,32 +49,30 @@ async def test_an_edit_that_fails_at_any_place_of_its_batch_changes_nothing(
     alphabet = Alphabet(0)
     await world.open()
     try:
-        text = "".join(f"{alphabet.some(rng).replace(chr(10), '')}\n" for _ in range(8))
-        params = {"role": "user", "kind": "text", "content": text}
-        block = (await world.call("amy", "block.create", **params))["block_id"]
-        lines = split_lines(text)
-        good: list[dict[str, Any]] = [
-            {"op": "insert", "line": 8, "content": alphabet.some(rng)},
-            {"op": "replace", "start_line": 6, "end_line": 7, "content": alphabet.some(rng)},
-            {"op": "insert", "line": 5, "content": alphabet.some(rng)},
-        ]
-        for index in range(len(good) + 1):
-            bad, code = failing(lines, rng)
-            operations = [*good[:index], bad, *good[index:]]
-            before = world.context.document.update_since(), world.disk.everything()
-            with pytest.raises(AntiphonError) as caught:
-                await world.call("bo", "block.edit", block_id=block, operations=operations)
-            assert caught.value.code is code
-            assert caught.value.details["operation"] == index
-            assert (world.context.document.update_since(), world.disk.everything()) == before
-        await world.call("bo", "block.edit", block_id=block, operations=good)
-        await world.call("bo", "block.undo", block_id=block)
-        world.compare(text, block, "after undo")
-        with pytest.raises(AntiphonError):
+        with reproducible("fails_at_any_place", seed):
+            text = "".join(f"{alphabet.some(rng).replace(chr(10), '')}\n" for _ in range(8))
+            params = {"role": "user", "kind": "text", "content": text}
+            block = (await world.call("amy", "block.create", **params))["block_id"]
+            lines = split_lines(text)
+            good: list[dict[str, Any]] = [
+                {"op": "insert", "line": 8, "content": alphabet.some(rng)},
+                {"op": "replace", "start_line": 6, "end_line": 7, "content": alphabet.some(rng)},
+                {"op": "insert", "line": 5, "content": alphabet.some(rng)},
+            ]
+            for index in range(len(good) + 1):
+                bad, code = failing(lines, rng)
+                operations = [*good[:index], bad, *good[index:]]
+                before = world.context.document.update_since(), world.disk.everything()
+                with pytest.raises(AntiphonError) as caught:
+                    await world.call("bo", "block.edit", block_id=block, operations=operations)
+                assert caught.value.code is code
+                assert caught.value.details["operation"] == index
+                assert (world.context.document.update_since(), world.disk.everything()) == before
+            await world.call("bo", "block.edit", block_id=block, operations=good)
             await world.call("bo", "block.undo", block_id=block)
-    except BaseException as error:
-        error.add_note(again("fails_at_any_place", seed))
-        raise
+            world.compare(text, block, "after undo")
+            with pytest.raises(AntiphonError):
+                await world.call("bo", "block.undo", block_id=block)
     finally:
         await world.close()
         shutil.rmtree(tmp_path)

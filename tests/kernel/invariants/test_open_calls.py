@@ -29,7 +29,7 @@ from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.tools import TURN_TOOLS
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
-from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.cases import reproducible, seeds
 from tests.kernel.invariants.disk import crash_image
 from tests.kernel.invariants.oracle import Violation
 from tests.kernel.turns.stage import Gate, Stage, recording, scripted
@@ -158,10 +158,8 @@ async def test_however_a_turn_ends_every_result_has_its_call_and_nothing_is_open
 ) -> None:
     monkeypatch.setattr(turn, "MAX_ROUNDS", 2)  # so that the limit is one of the ends
     try:
-        await play(tmp_path, seed)
-    except BaseException as error:
-        error.add_note(again("every_result_has_its_call", seed))
-        raise
+        with reproducible("every_result_has_its_call", seed):
+            await play(tmp_path, seed)
     finally:
         shutil.rmtree(tmp_path)
 

@@ -16,7 +16,7 @@ from antiphon_kernel.text.order import key_between
 from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, Status, ToolKind
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.invariants.alphabet import Alphabet
-from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.cases import reproducible, seeds
 from tests.kernel.invariants.oracle import Violation
 from tests.kernel.invariants.world import World
 
@@ -137,11 +137,8 @@ async def stored_and_loaded(folder: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", seeds(0.05))
 async def test_every_field_of_every_kind_is_as_it_was_stored(tmp_path: Path, seed: int) -> None:
-    try:
+    with reproducible("is_as_it_was_stored", seed):
         await stored_and_loaded(tmp_path, seed)
-    except BaseException as error:
-        error.add_note(again("is_as_it_was_stored", seed))
-        raise
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from antiphon_kernel.wire.id_set import IdRange, encode_id_set, normalise
 from antiphon_kernel.wire.update import ContentKind, ItemId
 from antiphon_kernel.wire.varint import write_var_uint
 from tests.kernel.invariants.alphabet import Alphabet
-from tests.kernel.invariants.cases import again, seeds
+from tests.kernel.invariants.cases import reproducible, seeds
 from tests.kernel.invariants.crdt import Item
 from tests.kernel.invariants.oracle import Violation
 from tests.kernel.invariants.world import World
@@ -68,14 +68,12 @@ async def test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
     rng = random.Random(f"torn {seed}")
     await world.open()
     try:
-        text = "".join(Alphabet(one).some(rng, 6) for one in range(4))
-        params = {"role": "user", "kind": "text", "content": text}
-        block = (await world.call("amy", "block.create", **params))["block_id"]
-        for _ in range(10):
-            await tear(world, block, rng)
-    except BaseException as error:
-        error.add_note(again("tears_a_character", seed))
-        raise
+        with reproducible("tears_a_character", seed):
+            text = "".join(Alphabet(one).some(rng, 6) for one in range(4))
+            params = {"role": "user", "kind": "text", "content": text}
+            block = (await world.call("amy", "block.create", **params))["block_id"]
+            for _ in range(10):
+                await tear(world, block, rng)
     finally:
         await world.close()
         shutil.rmtree(tmp_path)

@@ -16,7 +16,7 @@ from antiphon_kernel.text.edits import (
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
-from tests.kernel.splicing import apply_splices
+from tests.kernel.splicing import apply_minimal, apply_splices
 
 CHARACTERS = "abc\n\n\r\f\u2028\N{GRINNING FACE}"
 TEXT = st.text(alphabet=CHARACTERS, max_size=16)
@@ -110,16 +110,7 @@ def test_splices_are_sorted_apart_and_touch_only_what_changes(
     batch: tuple[str, list[EditOperation]],
 ) -> None:
     text, operations = batch
-    behind = -1
-    for splice in plan_edit(text, operations):
-        removed = text[splice.offset : splice.offset + splice.deleted]
-        assert splice.offset > behind
-        assert removed or splice.inserted
-        if removed and splice.inserted:
-            assert removed[0] != splice.inserted[0]
-            assert removed[-1] != splice.inserted[-1]
-        text = apply_splices(text, [splice])
-        behind = splice.offset + len(splice.inserted)
+    assert apply_minimal(text, plan_edit(text, operations)) == naive_edit(text, operations)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,19 @@
+"""Where a kernel that a test serves itself is to be found."""
+
+from __future__ import annotations
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.doors.serving import Doors
+from antiphon_kernel.kernel.kernel import Kernel
+
+
+def address_of(kernel: Kernel, doors: Doors) -> KernelAddress:
+    """Over the unix socket, as the owner."""
+    return KernelAddress(
+        pid=1,
+        kernel=kernel.id,
+        sync=doors.sync,
+        http=doors.http,
+        socket=str(doors.socket),
+        token=doors.token,
+    )
