@@ -15,6 +15,7 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 from pycrdt import Map
 
 from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.quoting import shown
 from antiphon_kernel.types.records import BlockHeader
 
 CONTENT = "content"
@@ -71,21 +72,21 @@ def stored_value(name: str, value: object) -> object | None:
     """
     form = FIELDS.get(name)
     if form is None:
-        raise ValueError(f"a block has no header field {name!r}")
+        raise ValueError(f"a block has no header field {shown(name)}")
     if value is None:
         return None
     if form is Form.FLAG:
         if not isinstance(value, bool):
-            raise ValueError(f"{name} is true or false, not {value!r}")
+            raise ValueError(f"{name} is true or false, not {shown(value)}")
         return value or None
     if form is Form.NUMBER:
         if not isinstance(value, int):
-            raise ValueError(f"{name} is a whole number, not {value!r}")
+            raise ValueError(f"{name} is a whole number, not {shown(value)}")
         return float(value)
     if form is Form.OBJECT:
         return json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None
     if not isinstance(value, str):
-        raise ValueError(f"{name} is a string, not {value!r}")
+        raise ValueError(f"{name} is a string, not {shown(value)}")
     return str(value)
 
 

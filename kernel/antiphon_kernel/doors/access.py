@@ -16,7 +16,8 @@ from antiphon_kernel.kernel.access.invitations import NotAdmittedError, fingerpr
 from antiphon_kernel.kernel.access.permissions import check_act_as
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.ids import is_name
+from antiphon_kernel.types.ids import NAME_LENGTH, is_name
+from antiphon_kernel.types.quoting import shown
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.wire.close_codes import CloseCode
 
@@ -112,7 +113,8 @@ class Access:
         if not is_name(name):
             raise NotAdmittedError(
                 CloseCode.UNAUTHORISED,
-                f"{name!r} cannot be a username: small letters, digits, - and _ are allowed.",
+                f"{shown(name)} cannot be a username: at most {NAME_LENGTH} small letters,"
+                " digits, - and _ are allowed.",
             )
         try:
             check_act_as(name, caller.principal, self._kernel.owner)

@@ -99,7 +99,15 @@ class AuthStore:
         """Everybody who has a role, oldest first."""
         rows = await self._database.select(_USER + " ORDER BY number")
         return [
-            User(*row[:2], PrincipalId(row[2]), AccessRole(row[3]), *row[4:6], _kind(row[6]))
+            User(
+                row[0],
+                row[1],
+                PrincipalId(row[2]),
+                AccessRole(row[3]),
+                row[4],
+                row[5],
+                _kind(row[6]),
+            )
             for row in rows
         ]
 

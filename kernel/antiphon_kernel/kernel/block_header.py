@@ -14,6 +14,7 @@ from antiphon_kernel.kernel.shown_records import with_fields_of
 from antiphon_kernel.types.enums import DriftKind, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM, BlockId
+from antiphon_kernel.types.quoting import shown
 from antiphon_kernel.types.records import BlockHeader
 
 _OTHERWISE: Final = frozenset(("id", "parent", "order"))
@@ -111,7 +112,7 @@ def _full_id(name: str, value: object) -> str:
 def _wrong(name: str, expected: str, value: object) -> AntiphonError:
     return AntiphonError(
         ErrorCode.INVALID_PARAMS,
-        f"metadata.{name} must be {expected}, not {value!r}.",
+        f"metadata.{name} must be {expected}, not {shown(value)}.",
         field=f"metadata.{name}",
         expected=expected,
     )

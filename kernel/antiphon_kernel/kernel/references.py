@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import LISTED, listed, shortened, shown
 
 _HEX = re.compile(r"[0-9a-f]{1,32}")
 _FULL = 32
@@ -39,16 +40,17 @@ def resolve(reference: str, names: Mapping[str, str], *, what: str, missing: Err
     if len(matches) == 1:
         return matches[0][1]
     if matches:
-        candidates = [f"{one} ({name})" for name, one in matches[:8]]
+        candidates = [f"{one} ({name})" for name, one in matches]
         raise AntiphonError(
             ErrorCode.AMBIGUOUS_ID,
-            f"{reference!r} is the start of {len(matches)} {what} ids:"
-            f" {', '.join(candidates)}. Give more of it.",
-            candidates=[one for _, one in matches],
+            f"{shown(reference)} is the start of {len(matches)} {what} ids:"
+            f" {listed(candidates)}. Give more of it.",
+            candidates=[one for _, one in matches[:LISTED]],
         )
-    known = ", ".join(sorted(names)[:8]) or "none"
     raise AntiphonError(
-        missing, f"There is no {what} {reference!r}. Known: {known}.", reference=reference
+        missing,
+        f"There is no {what} {shown(reference)}. Known: {listed(sorted(names))}.",
+        reference=shortened(reference),
     )
 
 
@@ -62,8 +64,8 @@ def split_block(reference: str) -> tuple[str, str, int]:
     if len(parts) != 3 or not all(parts) or not _SEQ.fullmatch(parts[2]):
         raise AntiphonError(
             ErrorCode.BLOCK_NOT_FOUND,
-            f"{reference!r} is not a block id: expected context.principal.number,"
+            f"{shown(reference)} is not a block id: expected context.principal.number,"
             " as block.list prints it.",
-            reference=reference,
+            reference=shortened(reference),
         )
     return parts[0], parts[1], int(parts[2])

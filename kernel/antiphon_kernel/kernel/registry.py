@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from antiphon_kernel.kernel.wrong_params import did_you_mean, refusal
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shortened, shown
 
 
 class Params(BaseModel):
@@ -81,7 +82,7 @@ class Tool:
             # JSON mode: strict types, but enums from their strings and no lone surrogates.
             return self.params.model_validate_json(_ENCODER.encode(params), strict=True)
         except ValidationError as error:
-            raise refusal(self.name, self.params, error) from error
+            raise refusal(self.name, self.params, params, error) from error
         except (TypeError, ValueError) as error:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS, f"The parameters of {self.name} are not JSON: {error}."
@@ -130,8 +131,8 @@ class Registry:
             hint = did_you_mean(name, self._tools)
             raise AntiphonError(
                 ErrorCode.UNKNOWN_TOOL,
-                f"There is no tool {name!r}.{hint} The tools are: {', '.join(self.names)}.",
-                tool=name,
+                f"There is no tool {shown(name)}.{hint} The tools are: {', '.join(self.names)}.",
+                tool=shortened(name),
                 allowed=self.names,
             )
         return found

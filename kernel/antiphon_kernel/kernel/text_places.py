@@ -12,6 +12,7 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.kernel.read_only import refuse_read_only
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import LISTED, listed, shown
 from antiphon_kernel.types.records import Actor
 
 
@@ -27,17 +28,17 @@ def check_text(document: Document, block: str, section: str | None) -> None:
     texts = [path_of(names) for names, part in each_part(schema) if is_text(part)]
     named = [path for path in texts if path is not None]
     if named:
-        advice = f"name one of its texts as section: {', '.join(named)}"
+        advice = f"name one of its texts as section: {listed(named)}"
     elif texts:
         advice = "it is one text, so leave section out"
     else:
         advice = "it has no text at all"
-    what = f"no text {section!r}" if section is not None else "no text of its own"
+    what = f"no text {shown(section)}" if section is not None else "no text of its own"
     raise AntiphonError(
         ErrorCode.INVALID_PARAMS,
         f"Block {block} has {what}: {advice}.",
         field="section",
-        allowed=named,
+        allowed=named[:LISTED],
     )
 
 

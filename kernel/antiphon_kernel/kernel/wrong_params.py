@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import LISTED, shortened
 
-_SHOWN: Final = 60
-"""Code points of a value that are quoted."""
+_LOOKED_AT: Final = 1_000
+"""Complaints of the validator that are read at most."""
+
+_NOTHING: Final = object()
 
 _EXPECTED: Final[Mapping[str, str]] = {
     "bool_type": "true or false",
@@ -40,38 +44,90 @@ _EXPECTED: Final[Mapping[str, str]] = {
 }
 
 
-def refusal(tool: str, params: type[BaseModel], error: ValidationError) -> AntiphonError:
-    """What a tool answers to parameters that it cannot take.
+def refusal(
+    tool: str, params: type[BaseModel], sent: Mapping[str, Any], error: ValidationError
+) -> AntiphonError:
+    """What a tool answers to the parameters `sent`, which it cannot take.
 
-    Its field `errors` lists everything that is wrong, as `field`, `expected` and `found`.
+    Its field `errors` lists what is wrong, as `field`, `expected` and `found`.
     """
     names = [field.alias or name for name, field in params.model_fields.items()]
-    wrong = [_wrong(one) for one in error.errors(include_url=False)]
-    first, kind = wrong[0], error.errors(include_url=False)[0]["type"]
-    if kind == "missing":
-        said = f"{tool} needs {first['field']}, which is missing."
-    elif kind == "extra_forbidden":
-        said = f"{tool} does not know {first['field']}.{did_you_mean(first['field'], names)}"
+    wrong = _fitting(_wrong(one, sent) for one in error.errors(include_url=False)[:_LOOKED_AT])
+    first = wrong[0]
+    if first.kind == "missing":
+        said = f"{tool} needs {first.field}, which is missing."
+    elif first.kind == "extra_forbidden":
+        said = f"{tool} does not know {first.field}.{did_you_mean(first.field, names)}"
     else:
-        said = (
-            f"{tool} cannot take {first['field']} = {first['found']}: expected {first['expected']}."
-        )
+        said = f"{tool} cannot take {first.field} = {first.found}: expected {first.expected}."
     takes = f"It takes: {', '.join(names)}." if names else "It takes no parameters."
-    return AntiphonError(ErrorCode.INVALID_PARAMS, f"{said} {takes}", tool=tool, errors=wrong)
+    errors = [
+        {"field": one.field, "expected": one.expected, "found": one.found} for one in wrong[:LISTED]
+    ]
+    return AntiphonError(ErrorCode.INVALID_PARAMS, f"{said} {takes}", tool=tool, errors=errors)
 
 
-def _wrong(one: Mapping[str, Any]) -> dict[str, str]:
-    field = ".".join(str(part) for part in one["loc"]) or "parameters"
-    if one["type"] == "missing":
-        return {"field": field, "expected": "a value", "found": "nothing"}
-    found = json.dumps(one["input"], default=str, ensure_ascii=True)
-    found = found if len(found) <= _SHOWN else found[: _SHOWN - 3] + "..."
-    if one["type"] == "extra_forbidden":
-        return {"field": field, "expected": "nothing of this name", "found": found}
-    template = _EXPECTED.get(one["type"])
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """One thing that is wrong; `kind` is what the validator calls it."""
+
+    path: tuple[str, ...]
+    kind: str
+    expected: str
+    found: str
+
+    @property
+    def field(self) -> str:
+        return shortened(".".join(self.path)) or "parameters"
+
+
+def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
+    kind = one["type"]
+    path = _path(one, sent)
+    if kind == "missing":
+        return _Wrong(path, kind, "a value", "nothing")
+    found = shortened(json.dumps(one["input"], default=str, ensure_ascii=True))
+    if kind == "extra_forbidden":
+        return _Wrong(path, kind, "nothing of this name", found)
+    template = _EXPECTED.get(kind)
     said: str = one["msg"]
     expected = template.format(**one.get("ctx", {})) if template else said[:1].lower() + said[1:]
-    return {"field": field, "expected": expected, "found": found}
+    return _Wrong(path, kind, shortened(expected), found)
+
+
+def _path(one: Mapping[str, Any], sent: object) -> tuple[str, ...]:
+    """The keys and indexes that lead to what is wrong in what was sent.
+
+    Between them the validator names which of several forms it tried: a caller knows none of them.
+    """
+    place, wrong, is_missing = one["loc"], one["input"], one["type"] == "missing"
+    path: list[str] = []
+    at = sent
+    for number, part in enumerate(place, 1):
+        inside: object = _NOTHING
+        if isinstance(at, Mapping):
+            inside = at.get(str(part), _NOTHING)
+        elif isinstance(at, list) and isinstance(part, int) and part < len(at):
+            inside = at[part]
+        ends_here = is_missing and number == len(place)
+        if ends_here or isinstance(inside, Mapping | list) or inside == wrong:
+            path.append(str(part))
+            at = inside
+    return tuple(path)
+
+
+def _fitting(wrong: Iterable[_Wrong]) -> list[_Wrong]:
+    """One entry for each field, and none for a form that what was sent does not even begin like."""
+    by_path: dict[tuple[str, ...], _Wrong] = {}
+    for one in wrong:
+        known = by_path.get(one.path)
+        if known is None:
+            by_path[one.path] = one
+        elif one.expected not in known.expected.split(" or "):
+            expected = shortened(f"{known.expected} or {one.expected}")
+            by_path[one.path] = replace(known, expected=expected)
+    above = {path[:length] for path in by_path for length in range(len(path))}
+    return [one for path, one in by_path.items() if path not in above]
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ of its line. The empty text has no lines. Numbers are 0-based and ends are exclu
 from __future__ import annotations
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shown
 
 
 def split_lines(text: str) -> list[str]:
@@ -69,8 +70,8 @@ def out_of_range(line: int, count: int, **details: int) -> AntiphonError:
     """The error for a line number that the text does not have."""
     return AntiphonError(
         ErrorCode.LINE_OUT_OF_RANGE,
-        f"Line {line} is out of range: the text has {count} lines, so 0 to {count} is allowed;"
-        " read the block again.",
+        f"Line {shown(line)} is out of range: the text has {count} lines, so 0 to {count} is"
+        " allowed; read the block again.",
         line=line,
         line_count=count,
         **details,

@@ -27,7 +27,7 @@ from antiphon_kernel.turns.events import (
     Usage,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import is_name
+from antiphon_kernel.types.ids import NAME_LENGTH, is_name
 
 TYPES = ("thinking", "text", "tool_call", "usage", "end", "error")
 
@@ -105,7 +105,7 @@ def parse_recording(text: str, source: str, *, default_model: str) -> Recording:
 
 def model_name(stem: str) -> str:
     """A valid model name from a file's stem."""
-    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_") or "model"
+    return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_")[:NAME_LENGTH] or "model"
 
 
 def _event(line: _Line, call_id: str) -> TurnEvent:

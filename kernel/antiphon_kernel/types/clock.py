@@ -6,6 +6,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
+from antiphon_kernel.types.quoting import shown
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
 
@@ -51,5 +53,5 @@ def moment_of(text: str) -> int:
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError(f"{text!r} does not say its offset from UTC")
+        raise ValueError(f"{shown(text)} does not say its offset from UTC")
     return (moment - _EPOCH) // _MS

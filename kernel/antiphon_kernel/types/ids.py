@@ -13,7 +13,9 @@ import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
+
+from antiphon_kernel.types.quoting import shown
 
 _HEX32 = re.compile(r"[0-9a-f]{32}")
 
@@ -34,7 +36,9 @@ class Id(str):
             ValueError: if `text` is not 32 lower-case hex digits.
         """
         if not _HEX32.fullmatch(text):
-            raise ValueError(f"not a {cls.__name__}, which has 32 lower-case hex digits: {text!r}")
+            raise ValueError(
+                f"not a {cls.__name__}, which has 32 lower-case hex digits: {shown(text)}"
+            )
         return cls(text)
 
 
@@ -70,6 +74,9 @@ SYSTEM = PrincipalId(uuid.uuid5(_NAMESPACE, "system").hex)
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """What a label or a username looks like."""
 
+NAME_LENGTH: Final = 64
+"""Code points that it has at most."""
+
 DRAFT_SEQ_MIN = 2**32
 """A client that creates a block by itself draws its seq from here up to `DRAFT_SEQ_LIMIT`."""
 
@@ -78,7 +85,7 @@ DRAFT_SEQ_LIMIT = 2**53
 
 def is_name(text: str) -> bool:
     """Whether `text` may be a context label or a username."""
-    return NAME_PATTERN.fullmatch(text) is not None
+    return len(text) <= NAME_LENGTH and NAME_PATTERN.fullmatch(text) is not None
 
 
 class IdSource(Protocol):
@@ -151,7 +158,7 @@ class BlockId:
             or not _HEX32.fullmatch(parts[1])
             or not re.fullmatch(r"0|[1-9][0-9]{0,15}", parts[2])
         ):
-            raise ValueError(f"not a full block id: {text!r}")
+            raise ValueError(f"not a full block id: {shown(text)}")
         return cls(ContextId(parts[0]), PrincipalId(parts[1]), int(parts[2]))
 
 

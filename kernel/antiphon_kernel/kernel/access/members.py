@@ -15,7 +15,8 @@ from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import SYSTEM, IdSource, PrincipalId, is_name
+from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM, IdSource, PrincipalId, is_name
+from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import Principal
 
 
@@ -116,9 +117,9 @@ class Members:
         if not is_name(username):
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
-                f"{username!r} cannot be a username: use a-z, 0-9, _ and -, starting with a"
-                " letter or digit.",
-                found=username,
+                f"{shown(username)} cannot be a username: use at most {NAME_LENGTH} of a-z, 0-9, _"
+                " and -, starting with a letter or digit.",
+                found=shortened(username),
             )
         return await to_the_end(self._made(username, kind, role or AccessRole.of_kind(kind)))
 
@@ -142,7 +143,7 @@ class Members:
             number, username = 1, name
             while username in taken:
                 number += 1
-                username = f"{name}{number}"
+                username = f"{name[: NAME_LENGTH - len(str(number))]}{number}"
             return await self._add(self._new(username, PrincipalKind.HUMAN), role)
 
     def _new(self, username: str, kind: PrincipalKind) -> Principal:

@@ -19,6 +19,7 @@ from antiphon_kernel.kernel.hosting.opening import open_document
 from antiphon_kernel.types.clock import iso_time, moment_of
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import listed, shortened, shown
 
 _PAGE: Final = 2_000
 """Transactions read at once."""
@@ -88,11 +89,11 @@ async def chronicle(data: Path, label: str | None = None) -> list[Event]:
             ]
             rows = await journal.contexts()
             if label is not None and label not in (row.label for row in rows):
-                known = ", ".join(row.label for row in rows)
+                known = listed(row.label for row in rows)
                 raise AntiphonError(
                     ErrorCode.CONTEXT_NOT_FOUND,
-                    f"There is no context {label!r}. Known: {known}.",
-                    reference=label,
+                    f"There is no context {shown(label)}. Known: {known}.",
+                    reference=shortened(label),
                 )
             for row in rows:
                 if label is None or row.label == label:

@@ -18,6 +18,7 @@ from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
 
 
@@ -103,7 +104,7 @@ def _header(
     if "parent" in fields:
         parent = fields["parent"]
         if parent not in ids:
-            raise _refusal(block.id, f"its parent {parent!r} is not in the export")
+            raise _refusal(block.id, f"its parent {shown(parent)} is not in the export")
         fields["parent"] = ids[parent]
     return BlockHeader(id=ids[block.id], **fields)
 
@@ -168,7 +169,7 @@ def _principal(stated: object, principals: Mapping[str, Principal]) -> str:
     if found is None:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"The export names the principal {stated!r} without a line about it."
+            f"The export names the principal {shown(stated)} without a line about it."
             " Nothing was imported.",
         )
     return found.id
@@ -180,7 +181,7 @@ def _kind(stated: str) -> PrincipalKind:
     except ValueError as error:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"{stated!r} is no kind of principal: use {', '.join(PrincipalKind)}.",
+            f"{shown(stated)} is no kind of principal: use {', '.join(PrincipalKind)}.",
             allowed=list(PrincipalKind),
         ) from error
 
@@ -188,6 +189,6 @@ def _kind(stated: str) -> PrincipalKind:
 def _refusal(block: str, what: str) -> AntiphonError:
     return AntiphonError(
         ErrorCode.INVALID_PARAMS,
-        f"Block {block} cannot be imported: {what}. Nothing was imported.",
-        block=block,
+        f"Block {shortened(block)} cannot be imported: {what}. Nothing was imported.",
+        block=shortened(block),
     )

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shortened
 from antiphon_kernel.types.records import BlockHeader
 
 FORMAT: Final = 1
@@ -127,7 +128,7 @@ def _numbered(lines: Iterable[str]) -> Iterator[ContextLine | PrincipalLine | Bl
                 yield _LINES.validate_json(line)
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
-                where = ".".join(map(str, first["loc"]))
+                where = shortened(".".join(map(str, first["loc"])))
                 what = _UNTYPED if first["type"] == "union_tag_not_found" else first["msg"]
                 raise _refusal(number, f"{where}: {what}" if where else what) from error
 

@@ -16,6 +16,7 @@ from antiphon_kernel.kernel.following.subscription import Subscription
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import IdSource, SessionId
+from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import Actor
 
 _READ_A_TURN: Final = 200
@@ -117,9 +118,9 @@ class Subscriptions:
         if found is None or found.session != actor.session:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
-                f"This session has no subscription {identity!r}: block.subscribe returns one.",
+                f"This session has no subscription {shown(identity)}: block.subscribe returns one.",
                 field="subscription",
-                found=identity,
+                found=shortened(identity),
             )
         return found
 

@@ -14,7 +14,8 @@ from antiphon_kernel.kernel.references import resolve
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import ContextId, IdSource, is_name
+from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name
+from antiphon_kernel.types.quoting import listed, shortened, shown
 from antiphon_kernel.types.records import Actor
 
 First = Callable[[ContextRow], Awaitable[Sequence[Commit]]]
@@ -60,10 +61,11 @@ class Directory:
     def free_label(self, stem: str) -> str:
         """A label that nobody has: the stem itself, or with a number behind it."""
         taken = {row.label for row in self._rows.values()} | self._reserved
-        label, number = stem, 1
+        label, number = stem[:NAME_LENGTH], 1
         while label in taken:
             number += 1
-            label = f"{stem}-{number}"
+            behind = f"-{number}"
+            label = stem[: NAME_LENGTH - len(behind)] + behind
         return label
 
     async def create(self, label: str, founder: Actor, first: First | None = None) -> ContextRow:
@@ -140,12 +142,17 @@ class Directory:
         """Nobody else gets this label; raises AntiphonError invalid_params."""
         taken = [row.label for row in self._rows.values()] + list(self._reserved)
         if not is_name(label):
-            wrong = f"{label!r} cannot be a label: small letters, digits, - and _ are allowed."
-            raise AntiphonError(ErrorCode.INVALID_PARAMS, wrong, found=label)
+            wrong = (
+                f"{shown(label)} cannot be a label: at most {NAME_LENGTH} small letters, digits, -"
+                " and _ are allowed, and a letter or digit at the beginning."
+            )
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS, wrong, found=shortened(label), limit=NAME_LENGTH
+            )
         if label in taken:
             wrong = (
-                f"There is a context {label!r} already: give another label than these"
-                f" ({', '.join(taken)})."
+                f"There is a context {label} already: give another label than these"
+                f" ({listed(taken)})."
             )
             raise AntiphonError(ErrorCode.INVALID_PARAMS, wrong, found=label)
         self._reserved.add(label)

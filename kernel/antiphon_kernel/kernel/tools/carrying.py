@@ -12,6 +12,7 @@ from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.text.edits import EditOperation, Insert, plan_edit
 from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shown
 
 _FRESH_LINES: Final = 200
 """Lines that a refusal shows at most."""
@@ -41,7 +42,7 @@ def check_version(context: Context, block: str, version: int) -> None:
     if not 1 <= version <= now:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"There is no version {version} of block {block}: it has had 1 to {now};"
+            f"There is no version {shown(version)} of block {block}: it has had 1 to {now};"
             " give one that a read or a change has answered.",
             field="version",
             found=version,

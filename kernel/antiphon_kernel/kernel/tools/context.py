@@ -41,7 +41,7 @@ class ContextCreateParams(Params):
     """A new context."""
 
     label: str
-    """a-z, 0-9, _ and -; not taken."""
+    """At most 64 of a-z, 0-9, _ and -; not taken."""
 
 
 @tool("context.list", needs=Right.READ)
@@ -76,7 +76,7 @@ class ContextRenameParams(Params):
     context: str
     """Label or id."""
     label: str
-    """a-z, 0-9, _ and -; not taken."""
+    """At most 64 of a-z, 0-9, _ and -; not taken."""
 
 
 class ContextArchiveParams(Params):

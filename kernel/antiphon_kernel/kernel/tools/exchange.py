@@ -47,7 +47,7 @@ class ContextImportParams(Params):
     text: str
     """What `context.export` gave."""
     label: str | None = None
-    """The new context's; the exported one's if absent. Not taken."""
+    """The new context's, as context.create takes it; the exported one's if absent."""
 
 
 class ContextImportResult(Result):

@@ -21,6 +21,7 @@ from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.kernel.tools.context import ContextInfo, context_info
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shortened, shown
 
 
 class BlockRange(Params):
@@ -38,7 +39,8 @@ class ContextForkParams(Params):
     context: str
     """Label or id."""
     label: str | None = None
-    """What the fork is called; made from the label of the original if absent."""
+    """What the fork is called: at most 64 of a-z, 0-9, _ and -; made from the label of the original
+    if absent."""
     at: int | None = Field(default=None, ge=1)
     """The version of the context to fork; as it is now if absent."""
     blocks: BlockRange | None = None
@@ -74,8 +76,8 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
     if at > context.seq:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"Context {context.label} has the version {context.seq}, there is none numbered {at}:"
-            " name one that a call has returned.",
+            f"Context {context.label} has the version {context.seq}, there is none numbered"
+            f" {shown(at)}: name one that a call has returned.",
             field="at",
             current_version=context.seq,
         )
@@ -92,7 +94,9 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
             time, client = kernel.clock.now_ms(), kernel.ids.client_id()
             return await fork_commits(row, fork, call.actor, time, client)
 
-        label = params.label or kernel.contexts.free_label(f"{context.label}-fork")
+        label = params.label
+        if label is None:
+            label = kernel.contexts.free_label(f"{context.label}-fork")
         made = await kernel.create_context(label, copies)
     finally:
         document.close()
@@ -153,7 +157,7 @@ async def _place(call: Call, reference: str, context: Context, document: Documen
     if other is not context or block not in document:
         raise AntiphonError(
             ErrorCode.BLOCK_NOT_FOUND,
-            f"There is no block {reference!r} in that version of context {context.label}.",
-            reference=reference,
+            f"There is no block {shown(reference)} in that version of context {context.label}.",
+            reference=shortened(reference),
         )
     return document.order.index(block)

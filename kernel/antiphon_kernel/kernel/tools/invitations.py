@@ -12,7 +12,8 @@ from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import AccessRole, Right
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import NAME_PATTERN
+from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN
+from antiphon_kernel.types.quoting import shown
 
 DAY_MINUTES: Final = 24 * 60
 YEAR_MINUTES: Final = 365 * DAY_MINUTES
@@ -23,7 +24,9 @@ class InviteParams(Params):
 
     role: Literal["editor", "viewer"]
     """What they may do: write, or only read."""
-    name: str | None = Field(default=None, pattern=f"^{NAME_PATTERN.pattern}$")
+    name: str | None = Field(
+        default=None, pattern=f"^{NAME_PATTERN.pattern}$", max_length=NAME_LENGTH
+    )
     """Username of whoever comes; a new `guest` for each client if absent."""
     minutes: int = Field(default=DAY_MINUTES, ge=0, le=YEAR_MINUTES)
     """After how long nobody can come in with it any more; 0: never."""
@@ -163,7 +166,7 @@ async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
         if not numbers:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
-                f"There is no invitation {params.invitation}: kernel.invites lists them.",
+                f"There is no invitation {shown(params.invitation)}: kernel.invites lists them.",
                 found=params.invitation,
             )
     revoked, ended = await call.kernel.gate.revoke(numbers, call.actor.principal)

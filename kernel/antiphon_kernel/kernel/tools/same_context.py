@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shortened, shown
 
 
 async def block_in(call: Call, context: Context, reference: str) -> str:
@@ -17,7 +18,7 @@ async def block_in(call: Call, context: Context, reference: str) -> str:
     if found is not context:
         raise AntiphonError(
             ErrorCode.BLOCK_NOT_FOUND,
-            f"There is no block {reference!r} in context {context.label}.",
-            reference=reference,
+            f"There is no block {shown(reference)} in context {context.label}.",
+            reference=shortened(reference),
         )
     return block

@@ -12,6 +12,7 @@ from antiphon_kernel.kernel.tools.sizes import check_size
 from antiphon_kernel.kernel.tools.writing import WRITING, WriteResult, on_disk
 from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shown
 
 
 class SpliceParams(Params):
@@ -47,11 +48,12 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
     carried = await carry(call, context, block, section, params.base_version)
     now = context.document.text(block, section)
     length = len(carried.before) if carried is not None else len(now)
-    if params.offset + params.delete_count > length:
+    end = params.offset + params.delete_count
+    if end > length:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"The range {params.offset} to {params.offset + params.delete_count} is outside the"
-            f" text, which has {length} code points: read the block again.",
+            f"The range {shown(params.offset)} to {shown(end)} is outside the text, which has"
+            f" {length} code points: read the block again.",
             field="offset",
             length=length,
             version=context.version(block),

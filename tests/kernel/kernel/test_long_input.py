@@ -1,0 +1,220 @@
+"""Whatever is sent, and however long: what is said of it is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Tool
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make
+
+LONG = "x" * 100_000
+LONG_THINGS = (
+    LONG,
+    f"{LONG}.amy.1",
+    f"default.{LONG}.1",
+    f"default.amy.{LONG}",
+    "a" * 100_000,
+    f"(ü{LONG}",
+    10**4_000,
+    -(10**4_000),
+    [LONG] * 100,
+    {LONG: LONG},
+)
+CONTENTS = ("expected", "hunks")
+RUN = 150
+"""More of one character than that in an error is too much."""
+
+
+def said(error: AntiphonError) -> str:
+    """All of an error, checked."""
+    text = json.dumps(error.as_json(), ensure_ascii=False)
+    assert len(error.message) < 4_000
+    assert len(text) < 20_000, text[:2_000]
+    for character in "xaü":
+        assert character * RUN not in text, text[:2_000]
+    return text
+
+
+def plausible(tool: Tool, block: str) -> dict[str, Any]:
+    """What the tool needs, so that the one long thing is what is wrong."""
+    known: dict[str, Any] = {
+        "block_id": block,
+        "context": "default",
+        "label": "new",
+        "role": "user",
+        "kind": "text",
+        "query": "q",
+        "text": "t",
+        "field": "title",
+        "value": 1,
+        "item": 0,
+        "index": 0,
+        "patch": "",
+        "operations": [],
+        "offset": 0,
+        "status": "done",
+        "collapsed": True,
+        "excluded": True,
+        "version": 1,
+        "versions": {},
+        "principal": "amy",
+        "invitation": 1,
+        "subscription": "s",
+        "entry": "e",
+    }
+    schema = tool.params.model_json_schema(by_alias=True)
+    return {name: known.get(name, "x") for name in schema.get("required", ())}
+
+
+@pytest.mark.parametrize("tool", KERNEL_TOOLS, ids=lambda tool: tool.name)
+async def test_no_parameter_comes_back_at_length(
+    kernel: Kernel, amy: Actor, make: Make, tool: Tool
+) -> None:
+    schema: dict[str, Any] = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
+    for block in (await make("text"), await make(schema=schema, content={"title": "t"})):
+        base = plausible(tool, block)
+        for field in (*tool.params.model_json_schema(by_alias=True).get("properties", ()), LONG):
+            for long in LONG_THINGS:
+                try:
+                    await kernel.call(amy, tool.name, {**base, field: long})
+                except AntiphonError as error:
+                    said(error)
+
+
+async def test_no_tool_name_comes_back_at_length(kernel: Kernel, amy: Actor) -> None:
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, LONG, {})
+    assert caught.value.code is ErrorCode.UNKNOWN_TOOL
+    assert "block.create" in said(caught.value)
+
+
+def nested() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Calls with something long further inside."""
+    new = {"role": "user", "kind": "text"}
+    for metadata in (
+        {"tool_kind": LONG},
+        {"exit_code": LONG},
+        {"source_block": LONG},
+        {"source_context": LONG},
+        {"is_error": LONG},
+        {"path": [LONG]},
+    ):
+        yield "block.create", {**new, "metadata": metadata}
+    names = [{"name": LONG, "field_type": "number"}]
+    for schema, content in (
+        ({"type": "map", "fields": names}, {LONG: "no number"}),
+        ({"type": "map", "fields": names * 2}, None),
+        ({"type": "map", "fields": [{**names[0], "default": LONG}]}, None),
+        ({"type": "map", "fields": []}, {LONG: 1}),
+        ({"type": "map", "fields": []}, {f"{n}{LONG}": 1 for n in range(50)}),
+        ({"type": "list", "item_schema": {"field_type": "number"}}, [LONG] * 50),
+        ({"type": LONG}, None),
+        ({"type": "composite", "sections": [{"name": LONG, "schema": {"type": LONG}}]}, None),
+        ({"type": "composite", "sections": []}, {LONG: 1}),
+    ):
+        yield "block.create", {**new, "schema": schema, "content": content}
+    for operation in (
+        {"op": LONG},
+        {"op": "insert", "line": LONG, "content": ""},
+        {"op": "insert", "line": 0, "content": "", LONG: 1},
+        {"op": "replace", "start_line": 0, "end_line": 1, "content": "", "expected_text": LONG},
+    ):
+        yield "block.edit", {"block_id": "default.amy.1", "operations": [operation]}
+    patch = f"--- a\n+++ b\n@@ -1 +1 @@\n-{LONG}\n+b\n"
+    for one in (LONG, patch, patch.replace("@@ -1", f"@@ -{LONG}"), patch.replace("\n-", "\n!")):
+        yield "block.apply_patch", {"block_id": "default.amy.1", "patch": one}
+    context = {"type": "context", "format": 1, "context_id": "c", "label": "l", "version": 1}
+    person = {"type": "principal", "id": "p", "username": "u", "kind": "human"}
+    block = {"type": "block", "id": "b", "version": 1, "header": {}, "text": "", "authors": []}
+    for lines in (
+        [{**context, LONG: 1}],
+        [context, {**person, "kind": LONG}],
+        [context, {**person, "username": LONG}],
+        [context, person, {**block, "id": LONG}],
+        [context, person, {**block, "id": f"{'a' * 32}.{LONG}.1"}],
+        [context, person, {**block, "header": {LONG: 1}}],
+        [context, person, {**block, "header": {"author": LONG}}],
+    ):
+        yield "context.import", {"text": "\n".join(map(json.dumps, lines)), "label": "imported"}
+    yield "context.import", {"text": json.dumps({**context, "label": LONG})}
+
+
+@pytest.mark.parametrize(("tool", "params"), list(nested()))
+async def test_nothing_inside_of_a_parameter_comes_back_at_length(
+    kernel: Kernel, amy: Actor, make: Make, tool: str, params: dict[str, Any]
+) -> None:
+    await make("text\n")
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, tool, params)
+    error = caught.value
+    # Which lines were expected is content, as what is there instead is.
+    is_about_lines = error.code in (ErrorCode.CONTENT_MISMATCH, ErrorCode.PATCH_FAILED)
+    contents = CONTENTS if is_about_lines else ()
+    details = {name: one for name, one in error.details.items() if name not in contents}
+    said(AntiphonError(error.code, error.message, **details))
+
+
+async def test_of_many_contexts_a_refusal_names_some(kernel: Kernel, amy: Actor) -> None:
+    for number in range(30):
+        await kernel.call(amy, "context.create", {"label": f"c{number:02}" + "-" * 50})
+    for tool, params in (
+        ("context.create", {"label": "c07" + "-" * 50}),
+        ("context.export", {"context": "nowhere"}),
+    ):
+        with pytest.raises(AntiphonError) as caught:
+            await kernel.call(amy, tool, params)
+        assert "and 11 more" in said(caught.value)
+        assert caught.value.message.count("---") / 16 < 21
+
+
+@pytest.mark.parametrize("length", [64, 65])
+async def test_a_label_has_64_code_points_at_most(kernel: Kernel, amy: Actor, length: int) -> None:
+    label = "x" * length
+    for tool, params in (
+        ("context.create", {"label": label}),
+        ("context.fork", {"context": "default", "label": "y" * length}),
+        ("context.rename", {"context": "notes", "label": "z" * length}),
+    ):
+        if tool == "context.rename":
+            await kernel.call(amy, "context.create", {"label": "notes"})
+        if length <= 64:
+            await kernel.call(amy, tool, params)
+            continue
+        with pytest.raises(AntiphonError) as caught:
+            await kernel.call(amy, tool, params)
+        assert (caught.value.code, caught.value.details["limit"]) == (ErrorCode.INVALID_PARAMS, 64)
+    with_a_name = {"role": "viewer", "name": label}
+    if length <= 64:
+        await kernel.call(amy, "kernel.invite", with_a_name)
+    else:
+        with pytest.raises(AntiphonError):
+            await kernel.call(amy, "kernel.invite", with_a_name)
+
+
+async def test_forks_of_what_has_a_long_label_are_named_all_the_same(
+    kernel: Kernel, amy: Actor
+) -> None:
+    label = "x" * 64
+    await kernel.call(amy, "context.create", {"label": label})
+    made = [await kernel.call(amy, "context.fork", {"context": label}) for _ in range(12)]
+    labels = [one["label"] for one in made]
+    assert len({label, *labels}) == 13
+    assert all(len(one) <= 64 for one in labels)
+
+
+async def test_an_empty_label_is_no_label(kernel: Kernel, amy: Actor) -> None:
+    for tool, params in (
+        ("context.fork", {"context": "default", "label": ""}),
+        ("context.create", {"label": ""}),
+    ):
+        with pytest.raises(AntiphonError, match="'' cannot be a label") as caught:
+            await kernel.call(amy, tool, params)
+        assert caught.value.code is ErrorCode.INVALID_PARAMS
