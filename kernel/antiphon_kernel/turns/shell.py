@@ -1,8 +1,9 @@
 """Shell commands: run in a folder, their output streamed, their processes never left behind.
 
 A command runs in a process group of its own. When its shell has exited, or when it is cancelled,
-whatever is left of the group is ended; a watchdog does that if this process is killed. A process
-that detaches itself into a session of its own (a daemon) is outside of that on purpose.
+whatever is left of the group is ended; a watchdog does that if this process is killed, and no
+command begins before the watchdog knows of it. A process that detaches itself into a session of its
+own (a daemon) is outside of that on purpose.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import shutil
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +31,9 @@ TERM_GRACE_SECONDS = 2.0
 
 LINGER_SECONDS = 0.2
 """How long background processes may outlive their shell, to finish their output."""
+
+_BEGIN = 'read -r _ && exec "$0" -c "$1" </dev/null'
+"""Becomes the command when it is told to; ends if this process ends before."""
 
 _READ_BYTES = 65_536
 _POLL_SECONDS = 0.010
@@ -61,14 +66,18 @@ async def run_shell(
     if "\0" in command:  # what an event loop makes of it differs
         raise ValueError("a command cannot hold a null character")
     reading, writing = os.pipe()
+    held, gate = os.pipe()
     try:
-        process = await _start(command, folder, writing)
+        process = await _start(command, folder, held, writing)
         WATCHDOG.watch(process.pid)
+        with suppress(BrokenPipeError):  # it has been killed already: its exit code says so
+            os.write(gate, b"\n")
     except BaseException:
         os.close(reading)
         raise
     finally:
-        os.close(writing)
+        for file in (writing, held, gate):
+            os.close(file)
     output = _Output(reading, on_output, limit)
     reader = asyncio.create_task(output.read_all())
     try:
@@ -101,14 +110,13 @@ def shell_path() -> str:
     return shutil.which("bash") or "/bin/sh"
 
 
-async def _start(command: str, folder: Path, output: int) -> asyncio.subprocess.Process:
+async def _start(command: str, folder: Path, held: int, output: int) -> asyncio.subprocess.Process:
+    """The shell, which waits for a line from `held` before it carries the command out."""
     environment = os.environ | {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
     starting = asyncio.ensure_future(
         asyncio.create_subprocess_exec(
-            shell_path(),
-            "-c",
-            command,
-            stdin=asyncio.subprocess.DEVNULL,
+            *("/bin/sh", "-c", _BEGIN, shell_path(), command),
+            stdin=held,
             stdout=output,
             stderr=output,
             cwd=folder,

@@ -15,6 +15,24 @@ from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.calls import KernelCalls
 from tests.waiting import wait_until
 
+KILLED_IN_BETWEEN = """
+import asyncio, os, signal, time
+from pathlib import Path
+from antiphon_kernel.turns.shell import run_shell
+from antiphon_kernel.turns.watchdog import WATCHDOG
+
+def die(group: int) -> None:
+    Path("group").write_text(str(group))
+    time.sleep(0.3)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+async def ignore(text: str) -> None:
+    pass
+
+WATCHDOG.watch = die
+asyncio.run(run_shell("touch begun; sleep 1000", Path.cwd(), ignore))
+"""
+
 
 def runs(pid: int) -> bool:
     """Whether there is such a process and it is more than a zombie."""
@@ -54,3 +72,12 @@ def test_sigkill_of_the_kernel_ends_commands_and_what_they_started(tmp_path: Pat
         finally:
             os.kill(kernel.pid, signal.SIGKILL)
         wait_until(lambda: not any(map(runs, pids)), "no command outlives its kernel")
+
+
+def test_a_command_does_not_begin_before_the_watchdog_knows_it(tmp_path: Path) -> None:
+    """A kernel that is killed in between leaves no command that nobody knows."""
+    killed = subprocess.run([sys.executable, "-c", KILLED_IN_BETWEEN], cwd=tmp_path, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    group = int((tmp_path / "group").read_text())
+    wait_until(lambda: not runs(group), "the command ends with the kernel")
+    assert not (tmp_path / "begun").exists()
