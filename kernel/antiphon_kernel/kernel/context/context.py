@@ -163,10 +163,11 @@ class Context:
             AntiphonError: storage_failed, if the context has been stopped by an earlier failure.
         """
         self._commits.refuse_if_stopped()
-        with self._never_half(), self.document.transaction(operation) as transaction:
-            self._introductions.introduce(actor)
-            change()
-        return self._commits.commit(Change(actor, operation, transaction, transaction.update, undo))
+        with self._never_half():
+            with self.document.transaction(operation) as transaction:
+                change()
+            update = self._introductions.with_introduction(actor, transaction)
+        return self._commits.commit(Change(actor, operation, transaction, update, undo))
 
     @contextmanager
     def _never_half(self) -> Iterator[None]:
@@ -400,7 +401,7 @@ class Context:
     def welcome(self, actor: Actor) -> Member:
         """Make a principal known to the context's document; its name and colour."""
         if self.document.member(actor.principal.id) is None:
-            self.write(actor, "join", lambda: None, undo=None)
+            self.write(actor, "join", lambda: self._introductions.introduce(actor), undo=None)
         member = self.document.member(actor.principal.id)
         assert member is not None
         return member
