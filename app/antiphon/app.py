@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 from collections.abc import Callable
@@ -21,10 +22,12 @@ from antiphon.palette import Commands
 from antiphon.remembered import Remembered
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.document_screen import DocumentScreen
+from antiphon.screens.refused_page import where_refused
 from antiphon.session import Connection, Session
 from antiphon.terminal_driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
+from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.conventions import DATA_FOLDER, DEFAULT_CONTEXT
 
@@ -162,7 +165,28 @@ class AntiphonApp(App[None]):
         self.call_after_refresh(lambda: self.document_screen.hint(text))
 
     def _document_replaced(self) -> None:
-        self.run_worker(self._show_document(), name="the document anew")
+        """Keys wait from this moment on: the editors that there are write into the old document."""
+        self._keys.hold()
+        self.run_worker(self._replace_document(), name="the document anew")
+
+    async def _replace_document(self) -> None:
+        before, typed = self.document_screen, list[str]()
+
+        def typed_late(change: DocumentChange) -> None:
+            typed.extend(one.inserted for text in change.texts for one in text.splices)
+
+        stop = before.source.document.watch(typed_late)
+        try:
+            await self._keys.caught_up()
+            stop()
+            there = before.resumption.whereabouts()
+            await self._show_document()
+            drawn = asyncio.Event()
+            self.document_screen.call_after_refresh(drawn.set)
+            await drawn.wait()
+            self.document_screen.resumption.resume(there)
+        finally:
+            self._keys.release("".join(typed))
 
     async def _show_document(self) -> None:
         """Show the session's document instead of the one before."""
@@ -175,8 +199,7 @@ class AntiphonApp(App[None]):
         before.retire()
         refused = self.session.standing.refused
         if refused is not None:
-            edits = f"{refused.edits} edits were" if refused.edits > 1 else "One edit was"
-            self.document_screen.hint(f"{edits} refused, and can be read in {refused.file}")
+            self.document_screen.hint(where_refused(refused), weighty=True)
 
     async def action_quit(self) -> None:
         """Leave, with everything that was typed on the kernel's disk."""

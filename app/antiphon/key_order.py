@@ -38,16 +38,36 @@ class KeyOrder:
         self._hand_on = hand_on
         self._waiting: deque[events.Event] = deque()
         self._settling: asyncio.Task[None] | None = None
+        self._holds = 0
+
+    def hold(self) -> None:
+        """From now on keys wait for as many `release` as there were `hold`."""
+        self._holds += 1
+
+    async def caught_up(self) -> None:
+        """Wait until what has the focus has handled the keys that it was given."""
+        await _caught_up(self._target())
+
+    def release(self, typed: str = "") -> None:
+        """Keys go to what has the focus now; `typed`, which was given to another, first."""
+        self._holds -= 1
+        if typed:
+            self._waiting.appendleft(events.Paste(typed))
+        if not self._holds and self._waiting and self._settling is None:
+            self._start()
 
     async def take(self, event: events.Key | events.Paste) -> None:
         """A key was pressed, or text pasted."""
-        if self._settling is not None:
+        if self._settling is not None or self._holds:
             self._waiting.append(event)
             return
         if _is_text(event, self._target()):
             await self._hand_on(event)
             return
         self._waiting.append(event)
+        self._start()
+
+    def _start(self) -> None:
         self._settling = asyncio.create_task(self._work_off(), name="keys")
         self._settling.add_done_callback(self._settled)
 
@@ -55,7 +75,7 @@ class KeyOrder:
         return self._app.focused or self._app.screen
 
     async def _work_off(self) -> None:
-        while self._waiting:
+        while self._waiting and not self._holds:
             event = self._waiting.popleft()
             target = self._target()
             if _is_text(event, target):

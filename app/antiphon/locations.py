@@ -34,6 +34,14 @@ def config_folder() -> Path:
     return user_config_path("antiphon")
 
 
+def under_home(path: Path) -> Path:
+    """`path` as people write it: `~` for the user's home."""
+    try:
+        return Path("~") / path.relative_to(Path.home())
+    except (ValueError, RuntimeError):
+        return path
+
+
 def state_folder() -> Path:
     """What the app remembers from one day to the next: private drafts, positions."""
     from platformdirs import user_state_path

@@ -61,6 +61,11 @@ class Standing:
     refused: Refusal | None = None
     """Edits made here that the kernel would not have, and where they were written down."""
 
+    @property
+    def is_shut_out(self) -> bool:
+        """The kernel will not have this app again; nothing written now would reach anybody."""
+        return self.connection in (Connection.REFUSED, Connection.KICKED)
+
 
 class Session:
     """One context of one kernel, as long as the app is open."""

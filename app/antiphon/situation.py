@@ -34,3 +34,7 @@ class Situation:
     """The focused cell can be folded."""
     reading: bool = False
     """The person may read, not write."""
+    refused: bool = False
+    """The kernel refused something that was written here."""
+    shut_out: bool = False
+    """The kernel has sent this app away."""

@@ -19,7 +19,6 @@ from antiphon.render.view import OWN_NAME
 from antiphon.status.line import cut_to
 
 PLACEHOLDER: Final = "Message, or !command"
-READING_PLACEHOLDER: Final = "You read along as a viewer; only the owner can let you write."
 PROMPT: Final = "› "
 
 
@@ -38,6 +37,8 @@ class ComposerEditor(CellEditor):
     def __init__(self, draft: OwnDraft, theme: CellTheme) -> None:
         super().__init__(draft.local, LOCAL_BLOCK, theme)
         self._cell_styles = theme
+        self.placeholder_words = PLACEHOLDER
+        """What stands here while there is no message."""
         self._fitted = 1
 
     def set_cell_theme(self, theme: CellTheme) -> None:
@@ -88,8 +89,7 @@ class ComposerEditor(CellEditor):
     def render_line(self, y: int) -> Strip:
         if y or self.text:
             return super().render_line(y)
-        words = PLACEHOLDER if self.refusal is None else READING_PLACEHOLDER
-        words = cut_to(words, self.size.width)
+        words = cut_to(self.placeholder_words, self.size.width)
         first, rest = words[:1], words[1:]
         page, dim = (
             self._cell_styles.background,
@@ -191,10 +191,11 @@ class Composer(Horizontal):
         """The colour slot of the person who writes here."""
         self._mark.set_colour(slot)
 
-    def set_refusal(self, refusal: str | None) -> None:
-        """Why the person here may not write, if they may not."""
+    def set_refusal(self, refusal: str | None, instead: str | None) -> None:
+        """Why the person here may not write, if they may not; `instead` stands in its place."""
         if refusal != self.editor.refusal:
             self.editor.refusal = refusal
+            self.editor.placeholder_words = instead or PLACEHOLDER
             self._mark.show_reading(refusal is not None)
             self.editor.refresh()
 

@@ -223,6 +223,15 @@ class Acts:
     def help(self) -> None:
         self._desk.dialogs.help()
 
+    def refused(self) -> None:
+        refused = self._desk.outlook.session.standing.refused
+        if refused is not None:
+            self._desk.outlook.looked_at = refused
+            self._desk.dialogs.refused(refused)
+
+    def join_again(self) -> None:
+        self._desk.sidebar.open_again()
+
     def palette(self) -> None:
         self._desk.dialogs.palette()
 

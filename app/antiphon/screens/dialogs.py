@@ -1,4 +1,4 @@
-"""What is laid over the document for a moment: help, a question, the palette."""
+"""What is laid over the document for a moment: pages, a question, the palette."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from collections.abc import Callable
 from textual.screen import Screen
 
 from antiphon.screens.frame import Frame
-from antiphon.screens.help_screen import HelpScreen
+from antiphon.screens.help_page import help_rows
+from antiphon.screens.page import PageScreen, Rows
 from antiphon.screens.question import QuestionScreen
+from antiphon.screens.refused_page import refused_rows
 from antiphon.tour import Tour
+from antiphon_kernel.client.refused_edits import Refusal
 
 
 class Dialogs:
@@ -29,7 +32,14 @@ class Dialogs:
         if self._tour.words is not None:
             self._tour.hide()
             self._suggest()
-        self._screen.app.push_screen(HelpScreen(self._frame.header.theme))
+        self._show(help_rows)
+
+    def refused(self, refusal: Refusal) -> None:
+        """What the kernel would not have."""
+        self._show(lambda width, theme: refused_rows(refusal, width, theme))
+
+    def _show(self, rows: Rows) -> None:
+        self._screen.app.push_screen(PageScreen(self._frame.header.theme, rows))
 
     async def ask(self, question: str) -> bool:
         """Whether the person says yes."""

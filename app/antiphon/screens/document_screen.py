@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from functools import partial
+from typing import ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 from textual.widget import Widget
-from textual.worker import Worker, WorkerState
 
 from antiphon.bindings import WRITING, action_for, bound_keys
 from antiphon.blame_view import BlameView
@@ -33,10 +32,12 @@ from antiphon.screens.frame import Frame
 from antiphon.screens.outlook import Outlook
 from antiphon.screens.own_location import OwnLocation
 from antiphon.screens.own_presence import OwnPresence
+from antiphon.screens.resumption import Resumption
 from antiphon.screens.session_events import Parts, Reactions, SessionEvents
 from antiphon.screens.sidebar_keys import SidebarKeys
 from antiphon.screens.surroundings import Surroundings
 from antiphon.screens.tour_guide import TourGuide
+from antiphon.screens.working_screen import WorkingScreen
 from antiphon.session import Session
 from antiphon.sidebar.sidebar import Sidebar
 from antiphon.situation import Situation
@@ -57,7 +58,7 @@ _REQUESTED: Final[Mapping[type[Message], str]] = {
 """Actions that a part of the screen asks for."""
 
 
-class DocumentScreen(Screen[None]):
+class DocumentScreen(WorkingScreen):
     """Composes the parts and hands keys and messages on to them."""
 
     AUTO_FOCUS = "ComposerEditor"
@@ -104,17 +105,25 @@ class DocumentScreen(Screen[None]):
         self._events = SessionEvents(
             session,
             Parts(
-                frame=self._frame,
-                source=self.source,
-                work=self.work,
-                sending=self._sending,
-                surroundings=self._surroundings,
-                outlook=self._outlook,
-                guide=TourGuide(self._tour, session, self.source),
-                bookmark=self._bookmark,
+                self._frame,
+                self.source,
+                self.work,
+                self._sending,
+                self._surroundings,
+                self._outlook,
+                TourGuide(self._tour, session, self.source),
+                self._bookmark,
             ),
-            Reactions(self.hint, self._update, self._suggest, self._read_along, self._run),
+            Reactions(
+                hint=self.hint,
+                must_hear=partial(self.hint, weighty=True),
+                update=self._update,
+                suggest=self._suggest,
+                read_along=self._read_along,
+                run=self.run_in_background,
+            ),
         )
+        self.resumption = Resumption(self._outlook, self._events.identity, self._bookmark)
         self._dialogs = Dialogs(self, self._frame, self._tour, self._suggest)
         self._sidebar_keys = SidebarKeys(
             self._frame,
@@ -123,10 +132,7 @@ class DocumentScreen(Screen[None]):
             changed=self._show_surroundings,
             open_context=open_context,
         )
-        self._acts = Acts(self._desk())
-
-    def _desk(self) -> Desk:
-        return Desk(
+        desk = Desk(
             area=self.area,
             source=self.source,
             composer=self.composer,
@@ -141,6 +147,7 @@ class DocumentScreen(Screen[None]):
             sidebar=self._sidebar_keys,
             quit=self._quit,
         )
+        self._acts = Acts(desk)
 
     def compose(self) -> ComposeResult:
         yield self._frame
@@ -187,9 +194,9 @@ class DocumentScreen(Screen[None]):
         """The other contexts of the kernel."""
         return self._surroundings.other_contexts
 
-    def hint(self, text: str) -> None:
-        """Say one sentence above the composer."""
-        self._frame.notice.give_hint(text)
+    def hint(self, text: str, *, weighty: bool = False) -> None:
+        """Say one sentence above the composer; no hint takes the place of a weighty one."""
+        self._frame.notice.give_hint(text, weighty=weighty)
 
     def perform(self, name: str) -> None:
         """Do what the action of this name does."""
@@ -197,9 +204,8 @@ class DocumentScreen(Screen[None]):
         if refusal is not None and name in WRITING:
             self.hint(refusal)
             return
-        doing = self._acts.perform(name)
-        if isinstance(doing, Coroutine):
-            self.run_worker(doing, name=name, exit_on_error=False)
+        if isinstance(doing := self._acts.perform(name), Coroutine):
+            self.run_in_background(doing)
 
     def open_context(self, context: str) -> None:
         """Show another context of the kernel."""
@@ -212,8 +218,7 @@ class DocumentScreen(Screen[None]):
     # Keys
 
     def action_press(self, key: str) -> None:
-        action = action_for(self._outlook.mode, key)
-        if action is not None:
+        if (action := action_for(self._outlook.mode, key)) is not None:
             self.perform(action.name)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -329,21 +334,10 @@ class DocumentScreen(Screen[None]):
             self._sidebar_keys.leave()
         self._surroundings.show_people()
 
-    # In the background
+    # What only a screen can do
 
     async def _quit(self) -> None:
         await self.app.action_quit()
 
     def _to_terminal_clipboard(self, text: str) -> None:
         self.app.copy_to_clipboard(text)
-
-    def _run(self, work: Coroutine[Any, Any, None], group: str | None) -> None:
-        self.run_worker(
-            work, group=group or "default", exclusive=group is not None, exit_on_error=False
-        )
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """A failure in the background is said, not swallowed."""
-        if event.state is WorkerState.ERROR and event.worker.error is not None:
-            self.log.error(event.worker.error)
-            self.hint(f"Something went wrong: {event.worker.error!r}")

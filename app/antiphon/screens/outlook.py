@@ -12,6 +12,7 @@ from antiphon.modes import Mode
 from antiphon.running_work import RunningWork, Target
 from antiphon.session import Session
 from antiphon.situation import Situation
+from antiphon_kernel.client.refused_edits import Refusal
 from antiphon_kernel.types.enums import BlockKind
 
 READING: Final = "READ"
@@ -31,6 +32,8 @@ class Outlook:
     mode: Mode = Mode.WRITE
     refusal: str | None = None
     """Why the person may not write, if they may not."""
+    looked_at: Refusal | None = None
+    """Refused edits that the person has been shown."""
 
     @property
     def mode_word(self) -> str:
@@ -41,6 +44,7 @@ class Outlook:
     def situation(self) -> Situation:
         """What decides which keys work."""
         cells, live, target = self.area.cells, self.session.is_live, self.target()
+        standing = self.session.standing
         can_stop = live and self.refusal is None
         block = cells.focused_cell
         header = None
@@ -60,6 +64,8 @@ class Outlook:
             theirs=header is not None and me is not None and header.author != me.principal,
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=self.refusal is not None,
+            refused=standing.refused is not None,
+            shut_out=standing.is_shut_out,
         )
 
     def target(self) -> Target | None:

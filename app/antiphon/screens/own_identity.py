@@ -37,7 +37,8 @@ class OwnIdentity:
     @property
     def refusal(self) -> str | None:
         """Why the person may not write, if they may not."""
-        return self._role.refusal
+        refusal = self._role.refusal
+        return refusal.words if refusal is not None else None
 
     @property
     def is_owner(self) -> bool:
@@ -62,12 +63,32 @@ class OwnIdentity:
             draft.identify(me.principal, elsewhere)
             self._draft_identified()
 
+    def stands(self) -> None:
+        """The connection is another one."""
+        if self._role.stands(self._session.standing):
+            self._tell_parts()
+            self._role_changed(None)
+
+    def assume(self, role: str | None) -> None:
+        """The role that was known before the document was replaced, until another one is heard."""
+        if role is not None and self._role.role is None:
+            self._hear_role(role)
+
+    @property
+    def role(self) -> str | None:
+        """What the person may do, as the kernel said it last."""
+        return self._role.role
+
     def _hear_role(self, role: str | None) -> None:
         if role == self._role.role:
             return
         told = self._role.hear(role)
-        refusal = self._outlook.refusal = self._area.source.refusal = self._role.refusal
-        self._composer.set_refusal(refusal)
-        if self._area.editor is not None:
-            self._area.editor.refusal = refusal
+        self._tell_parts()
         self._role_changed(told)
+
+    def _tell_parts(self) -> None:
+        refusal = self._role.refusal
+        words = self._outlook.refusal = self._area.source.refusal = self.refusal
+        self._composer.set_refusal(words, refusal.instead if refusal is not None else None)
+        if self._area.editor is not None:
+            self._area.editor.refusal = words

@@ -12,6 +12,7 @@ from antiphon.screens.bookmark import Bookmark
 from antiphon.screens.frame import Frame
 from antiphon.screens.outlook import Outlook
 from antiphon.screens.own_identity import OwnIdentity
+from antiphon.screens.refused_page import where_refused
 from antiphon.screens.surroundings import Surroundings
 from antiphon.screens.tour_guide import TourGuide
 from antiphon.session import Connection, Session
@@ -36,6 +37,8 @@ class Reactions:
     """What the screen does when it is told to."""
 
     hint: Callable[[str], None]
+    must_hear: Callable[[str], None]
+    """A hint that no other takes the place of."""
     update: Callable[[], None]
     """Other keys may work now."""
     suggest: Callable[[], None]
@@ -98,8 +101,13 @@ class SessionEvents:
         before, self._stood = self._stood, standing
         if standing.connection is Connection.LIVE and before.connection is not Connection.LIVE:
             self._came_live()
+        self.identity.stands()
         if standing.reason is not None and standing.reason != before.reason:
-            self._do.hint(standing.reason)
+            tell = self._do.must_hear if standing.is_shut_out else self._do.hint
+            tell(standing.reason)
+        if standing.is_shut_out and standing.refused is not None:
+            if before.refused is not standing.refused or not before.is_shut_out:
+                self._do.must_hear(where_refused(standing.refused))
         self._do.update()
 
     def _came_live(self) -> None:

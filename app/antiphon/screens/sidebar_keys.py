@@ -60,6 +60,10 @@ class SidebarKeys:
     def open_chosen(self) -> None:
         self.open(self._frame.sidebar.chosen)
 
+    def open_again(self) -> None:
+        """Show this context anew, over a connection of its own."""
+        self._open_context(self._session.document.context or self._frame.header.context)
+
     def open(self, context: str) -> None:
         """Show this context, which needs the kernel; the one that is shown is gone back to."""
         if context == self._session.document.context:

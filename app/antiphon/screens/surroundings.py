@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from antiphon.blocklist.cells import CellSource
 from antiphon.requests import ContextName, Requests
@@ -66,7 +67,10 @@ class Surroundings:
     def show_people(self) -> None:
         """Who is here, in the header and, with their cells, in the sidebar."""
         people = list(people_here(self._session.me, self._session.presence().values()))
-        self._frame.header.show(self.label, people, self._session.standing)
+        standing = self._session.standing
+        if standing.refused is self._outlook.looked_at:
+            standing = replace(standing, refused=None)
+        self._frame.header.show(self.label, people, standing)
         if self._frame.has_sidebar:
             self._frame.sidebar.show_people(
                 [whereabouts(one, self._number(one), self._outlook.mode_word) for one in people]

@@ -29,6 +29,11 @@ class HeaderLine(StatusLine):
         self._people: Sequence[Person] = ()
         self._standing = Standing(Connection.CONNECTING)
 
+    @property
+    def context(self) -> str:
+        """What the context is called."""
+        return self._label
+
     def show(self, context: str, people: Sequence[Person], standing: Standing) -> None:
         """What the line says from now on."""
         self._label, self._people, self._standing = context, people, standing
@@ -78,8 +83,7 @@ class HeaderLine(StatusLine):
     def _connection_piece(self, width: int) -> Piece:
         standing, theme = self._standing, self.theme
         if standing.connection is Connection.LIVE and standing.refused is not None:
-            reason = _in_one_line(standing.refused.reason)
-            return Piece(cut_to(f"live · refused: {reason}", width // 2), theme.status_failed)
+            return Piece(f"live · refused: {standing.refused.edits}", theme.status_failed)
         if standing.connection is Connection.LIVE:
             return Piece(str(standing.connection), theme.status_done)
         words = str(standing.connection)

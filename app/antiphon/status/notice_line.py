@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,6 +16,9 @@ from antiphon.status.line import Piece, StatusLine
 
 HINT_SECONDS: Final = 6.0
 
+WEIGHTY_SECONDS: Final = 12.0
+"""How long it takes to read what must not be missed."""
+
 
 class NoticeLine(StatusLine):
     """Blank most of the time; it always has its row, so that nothing moves when it speaks."""
@@ -24,16 +28,26 @@ class NoticeLine(StatusLine):
         self._hint: str | None = None
         self._attempt: str | None = None
         self._timer: Timer | None = None
+        self._is_weighty = False
+        self._weighty: deque[str] = deque()
 
     @property
     def hint(self) -> str | None:
         return self._hint
 
-    def give_hint(self, text: str) -> None:
-        """Say one sentence for a few seconds."""
+    def give_hint(self, text: str, *, weighty: bool = False) -> None:
+        """Say one sentence for a few seconds.
+
+        What is weighty is said for longer, one after the other, and nothing else meanwhile.
+        """
+        if self._is_weighty:
+            if weighty:
+                self._weighty.append(text)
+            return
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_timer(HINT_SECONDS, self.clear_hint)
+        self._is_weighty = weighty
+        self._timer = self.set_timer(WEIGHTY_SECONDS if weighty else HINT_SECONDS, self.clear_hint)
         self._hint = displayable(in_local_words(" ".join(text.split())))
         self._say()
 
@@ -43,7 +57,10 @@ class NoticeLine(StatusLine):
             self._timer.stop()
             self._timer = None
         self._hint = None
+        self._is_weighty = False
         self._say()
+        if self._weighty:
+            self.give_hint(self._weighty.popleft(), weighty=True)
 
     def suggest(self, text: str | None) -> None:
         """What stands after `TRY:` while there is no hint."""

@@ -102,15 +102,51 @@ async def test_a_refused_edit_is_named_and_what_was_typed_beside_it_stays(tmp_pa
             document = there.app.session.document
             document.set_fields(block, status="error")
             document.splice(block, 0, 0, "more and ")
-            await there.sees("refused: permission_denied")
+            await there.sees("live · refused: 1")
             await there.sees("more and some text")
             await until(lambda: "One edit was refused" in (there.screen.hint_shown or ""), "a hint")
+            await there.live()
+            await there.press("ctrl+p")
+            await there.type("refused")
+            await there.sees("Show what was refused")
+            await there.press("enter")
+            await there.sees("permission_denied")
             refused = there.app.session.standing.refused
             assert refused is not None
             assert "status" in refused.file.read_text()
-            await there.live()
+            assert "".join(line[10:] for line in there.lines).count(refused.file.name) == 1
+            await there.press("escape")
+            await until(lambda: not there.shows("refused: 1"), "it has been read")
             await there.press("up", "enter")
             await there.mode(Mode.EDIT)
             await there.type("even ")
             kernels = (await here.context()).document
             await until(lambda: kernels.text(block) == "even more and some text", "typing goes on")
+
+
+async def test_who_types_while_an_edit_is_refused_goes_on_at_the_same_place(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        block = await here.cell("begin end")
+        kernels = (await here.context()).document
+        async with opened(here) as there:
+            await there.live()
+            await there.sees("begin end")
+            await there.press("up", "enter")
+            await there.mode(Mode.EDIT)
+            await there.press(*["right"] * 6)
+            before = there.app.session.document
+            before.set_fields(block, status="error")
+            typed = "a long word that goes on "
+            for letter in typed:
+                there.burst(letter)
+                await there.pilot.pause(0.005)
+            await until(lambda: there.app.session.document is not before, "another document")
+            await there.live()
+            await until(
+                lambda: there.app.session.document.text(block) == f"begin {typed}end",
+                "every key is in the cell",
+            )
+            await there.mode(Mode.EDIT)
+            await there.type("here ")
+            await until(lambda: kernels.text(block) == f"begin {typed}here end", "it arrives")
+            assert there.message == ""

@@ -165,6 +165,37 @@ async def test_a_kick_is_named_with_its_reason(tmp_path: Path) -> None:
         await there.sees("kicked: amy kicked vera: lunch")
 
 
+async def test_who_was_sent_away_reads_on_writes_nothing_and_may_join_again(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
+        block = await here.cell("some text")
+        kernels = (await here.context()).document
+        async with as_vera(here, size=(120, 40)) as there:
+            await there.live()
+            await there.sees("some text")
+            await there.press("up", "enter")
+            await there.mode(Mode.EDIT)
+            await there.type("my ")
+            await until(lambda: kernels.text(block) == "my some text", "it arrives")
+            await here.call("kernel.kick", principal="vera", reason="lunch", minutes=0)
+            await there.sees("kicked: amy kicked vera: lunch")
+            await until(lambda: "lunch" in hint(there), "told why")
+            await until(lambda: there.lines[-1].strip().startswith("READ"), "no mode to write in")
+            await there.type("own ")
+            assert there.app.session.document.text(block) == "my some text"
+            await there.press("escape")
+            await there.mode(Mode.NAVIGATE)
+            await there.sees("Sent away")
+            await there.press("ctrl+p")
+            await there.type("join again")
+            await there.sees("Join again")
+            await there.press("enter")
+            await there.sees("editor · live")
+            await there.type("hello")
+            assert there.message == "hello"
+
+
 def invited(address: KernelAddress, token: str, folder: Path) -> AntiphonApp:
     """The app of somebody who has only a token."""
     theirs = address.model_copy(update={"socket": None, "token": token, "client": "c" * 32})
