@@ -5,7 +5,7 @@ What has been read is kept, and kept up to date by the events of each transactio
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pycrdt import Doc, Map, MapEvent, Text, TextEvent
@@ -24,6 +24,9 @@ from antiphon_kernel.document.header import CONTENT, SCHEMA, read_header
 from antiphon_kernel.document.schema import TEXT, Schema, decode_schema, names_of, path_of
 from antiphon_kernel.types.records import BlockHeader, TextSplice
 
+_WRITTEN_KEPT = 64
+"""Texts that are kept at hand for writing."""
+
 
 class Blocks:
     """What has been read of the root map ``blocks``. Raises KeyError where there is no such block.
@@ -39,6 +42,7 @@ class Blocks:
         self._schemas: dict[str, Schema] = {}
         self._mirrors: dict[str, TextMirror] = {}
         self._spliced: dict[str, list[TextSplice]] = {}
+        self._written: dict[str, Text] = {}
         self._clear_ends: set[str] = set()
 
     def take_over(self, headers: Iterable[BlockHeader]) -> None:
@@ -100,6 +104,21 @@ class Blocks:
         content = self.container(block, section)
         return content if isinstance(content, Text) else None
 
+    def written(self, block: str, section: str | None) -> Text | None:
+        """The same, kept at hand for who writes there again.
+
+        A text stays where it is for as long as no map around it changes.
+        """
+        place = _place(block, section)
+        content = self._written.get(place)
+        if content is None:
+            content = self.content(block, section)
+            if content is not None:
+                if len(self._written) >= _WRITTEN_KEPT:
+                    self._written.clear()
+                self._written[place] = content
+        return content
+
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
         mirror = self._mirrors.get(_place(block, section))
@@ -147,6 +166,14 @@ class Blocks:
         """A transaction has ended."""
         self._spliced.clear()
 
+    def own_change(self, path: Sequence[object]) -> TextChange | None:
+        """What this document itself has changed in the text at a path; None if nothing."""
+        if len(path) < 2 or path[1] != CONTENT:
+            return None
+        block, section = str(path[0]), path_of(tuple(map(str, path[2:])))
+        own = self._spliced.get(_place(block, section))
+        return TextChange(block, tuple(own), section) if own is not None else None
+
     def take_in(self, events: list[Any], origin: object, *, removes: bool) -> DocumentChange:
         """What a transaction did, by the events of the CRDT.
 
@@ -160,6 +187,8 @@ class Blocks:
         reordered = False
         for event in events:
             path, in_map = event.path, isinstance(event, MapEvent)
+            if in_map:
+                self._written.clear()
             if not path:
                 added += self._blocks_changed(event)
             elif len(path) == 1 and in_map:

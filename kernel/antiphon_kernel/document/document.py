@@ -8,7 +8,7 @@ The layout is a public contract: root map ``meta`` (format, context, epoch, labe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from pycrdt import Doc, Map, Text
@@ -38,6 +38,7 @@ from antiphon_kernel.document.header import (
     stored_value,
     write_keys,
 )
+from antiphon_kernel.document.observing import observe_deep
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
@@ -67,7 +68,7 @@ class Document:
         self._watchers: list[Callable[[DocumentChange], None]] = []
         self._update_watchers: list[Callable[[bytes, object], None]] = []
         self._current: Transaction | None = None
-        self._followed = self._blocks.observe_deep(self._observe_blocks)
+        self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
         self._told = self._doc.observe(self._observe_transaction)
         self._closed = False
 
@@ -92,7 +93,7 @@ class Document:
     def close(self) -> None:
         """Let go of the CRDT; nothing is written or watched any more."""
         if not self._closed:
-            self._blocks.unobserve(self._followed)
+            self._followed.drop()
             self._doc.unobserve(self._told)
         self._closed = True
         self._watchers.clear()
@@ -194,8 +195,7 @@ class Document:
 
     # Writing
 
-    @contextmanager
-    def transaction(self, origin: object) -> Iterator[Transaction]:
+    def transaction(self, origin: object) -> AbstractContextManager[Transaction]:
         """All writes inside are one update and one change. Must not be held over an await.
 
         There is no roll-back: validate before the first write.
@@ -204,8 +204,11 @@ class Document:
             origin: whatever tells watchers whose change this is.
         """
         if self._current is not None:
-            yield self._current
-            return
+            return nullcontext(self._current)
+        return self._begun(origin)
+
+    @contextmanager
+    def _begun(self, origin: object) -> Iterator[Transaction]:
         current = self._current = Transaction(origin)
         try:
             with self._doc.transaction():
@@ -315,7 +318,7 @@ class Document:
         self._read.clear_end(block, section)
 
     def _writable(self, block: str, section: str | None) -> Text:
-        content = self._read.content(block, section)
+        content = self._read.written(block, section)
         if content is None:
             raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
         return content
@@ -402,6 +405,14 @@ class Document:
         current = self._current
         assert current is not None, "a transaction that this document did not begin"
         current.note(event)
+
+    def _wrote(self, path: Sequence[object]) -> bool:
+        """Whether the one text that has changed is what this document itself has written."""
+        current, change = self._current, self._read.own_change(path)
+        if current is None or change is None:
+            return False
+        current.change = DocumentChange(current.origin, texts=(change,))
+        return True
 
     def _observe_blocks(self, events: list[Any]) -> None:
         current = self._current
