@@ -66,4 +66,5 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
     appends.flush(block)
     check_size(context, context.document.length(block, section) + len(params.text))
     written = context.append(call.actor, block, params.text, section)
-    return AppendResult(**(await on_disk(context, block, written)).model_dump())
+    result = await on_disk(context, block, written)
+    return AppendResult(version=result.version, context_version=result.context_version)
