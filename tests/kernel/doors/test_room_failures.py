@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import gc
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -44,23 +44,24 @@ async def append(served: ServedKernel, block: str, text: str) -> None:
     await served.kernel.call(served.me, "block.append", {"block_id": block, "text": text})
 
 
-def connections(served: ServedKernel) -> int:
+def connections(served: ServedKernel) -> list[Connection]:
+    """Those of the owner's that something holds on to."""
     gc.collect()
     found = [one for one in gc.get_objects() if type(one) is Connection]
-    return sum(one.actor.principal == served.kernel.owner for one in found)
+    return [one for one in found if one.actor.principal == served.kernel.owner]
 
 
 class Stall:
-    """The longest time for which the event loop did nothing else."""
+    """The longest work that the event loop did at a stretch, in processor time."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
 
     async def watch(self) -> None:
         while True:
-            before = time.perf_counter()
+            before = time.thread_time()
             await asyncio.sleep(0.001)
-            self.seconds = max(self.seconds, time.perf_counter() - before)
+            self.seconds = max(self.seconds, time.thread_time() - before)
 
 
 @contextlib.asynccontextmanager
@@ -176,7 +177,9 @@ async def test_one_abort_at_500_of_1000(served: ServedKernel) -> None:
     text = document.text(block)
     await until(lambda: all(reader.document.text(block) == text for reader in readers))
     served.forget_raw()
-    await until(lambda: connections(served) == READERS + 1, "nothing of the aborted one is held")
+    await until(
+        lambda: len(connections(served)) == READERS + 1, "nothing of the aborted one is held"
+    )
     await writer.socket.close()
     await served.stop()
     await served.start()
@@ -219,13 +222,16 @@ async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
 
 async def test_one_client_never_reads(tmp_path: Path) -> None:
     """30,000 times a kilobyte: the healthy reader has it all, the other's queue is bounded."""
-    limits = DoorLimits(unread=256 * 1024, heartbeat=0.2, stalled=60)
+    # Nobody is cut off for being slow, however long a busy machine takes for this.
+    limits = DoorLimits(unread=256 * 1024, heartbeat=0.2, stalled=3600)
     async with served_kernel(tmp_path, limits) as served:
         blocks = [await served.block() for _ in range(30)]
         slow = await served.slow_reader()
         await slow.join()
         healthy = await served.replica()
         context = await served.context()
+        both = connections(served)
+        assert len(both) == 2
         most = 0
         for block in blocks:
             for _ in range(1_000):
@@ -236,19 +242,12 @@ async def test_one_client_never_reads(tmp_path: Path) -> None:
                     undo=None,
                 )
             await context.settled()
-            most = max(most, *waiting(served))
+            most = max(most, *(one.outgoing.size for one in both))
         vector = context.document.state_vector()
         await until(lambda: healthy.document.state_vector() == vector, seconds=30)
+        assert served.doors.connections == 2
         assert all(healthy.document.length(block) == 1_000_000 for block in blocks)
         assert 0 < most <= limits.unread
-
-
-def waiting(served: ServedKernel) -> Iterator[int]:
-    """Bytes in the queue of each connection of the owner's."""
-    found = [one for one in gc.get_objects() if type(one) is Connection]
-    found = [one for one in found if one.actor.principal == served.kernel.owner]
-    assert len(found) == 2
-    return (one.outgoing.size for one in found)
 
 
 async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
