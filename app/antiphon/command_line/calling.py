@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final
 
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shown
 
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """What JSON may hold as it is but a terminal may obey."""
@@ -26,7 +27,7 @@ def parse_json(text: str | bytes) -> Any:
 
     def finite(number: str) -> float:
         if not math.isfinite(value := float(number)):
-            raise ValueError(f"{number} is not a number in JSON")
+            raise ValueError(f"{shown(number)} is not a number in JSON")
         return value
 
     try:

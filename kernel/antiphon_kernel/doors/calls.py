@@ -24,6 +24,7 @@ from antiphon_kernel.kernel.access.invitations import NotAdmittedError
 from antiphon_kernel.kernel.following.subscription import Subscription
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import SHUTTING_DOWN, CloseCode
 
@@ -218,9 +219,11 @@ def _parse_params(body: bytes) -> dict[str, Any]:
 
 def _parse_json(data: str | bytes) -> Any:
     try:
-        if isinstance(data, bytes):
-            data = data.decode(json.detect_encoding(data), "surrogatepass")
-        return _DECODER.decode(data)
+        # The same bytes are read alike at every door: as UTF-8, and nothing in front.
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        if text.startswith(_BYTE_ORDER_MARK):
+            raise ValueError("it begins with a byte order mark, leave that out")
+        return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise AntiphonError(ErrorCode.INVALID_JSON, f"This is not JSON: {error}.") from error
 
@@ -228,13 +231,14 @@ def _parse_json(data: str | bytes) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text} is no number in JSON")
+        raise ValueError(f"{shown(text)} is no number in JSON")
     return number
 
 
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _DECODER: Final = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 
 
 def _not_a_call(expected: str, found: object) -> AntiphonError:
-    shown = json.dumps(found)[:80]
-    return AntiphonError(ErrorCode.INVALID_PARAMS, f"A call needs {expected}, found {shown}.")
+    sent = shortened(json.dumps(found))
+    return AntiphonError(ErrorCode.INVALID_PARAMS, f"A call needs {expected}, found {sent}.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,17 +27,34 @@ async def ask(socket: ClientConnection, message: str | dict[str, Any]) -> dict[s
     return answer
 
 
-async def post(served: ServedKernel, tool: str, body: bytes, **headers: str) -> tuple[int, Any]:
-    def request() -> tuple[int, Any]:
+@dataclass(frozen=True)
+class Answered:
+    """What came back to one request."""
+
+    status: int
+    headers: dict[str, str]
+    body: Any
+
+
+async def answered(
+    served: ServedKernel, method: str, path: str, body: bytes, **headers: str
+) -> Answered:
+    def request() -> Answered:
         connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=10)
         try:
-            connection.request("POST", f"/call/{tool}", body, headers)
+            connection.request(method, path, body, headers)
             response = connection.getresponse()
-            return response.status, json.loads(response.read())
+            said = {name.lower(): value for name, value in response.getheaders()}
+            return Answered(response.status, said, json.loads(response.read()))
         finally:
             connection.close()
 
     return await asyncio.to_thread(request)
+
+
+async def post(served: ServedKernel, tool: str, body: bytes, **headers: str) -> tuple[int, Any]:
+    found = await answered(served, "POST", f"/call/{tool}", body, **headers)
+    return found.status, found.body
 
 
 async def test_calls_are_answered_in_the_order_in_which_they_came(served: ServedKernel) -> None:
@@ -127,6 +145,56 @@ async def test_a_bad_post_says_why(
 ) -> None:
     answer = await post(served, tool, body, Authorization=f"Bearer {served.doors.token}")
     assert (answer[0], answer[1]["error"]["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"])
+async def test_a_body_is_utf_8_with_nothing_in_front_as_frames_are(
+    served: ServedKernel, encoding: str
+) -> None:
+    bearer = {"Authorization": f"Bearer {served.doors.token}"}
+    body = json.dumps({**NEW, "content": "ü"}, ensure_ascii=False).encode(encoding)
+    status, answer = await post(served, "block.create", body, **bearer)
+    assert (status, answer["error"]["code"]) == (400, "invalid_json")
+    assert not (await served.context()).document.block_ids()
+    if encoding == "utf-8-sig":
+        assert "byte order mark" in answer["error"]["message"]
+        socket = await open_calls(served)
+        assert (await ask(socket, body.decode()))["error"] == answer["error"]
+        await socket.close()
+
+
+@pytest.mark.parametrize("body", [b"x" * 100_000, b"[" * 99_000, b"1e" + b"9" * 4_000])
+async def test_a_body_that_is_no_call_is_not_quoted_at_length(
+    served: ServedKernel, body: bytes
+) -> None:
+    bearer = {"Authorization": f"Bearer {served.doors.token}"}
+    status, answer = await post(served, "block.create", body, **bearer)
+    assert status == 400
+    assert len(json.dumps(answer)) < 500
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("POST", "/call", 404, "unknown_tool"),
+        ("POST", "/call/", 404, "unknown_tool"),
+        ("POST", "/call/context.list/", 404, "unknown_tool"),
+        ("POST", "/nowhere/" + "x" * 1_000, 404, "unknown_tool"),
+        ("GET", "/sync/default/", 404, "unknown_tool"),
+        ("GET", "/call/context.list", 405, "invalid_params"),
+        ("DELETE", "/health", 405, "invalid_params"),
+    ],
+)
+async def test_what_leads_to_no_call_is_answered_with_an_error_as_calls_are(
+    served: ServedKernel, method: str, path: str, status: int, code: str
+) -> None:
+    bearer = {"Authorization": f"Bearer {served.doors.token}"}
+    found = await answered(served, method, path, b"{}", **bearer)
+    error = found.body["error"]
+    assert (found.status, error["code"]) == (status, code)
+    assert len(error["message"]) < 1_000
+    if status == 405:
+        assert error["allowed"] == sorted(found.headers["allow"].split(", "))
 
 
 async def test_a_post_without_the_token_is_unauthorised(served: ServedKernel) -> None:
