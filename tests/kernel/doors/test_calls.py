@@ -163,7 +163,11 @@ async def test_a_body_is_utf_8_with_nothing_in_front_as_frames_are(
         await socket.close()
 
 
-@pytest.mark.parametrize("body", [b"x" * 100_000, b"[" * 99_000, b"1e" + b"9" * 4_000])
+@pytest.mark.parametrize(
+    "body",
+    [b"x" * 100_000, b"[" * 99_000, b"1e" + b"9" * 4_000],
+    ids=["words", "brackets", "a number"],
+)
 async def test_a_body_that_is_no_call_is_not_quoted_at_length(
     served: ServedKernel, body: bytes
 ) -> None:
@@ -179,7 +183,7 @@ async def test_a_body_that_is_no_call_is_not_quoted_at_length(
         ("POST", "/call", 404, "unknown_tool"),
         ("POST", "/call/", 404, "unknown_tool"),
         ("POST", "/call/context.list/", 404, "unknown_tool"),
-        ("POST", "/nowhere/" + "x" * 1_000, 404, "unknown_tool"),
+        pytest.param("POST", "/nowhere/" + "x" * 1_000, 404, "unknown_tool", id="a long path"),
         ("GET", "/sync/default/", 404, "unknown_tool"),
         ("GET", "/call/context.list", 405, "invalid_params"),
         ("DELETE", "/health", 405, "invalid_params"),
