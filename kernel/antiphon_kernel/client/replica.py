@@ -179,6 +179,9 @@ class Replica:
             else:
                 if socket is None:
                     break
+                if self._closed.is_set():  # while the socket opened: `close` did not know it
+                    await socket.close()
+                    break
                 if self._replay is not None:
                     was_live, refused = False, await self._make_again(socket, self._replay)
                 else:
@@ -200,14 +203,13 @@ class Replica:
         """Send what is still to be sent, then let go of the connection."""
         if self._closed.is_set():
             return
-        connection = self._connection
-        if connection is not None:
+        if self._connection is not None:
             with suppress(ConnectionClosed):
-                await connection.send_due()
+                await self._connection.send_due()
         self._closed.set()
         self._copy.edits.close()
-        if connection is not None:
-            await connection.close()
+        if self._connection is not None:  # it may be another one by now
+            await self._connection.close()
         self._copy.outbox.fail(AntiphonError(ErrorCode.NO_KERNEL, "The replica was closed."))
 
     async def _serve(self, socket: ClientConnection) -> tuple[bool, Verdict | None]:

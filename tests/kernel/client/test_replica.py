@@ -232,6 +232,30 @@ async def test_closing_sends_what_was_typed_last(served: ServedKernel) -> None:
     await until(lambda: context.document.text(block) == "hello!")
 
 
+async def test_a_replica_ends_whenever_it_is_closed(served: ServedKernel) -> None:
+    """Also in the moment in which its socket has opened and it does not know it yet."""
+
+    async def passes(replica: Replica, limit: int) -> int:
+        for number in range(limit):
+            if replica.state is not ReplicaState.CONNECTING:
+                return number
+            await asyncio.sleep(0)
+        return limit
+
+    usual = 0
+    for attempt in range(150):
+        replica = Replica(served.locate)
+        running = asyncio.create_task(replica.run())
+        if attempt % 10 == 0:
+            usual = await passes(replica, 1_000_000)
+        else:
+            await passes(replica, usual - 5 + attempt % 10)
+        await replica.close()
+        await asyncio.wait({running}, timeout=20)
+        assert running.done()
+        await running
+
+
 async def test_saved_fails_when_the_replica_is_closed(served: ServedKernel) -> None:
     block = await served.block("hello")
     replica = await served.replica()
