@@ -75,16 +75,20 @@ class CellArea(Widget):
 
     # Editing
 
-    def edit(self, block: str | None = None, offset: int | None = None) -> bool:
+    def edit(
+        self, block: str | None = None, offset: int | None = None, *, to_read: bool = False
+    ) -> bool:
         """Open the editor on a cell (the focused one); False, and a `Refused`, if that cannot be.
 
         The cursor is at `offset`, else where it was last, else at the start of the first visible
-        finished line; its line stays on its row of the screen.
+        finished line; its line stays on its row of the screen. With `to_read` it is opened also
+        for somebody who may not write in it.
         """
         block = block or self.cells.focused_cell
         if block is None:
             return False
-        reason = self.source.why_not_editable(block)
+        why_not = self.source.why_no_editor if to_read else self.source.why_not_editable
+        reason = why_not(block)
         if reason is not None:
             self.post_message(self.Refused(block, reason))
             return False
@@ -105,6 +109,7 @@ class CellArea(Widget):
             anchor=anchor,
             host=self.cells,
         )
+        editor.refusal = self.source.refusal
         self.editor = editor
         self._laid = None
         self.cells.lay_over(editor, self._place_editor)

@@ -203,10 +203,14 @@ class CellSource:
 
     def why_not_editable(self, block: str) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place."""
+        if self.refusal is not None and block in self.document:
+            return self.refusal
+        return self.why_no_editor(block)
+
+    def why_no_editor(self, block: str) -> str | None:
+        """As `why_not_editable`, whoever the person is."""
         if block not in self.document:
             return "This cell is not there any more."
-        if self.refusal is not None:
-            return self.refusal
         header = self.document.header(block)
         if header.kind == BlockKind.TOOL_CALL:
             return (

@@ -70,9 +70,13 @@ class OwnIdentity:
             self._role_changed(None)
 
     def assume(self, role: str | None) -> None:
-        """The role that was known before the document was replaced, until another one is heard."""
+        """The role that was known before the document was replaced, until another one is heard.
+
+        Nothing else happens: keys that are on their way are not to become commands.
+        """
         if role is not None and self._role.role is None:
-            self._hear_role(role)
+            self._role.hear(role)
+            self._tell_parts()
 
     @property
     def role(self) -> str | None:

@@ -21,7 +21,7 @@ def refused_words(refused: Refusal) -> str:
 
 def where_refused(refused: Refusal) -> str:
     """One sentence: how much was refused, and how to see it."""
-    return f"{refused_words(refused)}. Ctrl+P, Show what was refused: why, and where it is kept."
+    return f"{refused_words(refused)}: Ctrl+P, Show what was refused, says why and where."
 
 
 def refused_rows(refused: Refusal, width: int, theme: CellTheme) -> list[list[Piece]]:
@@ -44,11 +44,12 @@ def refused_rows(refused: Refusal, width: int, theme: CellTheme) -> list[list[Pi
         return rows
     # The account begins with a title and the reason, which stand above already.
     for line in account.split("\n")[2:]:
-        for part in wrapped_as_it_is(displayable(line), width):
+        shown = displayable(line)
+        for part in as_it_is(shown, width) if line.startswith(" ") else wrapped(shown, width):
             rows.append([Piece(part, theme.text)])
     return rows
 
 
-def wrapped_as_it_is(line: str, width: int) -> list[str]:
-    """A line cut at the width, with all its blanks."""
-    return [line[at : at + width] for at in range(0, len(line), max(1, width))] or [""]
+def as_it_is(line: str, width: int) -> list[str]:
+    """A line of quoted text, cut at the width, with all its blanks."""
+    return [line[at : at + width] for at in range(0, len(line), max(1, width))]

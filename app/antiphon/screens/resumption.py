@@ -45,10 +45,11 @@ class Resumption:
         area, block = self._outlook.area, there.block
         self._identity.assume(there.role)
         self._bookmark.go_back()
-        if block is None or block not in self._outlook.session.document:
-            return
-        area.cells.focus_cell(block, reveal=False)
-        if there.mode is Mode.EDIT and self._outlook.refusal is None:
-            area.edit(block, there.cursor)
-        elif there.mode in (Mode.EDIT, Mode.NAVIGATE):
-            area.cells.focus()
+        if block is not None and block in self._outlook.session.document:
+            area.cells.focus_cell(block, reveal=False)
+            if there.mode is Mode.EDIT:
+                area.edit(block, there.cursor, to_read=True)
+            elif there.mode is Mode.NAVIGATE:
+                area.cells.focus()
+        elif there.mode is Mode.WRITE:
+            self._outlook.composer.editor.focus()

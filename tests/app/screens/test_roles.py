@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from textual.events import Paste
 
 from antiphon.app import AntiphonApp
+from antiphon.locations import state_folder
 from antiphon.modes import Mode
 from antiphon.options import AppOptions
 from antiphon_kernel.client.address import KernelAddress
@@ -139,6 +141,46 @@ async def test_a_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back
             await until(lambda: "you can write" in hint(there), "told")
             await there.type("own ")
             await until(lambda: document.text(block) == "my own text", "it arrives again")
+
+
+async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and_no_commands(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
+        block = await here.cell("one\n\ntwo")
+        kernels = (await here.context()).document
+        async with as_vera(here) as there:
+            await there.live()
+            await there.sees("two")
+            await there.press("up", "enter")
+            await there.mode(Mode.EDIT)
+            typing = "u b k e  y g z " * 8
+            for letter in typing[:10]:
+                there.burst(letter)
+                await there.pilot.pause(0.005)
+            # What comes now meets the demotion on its way: it is refused.
+            demotion = asyncio.create_task(
+                here.call("kernel.role", principal="vera", role="viewer")
+            )
+            for letter in typing[10:]:
+                there.burst(letter)
+                await there.pilot.pause(0.005)
+            await demotion
+            await there.sees("viewer · live")
+            assert there.screen.mode is Mode.EDIT
+            assert there.lines[-1].strip().startswith("READ")
+            assert not there.screen.source.is_folded(block)
+            assert there.message == ""
+            arrived = kernels.text(block).removesuffix("one\n\ntwo")
+            assert typing.startswith(arrived)
+            assert there.app.session.document.text(block) == kernels.text(block)
+            kept = [
+                line.removeprefix("    ")
+                for file in sorted((state_folder() / "refused").glob("*.md"))
+                for line in file.read_text().split("\n")
+                if line.startswith("    ")
+            ]
+            assert typing.startswith(arrived + "".join(kept))
 
 
 async def test_what_was_typed_before_the_role_was_known_stays_on_this_side(
