@@ -111,15 +111,17 @@ def decode_update(update: bytes) -> DecodedUpdate:
 
 
 def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
-    """Read an update `size` structs at a time; the last part has what is left and the deletions.
+    """Read an update in parts of so many structs and deletions at most: first all the structs.
 
     Raises:
         ValueError: as `decode_update`, when the part that is no update is reached.
     """
     reader = Reader(update)
     structs: list[Struct] = []
+    work = 0
     seen: set[int] = set()
     for _ in range(reader.count()):
+        work += 1
         count = reader.count()
         client = reader.uint()
         clock = reader.uint()
@@ -132,12 +134,16 @@ def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
             if clock > MAX_CLOCK:
                 raise ValueError(f"a clock of client {client} is larger than {MAX_CLOCK}")
             structs.append(struct)
-            if len(structs) == size:
+            work += 1
+            if work >= size:
                 yield DecodedUpdate(tuple(structs), ())
-                structs = []
-    deletions = _read_deletions(reader)
-    reader.end()
-    yield DecodedUpdate(tuple(structs), deletions)
+                structs, work = [], 0
+        if work >= size:
+            yield DecodedUpdate(tuple(structs), ())
+            structs, work = [], 0
+    for deletions in _read_deletions(reader, size - work, size):
+        yield DecodedUpdate(tuple(structs), deletions)
+        structs = []
 
 
 def _read_struct(reader: Reader, client: int, clock: int) -> Struct:
@@ -206,9 +212,15 @@ def _read_type(reader: Reader) -> SharedType:
     return _SHARED_TYPES[number]
 
 
-def _read_deletions(reader: Reader) -> tuple[IdRange, ...]:
+def _read_deletions(reader: Reader, first: int, size: int) -> Iterator[tuple[IdRange, ...]]:
+    """The rest of an update in parts, the first of which may be smaller."""
     ranges: list[IdRange] = []
+    left = first
     for _ in range(reader.count()):
+        left -= 1
+        if left <= 0:
+            yield tuple(ranges)
+            ranges, left = [], size
         client = reader.uint()
         for _ in range(reader.count()):
             start = reader.uint()
@@ -216,7 +228,12 @@ def _read_deletions(reader: Reader) -> tuple[IdRange, ...]:
             if start + length > MAX_CLOCK:
                 raise ValueError(f"a deleted clock of client {client} is larger than {MAX_CLOCK}")
             ranges.append(IdRange(client, start, start + length))
-    return tuple(ranges)
+            left -= 1
+            if left <= 0:
+                yield tuple(ranges)
+                ranges, left = [], size
+    reader.end()
+    yield tuple(ranges)
 
 
 def _length(value: int) -> int:

@@ -134,6 +134,8 @@ class UpdateCheck:
         """Where in `order` each new draft begins."""
         self.submitted: dict[str, int] = {}
         """Where in `order` a draft is called done."""
+        self.deletions: list[IdRange] = []
+        """What it deletes that was not gone when it was checked."""
         self._drafts = DraftRules(document, actor, limits)
         self._submissions = SubmissionRules(document, actor, placement)
 
@@ -172,7 +174,7 @@ class UpdateCheck:
             self._place(item)
             if not len(self.order) % _STEP:
                 yield
-        self._refuse_gaps(new, decoded.deletions)
+        self._refuse_gaps(new)
         unclaimed = self._writing_clients()
         deletes = False
         if decoded.deletions:
@@ -256,7 +258,7 @@ class UpdateCheck:
             if staged.place(parent).nature is not Nature.NOTHING:
                 raise _misplaced(item)
 
-    def _refuse_gaps(self, new: list[Struct], deletions: tuple[IdRange, ...]) -> None:
+    def _refuse_gaps(self, new: list[Struct]) -> None:
         """Everything an update builds on must be here already or come with it."""
         missing = self._staged.missing
         if missing is not None:
@@ -264,9 +266,6 @@ class UpdateCheck:
         for one in new:
             if one.clock + one.length > self._staged.end(one.client):
                 raise _gap(ItemId(one.client, one.clock))  # a part of it was skipped
-        for ids in deletions:
-            if ids.end > self._staged.end(ids.client):
-                raise _gap(ItemId(ids.client, ids.start))
 
     def _writing_clients(self) -> tuple[int, ...]:
         clients = self._staged.clients()
@@ -291,12 +290,15 @@ class UpdateCheck:
         for count, ids in enumerate(deletions, 1):
             if not count % _STEP:
                 yield
+            if ids.end > staged.end(ids.client):
+                raise _gap(ItemId(ids.client, ids.start))
             # As they stand: the engine cuts at the border of each range, touching ones too.
             for fresh in deleted.lacks(ids):
                 for border in (fresh.start, fresh.end):
                     if staged.tears(fresh.client, border):
                         raise _torn(ItemId(fresh.client, border))
-        for count, ids in enumerate(normalise(deletions), 1):
+                self.deletions.append(fresh)
+        for count, ids in enumerate(normalise(self.deletions), 1):
             if not count % _STEP:
                 yield
             for fresh in deleted.lacks(ids):

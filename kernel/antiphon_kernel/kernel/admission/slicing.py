@@ -102,7 +102,7 @@ async def check_by_and_by(
     admitted = await _by_and_by(check.steps(decoded))
     if admitted.placed is None:
         return LargeUpdate(actor, check, ())
-    return LargeUpdate(actor, check, await _by_and_by(_cut(check, decoded.deletions, owners)))
+    return LargeUpdate(actor, check, await _by_and_by(_cut(check, owners)))
 
 
 async def _by_and_by(steps: Generator[None, None, T]) -> T:
@@ -122,24 +122,22 @@ async def _by_and_by(steps: Generator[None, None, T]) -> T:
 
 def _decode(update: bytes) -> Generator[None, None, DecodedUpdate]:
     structs: list[Struct] = []
-    deletions: tuple[IdRange, ...] = ()
+    deletions: list[IdRange] = []
     try:
         for part in decode_in_parts(update, 200):
             structs += part.structs
-            deletions = part.deletions
+            deletions += part.deletions
             yield
     except ValueError as error:
         raise unreadable(error) from error
-    return DecodedUpdate(tuple(structs), deletions)
+    return DecodedUpdate(tuple(structs), tuple(deletions))
 
 
-def _cut(
-    check: UpdateCheck, deletions: Sequence[IdRange], owners: Mapping[int, str]
-) -> Generator[None, None, Sequence[Part]]:
+def _cut(check: UpdateCheck, owners: Mapping[int, str]) -> Generator[None, None, Sequence[Part]]:
     order = check.order
     ends = yield from _ends(check)
     pieces = [order[start:end] for start, end in zip((0, *ends), ends, strict=False)]
-    own, rest = yield from _assign(pieces, deletions)
+    own, rest = yield from _assign(pieces, check.deletions)
     drafts = yield from _by_part(check.created, ends)
     submitted = yield from _by_part(check.submitted, ends)
     seen: set[int] = set()
