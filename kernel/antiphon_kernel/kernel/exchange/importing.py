@@ -13,6 +13,7 @@ from antiphon_kernel.document.schema import decode_schema, each_part, is_text, p
 from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, InheritedRun, InheritedText
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.exchange.records import BlockLine, Export, RunLine
+from antiphon_kernel.kernel.hosting.directory import Beginning
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
@@ -36,8 +37,8 @@ async def import_context(kernel: Kernel, actor: Actor, export: Export, label: st
         known = await kernel.principal(line.username, _kind(line.kind))
         principals[line.id] = known
 
-    async def first(row: ContextRow) -> list[Commit]:
-        return [_commit(kernel, actor, export, row, principals)]
+    async def first(row: ContextRow) -> Beginning:
+        return Beginning([_commit(kernel, actor, export, row, principals)])
 
     return await kernel.create_context(label, first)
 
@@ -49,6 +50,7 @@ def _commit(
     row: ContextRow,
     principals: Mapping[str, Principal],
 ) -> Commit:
+    _check_parents(export, kernel.limits.parent_depth)
     ids = {block.id: _moved(block.id, row.id, principals) for block in export.blocks}
     document = Document.found(
         kernel.ids.client_id(), context=row.id, epoch=row.epoch, label=row.label
@@ -86,6 +88,30 @@ def _commit(
     )
 
 
+def _check_parents(export: Export, limit: int) -> None:
+    """Refuse parents that run in a circle, and chains of them that no tool would let grow so long.
+
+    Blocks that should answer something and do not are as they were where they come from.
+    """
+    parents = {block.id: block.header.get("parent") for block in export.blocks}
+    above: dict[str, int] = {}
+    for block in parents:
+        chain: list[str] = []
+        at: object = block
+        while isinstance(at, str) and at in parents and at not in above:
+            above[at] = limit  # whoever comes by again has run in a circle
+            chain.append(at)
+            at = parents[at]
+        count = above.get(at, -1) if isinstance(at, str) else -1
+        for one in reversed(chain):
+            count += 1
+            above[one] = count
+        if count >= limit:
+            raise _refusal(
+                block, f"the parents above it run in a circle, or are more than {limit - 1}"
+            )
+
+
 def _moved(block: str, context: ContextId, principals: Mapping[str, Principal]) -> str:
     try:
         found = BlockId.parse(block)
@@ -103,7 +129,7 @@ def _header(
     fields["author"] = _principal(fields.get("author"), principals)
     if "parent" in fields:
         parent = fields["parent"]
-        if parent not in ids:
+        if not isinstance(parent, str) or parent not in ids:
             raise _refusal(block.id, f"its parent {shown(parent)} is not in the export")
         fields["parent"] = ids[parent]
     return BlockHeader(id=ids[block.id], **fields)

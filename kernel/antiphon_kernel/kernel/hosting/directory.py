@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, ContextRow
+from antiphon_kernel.journal.snapshots import Snapshot
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.references import resolve
 from antiphon_kernel.types.clock import Clock
@@ -18,8 +19,19 @@ from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name
 from antiphon_kernel.types.quoting import listed, shortened, shown
 from antiphon_kernel.types.records import Actor
 
-First = Callable[[ContextRow], Awaitable[Sequence[Commit]]]
-"""Makes the transactions that come with the founding one of a context, from seq 2 on."""
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is in a context from the start."""
+
+    commits: Sequence[Commit] = ()
+    """The transactions that come with the founding one, from seq 2 on."""
+    snapshot: Snapshot | None = None
+    """The context as the last of them leaves it, for quick opening."""
+
+
+First = Callable[[ContextRow], Awaitable[Beginning]]
+"""Makes the beginning of a context."""
 
 
 class Directory:
@@ -72,7 +84,7 @@ class Directory:
         """A new context; empty, unless something is to be in it from the start.
 
         Args:
-            first: its transactions are there together with the founding one, or none is.
+            first: the transactions it makes are there together with the founding one, or none is.
 
         Raises:
             AntiphonError: invalid_params if the label is taken or cannot be one; storage_failed.
@@ -82,6 +94,7 @@ class Directory:
             context, epoch = ContextId(self._ids.uuid7()), self._ids.uuid7()
             time = self._clock.now_ms()
             row = self._journal.add_context(context, label, epoch, time)
+            beginning = await first(row) if first is not None else Beginning()
             commits = [
                 Commit(
                     context=row,
@@ -93,7 +106,7 @@ class Directory:
                     blocks=(),
                     update=genesis_update(context, epoch, label),
                 ),
-                *(await first(row) if first is not None else ()),
+                *beginning.commits,
             ]
         except BaseException:
             self._reserved.remove(label)
@@ -101,6 +114,8 @@ class Directory:
         # Handed in at once: they share a transaction of the database.
         *_, founded = [self._journal.commit(one) for one in commits]
         await self._until_stated(row, founded, label)
+        if beginning.snapshot is not None:
+            await self._journal.snapshots.write(row, beginning.snapshot)
         return row
 
     async def rename(self, actor: Actor, context: Context, label: str) -> int:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from antiphon_kernel.document.copying import copy_block
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header_table import encode_headers
 from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
 from antiphon_kernel.document.history.units import Turn
 from antiphon_kernel.document.loading import DocumentLoader
@@ -25,10 +26,12 @@ from antiphon_kernel.journal.rows import (
     InheritedText,
     StoredOp,
 )
+from antiphon_kernel.journal.snapshots import Snapshot
 from antiphon_kernel.kernel.context.histories import inherit
+from antiphon_kernel.kernel.hosting.directory import Beginning
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import BlockId, ContextId
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.wire.merge import FAN_IN
 from antiphon_kernel.wire.update import decode_update
 
@@ -53,9 +56,12 @@ class Fork:
 
 
 async def read_version(
-    journal: Journal, row: ContextRow, at: int, client_id: int
+    journal: Journal, row: ContextRow, at: int, client_id: int, headers: Sequence[BlockHeader]
 ) -> tuple[Document, list[StoredOp]]:
     """A context as it was at one of its versions, and the transactions that led there.
+
+    Args:
+        headers: those of its blocks then that are known.
 
     Raises:
         DamagedContext: if a record cannot be read.
@@ -66,7 +72,7 @@ async def read_version(
     for begin in range(0, len(ops), FAN_IN):
         loader.apply([op.update for op in ops[begin : begin + FAN_IN]])
         await asyncio.sleep(0)
-    return loader.finish(), ops
+    return loader.finish(headers), ops
 
 
 async def read_authors(
@@ -141,12 +147,13 @@ def _reads_alike(history: BlockHistory, document: Document) -> bool:
     return all(history.text(path) == document.text(history.block, path) for path in paths)
 
 
-async def fork_commits(
+async def begin_fork(
     row: ContextRow, fork: Fork, actor: Actor, time: int, client_id: int
-) -> list[Commit]:
-    """The transactions of the new context behind the founding one: its members, then each block.
+) -> Beginning:
+    """What the new context begins with: its members, then each block.
 
-    Each block has its own, so that to read the history of one is not to read them all.
+    Each block has a transaction of its own, so that to read the history of one is not to read them
+    all; and there is a snapshot, so that to open the context is not to read them all either.
 
     Args:
         client_id: under which the copies are written.
@@ -174,6 +181,7 @@ async def fork_commits(
             )
 
     add(transaction.update, blocks=())
+    headers: list[BlockHeader] = []
     for number, block in enumerate(fork.blocks, 1):
         header = fork.document.header(block)
         copy = replace(
@@ -185,12 +193,15 @@ async def fork_commits(
         )
         with target.transaction(FORK) as transaction:
             copy_block(fork.document, block, target, copy)
+        headers.append(copy)
         inherited = tuple(_inherited(number, fork.authors[block]))
         add(transaction.update, blocks=(BlockRow(number, copy.id, 1),), inherited=inherited)
         if not number % _A_TURN:
             await asyncio.sleep(0)
+    seq, table = len(commits) + 1, encode_headers(headers)
+    snapshot = Snapshot(seq, target.state_vector(), target.update_since(), table)
     target.close()
-    return commits
+    return Beginning(commits, snapshot)
 
 
 def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) -> str | None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.journal.rows import Commit, ContextRow
+from antiphon_kernel.journal.rows import ContextRow
 from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.hosting.directory import Beginning
 from antiphon_kernel.kernel.hosting.forking import (
     Fork,
-    fork_commits,
+    begin_fork,
     read_authors,
     read_version,
     torn_pairs,
@@ -67,7 +68,8 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
     A copied block keeps author and number under the id of the new context and names its original
     in `source_block`; block.blame goes on naming who wrote it first. There is nothing to undo in
     a fork. A range may not part a tool call from its result; what answers a block that is left
-    out answers the nearest block above it that is copied. What a model was writing is interrupted
+    out answers the nearest block above it that is copied, or none: what its original in
+    `source_block` answers, is told there. What a model was writing is interrupted
     in the copy and goes on in the original.
     """
     context = await call.context(params.context)
@@ -81,18 +83,20 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
             field="at",
             current_version=context.seq,
         )
+    now = context.document
+    headers = [now.header(block) for block in now.block_ids()] if at == context.seq else []
     await context.settled()
     kernel, journal = call.kernel, call.kernel.journal
-    document, ops = await read_version(journal, context.row, at, kernel.ids.client_id())
+    document, ops = await read_version(journal, context.row, at, kernel.ids.client_id(), headers)
     try:
         blocks = await _chosen(call, params.blocks or BlockRange(), context, document)
         numbers = {block: context.number(block) for block in blocks}
         authors = await read_authors(journal, context.row, document, ops, numbers)
         fork = Fork(context.id, document, tuple(blocks), authors)
 
-        async def copies(row: ContextRow) -> Sequence[Commit]:
+        async def copies(row: ContextRow) -> Beginning:
             time, client = kernel.clock.now_ms(), kernel.ids.client_id()
-            return await fork_commits(row, fork, call.actor, time, client)
+            return await begin_fork(row, fork, call.actor, time, client)
 
         label = params.label
         if label is None:

@@ -159,6 +159,32 @@ async def test_a_snapshot_of_another_state_is_not_believed(
     await kernel.close()
 
 
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_fork_begins_with_a_snapshot_that_says_what_its_transactions_say(
+    reopen: Open, data: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    kernel = await reopen(NEVER)
+    me = kernel.open_session(kernel.owner, "test")
+    await write_at_random(kernel, dice, 40)
+    versions = [{}, {"at": dice.randint(2, (await kernel.context()).seq)}]
+    for number, version in enumerate(versions):
+        params = {"context": "default", "label": f"fork-{number}", **version}
+        made = await kernel.call(me, "context.fork", params)
+        sql = "SELECT s.seq FROM snapshots s JOIN contexts c ON c.number = s.context WHERE c.id = ?"
+        assert execute(data, sql, made["context_id"]) == [(made["context_version"],)]
+    labels = [f"fork-{number}" for number in range(len(versions))]
+    begun = [contents((await kernel.context(label)).document) for label in labels]
+    assert all(begun)
+    kernel = await reopen(NEVER)
+    assert [contents((await kernel.context(label)).document) for label in labels] == begun
+    await kernel.close()
+    assert (await examine(data)).clean
+    execute(data, "DELETE FROM snapshots")
+    kernel = await reopen(NEVER)
+    assert [contents((await kernel.context(label)).document) for label in labels] == begun
+
+
 async def test_the_transactions_are_kept(reopen: Open, data: Path) -> None:
     kernel = await reopen(EAGER)
     await write_at_random(kernel, random.Random(4), 60)
