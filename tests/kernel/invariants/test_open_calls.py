@@ -71,10 +71,12 @@ def check_nothing_open(headers: Sequence[BlockHeader]) -> None:
 
 
 def check_answers(headers: Sequence[BlockHeader]) -> None:
-    """Each result answers one call, which stands before it and has no other."""
+    """Each result answers one call, which stands before it and has no other; models answer too."""
     calls: dict[str, BlockHeader] = {}
     answered: set[str] = set()
     for header in headers:
+        if header.role == Role.MODEL and header.parent is None:
+            raise Violation("a model answers nothing")
         if header.kind == BlockKind.TOOL_CALL:
             calls[header.id] = header
         if header.kind == BlockKind.TOOL_RESULT:
@@ -168,10 +170,12 @@ def blocks_stay_open(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Writers, "interrupt", lambda self, context, left: False)
 
 
-def results_stand_alone(patch: pytest.MonkeyPatch) -> None:
+def forgetting(patch: pytest.MonkeyPatch, field: str, value: str) -> None:
+    """A kernel that forgets what blocks with this field answer."""
+
     async def call(self: Kernel, actor: Any, tool: str, params: Any = None) -> dict[str, Any]:
         made = await found(self, actor, tool, params)
-        if tool == "block.create" and params.get("kind") == "tool_result":
+        if tool == "block.create" and params.get(field) == value:
             context = await self.context(params["context"])
             forget = partial(context.document.set_fields, made["block_id"], parent=None)
             await context.write(self.system, "create", forget, undo=None).saved()
@@ -181,7 +185,15 @@ def results_stand_alone(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Kernel, "call", call)
 
 
-@pytest.mark.parametrize("fault", [blocks_stay_open, results_stand_alone])
+def results_stand_alone(patch: pytest.MonkeyPatch) -> None:
+    forgetting(patch, "kind", "tool_result")
+
+
+def models_answer_nothing(patch: pytest.MonkeyPatch) -> None:
+    forgetting(patch, "role", "model")
+
+
+@pytest.mark.parametrize("fault", [blocks_stay_open, results_stand_alone, models_answer_nothing])
 async def test_a_kernel_that_is_broken_on_purpose_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any
 ) -> None:
