@@ -54,6 +54,7 @@ async def run_shell(
     *,
     limit: int = OUTPUT_LIMIT,
     grace: float = TERM_GRACE_SECONDS,
+    linger: float = LINGER_SECONDS,
 ) -> ShellResult:
     """Run `command`, handing its output (stdout and stderr in order) to `on_output` as it comes.
 
@@ -87,7 +88,7 @@ async def run_shell(
             if reader.done():
                 reader.result()
             await exited
-            await asyncio.wait({reader}, timeout=LINGER_SECONDS)
+            await asyncio.wait({reader}, timeout=linger)
         finally:
             exited.cancel()
             await _end_group(process, grace)

@@ -284,17 +284,17 @@ def test_a_text_of_a_megabyte_is_set_in_little_time() -> None:
     assert len(document.text(BLOCK, "title").encode()) > 1_000_000
     for at in (10, 15_000, 32_000):
         lines[at] = lines[at].replace("line", "LINE")
-    start = time.perf_counter()
+    start = time.process_time()
     with document.transaction("count") as written:
         set_content(document, "".join(lines), "title")
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
     assert document.text(BLOCK, "title") == "".join(lines)
     assert sum(ids.end - ids.start for ids in written.deleted) == 3 * len("line")
 
 
 def test_a_list_of_a_hundred_thousand_items_is_set_read_changed_and_loaded() -> None:
     document = founded(ListSchema())
-    start = time.perf_counter()
+    start = time.process_time()
     many: list[Any] = [*range(100_000)]
     set_content(document, many)
     assert read_value(document, BLOCK) == many
@@ -304,4 +304,4 @@ def test_a_list_of_a_hundred_thousand_items_is_set_read_changed_and_loaded() -> 
     assert sum(ids.end - ids.start for ids in written.deleted) == 1
     replica = replica_of(document)
     assert read_value(replica, BLOCK) == many
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20

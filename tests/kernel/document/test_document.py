@@ -298,10 +298,10 @@ def test_the_cost_of_an_append_does_not_grow_with_the_text() -> None:
     def cost(appends: int) -> float:
         best = float("inf")
         for _ in range(5):
-            start = time.perf_counter()
+            start = time.process_time()
             for _ in range(appends):
                 document.append(BLOCK, "x" * 50)
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     small = cost(40)

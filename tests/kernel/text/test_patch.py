@@ -267,8 +267,8 @@ def test_hunks_out_of_order_or_over_each_other_are_refused() -> None:
 def test_a_patch_of_very_many_hunks_that_are_not_there_is_refused_in_time() -> None:
     text = "a\n" * 500_000
     patch = "".join(f"@@ -{n} +{n} @@\n-b\n+c\n" for n in range(1, 20_001))
-    begun = time.monotonic()
+    begun = time.process_time()
     error = refusal(text, patch)
-    assert time.monotonic() - begun < 10
+    assert time.process_time() - begun < 10
     assert len(error.details["errors"]) == 20_000
     assert "too many hunks" in error.details["errors"][-1]

@@ -62,9 +62,9 @@ def test_many_changes_in_long_sequences_come_out_right(seed: int) -> None:
 def test_sequences_with_nothing_in_common_do_not_take_long() -> None:
     rng = random.Random(1)
     old, new = ([rng.randrange(3) for _ in range(300_000)] for _ in range(2))
-    start = time.perf_counter()
+    start = time.process_time()
     assert applied(old, new, changed_ranges(old, new)) == new
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def test_far_changes_among_equal_elements_are_found_exactly() -> None:

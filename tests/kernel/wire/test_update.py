@@ -182,10 +182,13 @@ def test_the_empty_update_is_empty() -> None:
     ],
 )
 def test_announcing_more_than_follows_is_refused_at_once(bomb: bytes) -> None:
-    started = time.perf_counter()
-    with pytest.raises(ValueError, match=r"."):
-        decode_update(bomb)
-    assert time.perf_counter() - started < 0.1
+    took = []
+    for _ in range(3):  # the garbage of other tests may be collected during one of them
+        started = time.process_time()
+        with pytest.raises(ValueError, match=r"."):
+            decode_update(bomb)
+        took.append(time.process_time() - started)
+    assert min(took) < 0.1
 
 
 @pytest.mark.parametrize(
