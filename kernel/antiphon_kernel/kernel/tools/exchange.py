@@ -83,7 +83,7 @@ async def import_(call: Call, params: ContextImportParams) -> ContextImportResul
     """Make a new context of an exported one: it is there whole, or not at all.
 
     People and models are matched by username; who wrote what is taken over, what could be undone
-    is not.
+    is not. A block of a model that answers nothing in the export answers nothing here.
     """
     exported = read_export(params.text)
     label = params.label if params.label is not None else exported.context.label

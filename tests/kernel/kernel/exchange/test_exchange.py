@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from antiphon_kernel.document.ancestry import chain_length
 from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
@@ -123,6 +126,7 @@ async def test_an_export_comes_back_beside_the_original(
         (lambda lines: [one for one in lines if '"aria"' not in one], "principal"),
         (lambda lines: [one for one in lines if ' "one\\n' not in one], "parent"),
         (lambda lines: [*lines, lines[-1]], "already a block"),
+        (lambda lines: [re.sub(r'"parent": "[^"]*"', '"parent": {}', one) for one in lines], "{}"),
         (lambda lines: [one.replace('"end": 7', '"end": 6') for one in lines], "authors"),
         (lambda lines: [one.replace('"kind": "text"', '"kinds": 1') for one in lines], "kinds"),
     ],
@@ -139,6 +143,54 @@ async def test_what_is_no_export_is_refused_and_leaves_nothing(
     assert says in caught.value.message
     assert [row.label for row in kernel.context_rows()] == ["default"]
     await kernel.create_context("copy")
+
+
+async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]:
+    """The lines of an export of blocks that answer one another; the shuffled ones are no worse."""
+    new = {"role": "user", "kind": "text", "content": "x"}
+    await kernel.call(amy, "block.create", new)
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    *head, block = map(json.loads, exported.splitlines())
+    stem = block["id"].rpartition(".")[0]
+    blocks = []
+    for number in range(1, length + 1):
+        above = {"parent": f"{stem}.{number - 1}"} if number > 1 else {}
+        fields = {**block["header"], "order": f"a{number:05}", **above}
+        blocks.append({**block, "id": f"{stem}.{number}", "header": fields})
+    random.Random(length).shuffle(blocks)
+    return [*head, *blocks]
+
+
+async def test_a_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
+    kernel: Kernel, amy: Actor
+) -> None:
+    lines = await chain(kernel, amy, 512)
+    params = {"text": "\n".join(map(json.dumps, lines)), "label": "long"}
+    assert (await kernel.call(amy, "context.import", params))["blocks"] == 512
+    document = (await kernel.context("long")).document
+    assert chain_length(document, document.block_ids()[-1], 1_000) == 512
+    last = {"role": "user", "kind": "text", "parent_id": document.block_ids()[-1]}
+    with pytest.raises(AntiphonError):
+        await kernel.call(amy, "block.create", last)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 513, 2_000])
+async def test_parents_in_a_circle_or_too_many_are_not_imported(
+    kernel: Kernel, amy: Actor, length: int
+) -> None:
+    lines = await chain(kernel, amy, length)
+    blocks = sorted((one for one in lines if one["type"] == "block"), key=number_of)
+    if length < 512:
+        blocks[0]["header"]["parent"] = blocks[-1]["id"]
+    params = {"text": "\n".join(map(json.dumps, lines)), "label": "long"}
+    with pytest.raises(AntiphonError, match="run in a circle, or are more than 511") as caught:
+        await kernel.call(amy, "context.import", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert len(kernel.context_rows()) == 1
+
+
+def number_of(block: dict[str, Any]) -> int:
+    return int(block["id"].rpartition(".")[2])
 
 
 async def test_markdown_shows_every_text_under_who_wrote_it(
