@@ -270,7 +270,7 @@ async def check_microseconds(folder: Path) -> list[float]:
         start = time.perf_counter()
         admit(context.document, me, update, owners, placement, DEFAULT_LIMITS)
         took.append((time.perf_counter() - start) * 1e6)
-        await context.apply_remote(me, update, "bench")
+        await context.remote.apply(me, update, "bench")
     await kernel.close()
     return took
 

@@ -34,15 +34,25 @@ class CausalQueue:
 
         The caller takes each item, so that `end` knows it, before it asks for the next.
         """
-        touched: dict[int, None] = {}
+        queues, taken = self._queues, dict[int, None]()
         for item in items:
-            if item.kind is not ContentKind.SKIP:
-                self._queues.setdefault(item.client, deque()).append(item)
-                touched[item.client] = None
-        work = [client for client in reversed(touched) if client not in self._missing]
+            client = item.client
+            if item.kind is ContentKind.SKIP:
+                continue
+            if client in queues:
+                queues[client].append(item)
+            elif (missing := self._lacking(item)) is not None:
+                queues[client] = deque((item,))
+                self._wait(client, missing)
+            elif item.clock + item.length > self._end(client):
+                yield item
+                taken[client] = None
+        work: list[int] = []
+        for client in taken if self._waiting else ():
+            self._wake(client, work)
         while work:
             client = work.pop()
-            self._missing.pop(client, None)
+            del self._missing[client]
             yield from self._drain(client)
             self._wake(client, work)
 
@@ -52,14 +62,16 @@ class CausalQueue:
             item = queue[0]
             missing = self._lacking(item)
             if missing is not None:
-                self._missing[client] = missing
-                waiting = self._waiting.setdefault(missing.client, [])
-                heapq.heappush(waiting, (missing.clock, client))
+                self._wait(client, missing)
                 return
             queue.popleft()
             if item.clock + item.length > self._end(client):
                 yield item
         del self._queues[client]
+
+    def _wait(self, client: int, missing: ItemId) -> None:
+        self._missing[client] = missing
+        heapq.heappush(self._waiting.setdefault(missing.client, []), (missing.clock, client))
 
     def _wake(self, client: int, work: list[int]) -> None:
         waiting = self._waiting.get(client)

@@ -83,9 +83,10 @@ def admit(
         decoded = decode_update(update)
     except ValueError as error:
         raise unreadable(error) from error
-    admitted = UpdateCheck(document, actor, owners, placement, limits).admit(decoded)
-    is_in_crumbs = continuations(decoded.structs) > _CRUMBS
-    return replace(admitted, update=squash(decoded) if is_in_crumbs else update)
+    admitted = UpdateCheck(document, actor, owners, placement, limits).admit(decoded, update)
+    if continuations(decoded.structs) > _CRUMBS:
+        return replace(admitted, update=squash(decoded))
+    return admitted
 
 
 def refuse_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
@@ -139,20 +140,39 @@ class UpdateCheck:
         self._drafts = DraftRules(document, actor, limits)
         self._submissions = SubmissionRules(document, actor, placement)
 
-    def admit(self, decoded: DecodedUpdate) -> Admitted:
+    def admit(self, decoded: DecodedUpdate, update: bytes) -> Admitted:
         """Check everything at once; raises as the function `admit`."""
-        steps = self.steps(decoded)
-        while True:
+        new = self._new(decoded)
+        for item in self._staged.ready(new):
+            self._place(item)
+        unclaimed = self._refuse_strays(new)
+        deletes = False
+        if decoded.deletions:
+            steps = self._check_deletions(decoded.deletions)
             try:
-                next(steps)
+                while True:
+                    next(steps)
             except StopIteration as end:
-                admitted: Admitted = end.value
-                return admitted
+                deletes = end.value
+        return self._verdict(decoded, update, unclaimed, changes=deletes or bool(new))
 
     def steps(self, decoded: DecodedUpdate) -> Generator[None, None, Admitted]:
         """The same, pausing now and then: the document may be written to in between."""
-        known, limits = self._known, self._limits
-        new = [one for one in decoded.structs if one.clock + one.length > known.end(one.client)]
+        new = self._new(decoded)
+        for item in self._staged.ready(new):
+            self._place(item)
+            if not len(self.order) % _STEP:
+                yield
+        unclaimed = self._refuse_strays(new)
+        deletes = yield from self._check_deletions(decoded.deletions)
+        return self._verdict(decoded, b"", unclaimed, changes=deletes or bool(new))
+
+    def _new(self, decoded: DecodedUpdate) -> list[Struct]:
+        """The items that are not here yet; raises if there are too many or may be none."""
+        end, limits = self._known.end, self._limits
+        new = [one for one in decoded.structs if one.clock + one.length > end(one.client)]
+        if not new:
+            return new
         if len(new) > limits.update_structs:
             raise AntiphonError(
                 ErrorCode.TOO_LARGE,
@@ -168,25 +188,25 @@ class UpdateCheck:
                 " allowed: keep one client id while a program runs.",
                 limit=limits.update_clients,
             )
-        if new:
-            self._refuse_if_read_only()
-        for item in self._staged.ready(new):
-            self._place(item)
-            if not len(self.order) % _STEP:
-                yield
+        self._refuse_if_read_only()
+        return new
+
+    def _refuse_strays(self, new: list[Struct]) -> tuple[int, ...]:
+        """Nothing may be missing or another's; which of its client ids are nobody's yet."""
         self._refuse_gaps(new)
-        unclaimed = self._writing_clients()
-        deletes = False
-        if decoded.deletions:
-            deletes = yield from self._check_deletions(decoded.deletions)
+        return self._writing_clients()
+
+    def _verdict(
+        self, decoded: DecodedUpdate, update: bytes, unclaimed: tuple[int, ...], *, changes: bool
+    ) -> Admitted:
         self._drafts.check_complete()
         self._content.confirm()
-        if not new and not deletes:
+        if not changes:
             return NOTHING
         self._staged.delete(decoded.deletions)
         drafts, submitted = self._drafts.created, self._submissions.blocks
         is_text = not decoded.deletions and all(self.texts)
-        return Admitted(b"", self._staged, drafts, submitted, unclaimed, is_text)
+        return Admitted(update, self._staged, drafts, submitted, unclaimed, is_text)
 
     def confirm(self) -> None:
         """Look once more at what others can have changed since; to be called when all is checked.
@@ -212,11 +232,12 @@ class UpdateCheck:
         """Find out where a new item goes; raises if it may not go there."""
         staged = self._staged
         place = staged.place_of(item)
-        self._refuse_tears(item, place)
+        known = staged.end(item.client)
+        self._refuse_tears(item, place, known)
         if place.nature is Nature.FRAME:
             self._place_frame(item, place)
         elif place.nature is not Nature.NOTHING:
-            self._content.check_item(item, place, max(item.clock, staged.end(item.client)))
+            self._content.check_item(item, place, max(item.clock, known))
         self.texts.append(item.kind is ContentKind.STRING and place is place.container.value)
         staged.take(item, place)
         self.order.append(item)
@@ -235,8 +256,11 @@ class UpdateCheck:
             raise tools_only()
         self.together[self.created[block]] = len(self.order)
 
-    def _refuse_tears(self, item: Struct, place: Place) -> None:
-        """Neighbours must be in the same container, with no half of a character between them."""
+    def _refuse_tears(self, item: Struct, place: Place, known: int) -> None:
+        """Neighbours must be in the same container, with no half of a character between them.
+
+        `known`: the clock after what its client has written before.
+        """
         staged = self._staged
         beside = item.origin
         if beside is not None and staged.tears(beside.client, beside.clock + 1):
@@ -247,7 +271,6 @@ class UpdateCheck:
                 raise _torn(after)
             if place.container is not staged.place(after).container:
                 raise _misplaced(item)
-        known = staged.end(item.client)
         if item.clock < known:
             if item.kind is ContentKind.STRING and _tears(item, known):
                 raise _torn(ItemId(item.client, known))
@@ -263,22 +286,25 @@ class UpdateCheck:
         missing = self._staged.missing
         if missing is not None:
             raise _gap(missing)
-        for one in new:
+        for one in new if len(self.order) < len(new) else ():
             if one.clock + one.length > self._staged.end(one.client):
                 raise _gap(ItemId(one.client, one.clock))  # a part of it was skipped
 
     def _writing_clients(self) -> tuple[int, ...]:
         clients = self._staged.clients()
-        document, principal = self._document, self._actor.principal.id
+        owners, principal = self._owners, self._actor.principal.id
+        unclaimed: list[int] = []
         for client in clients:
-            owner = self._owners.get(client)
+            owner = owners.get(client)
             if owner == principal:
                 continue
-            if owner is not None or client in (document.client_id, document.genesis_client):
+            # What has been written without an owner was by the kernel, in this life or another.
+            if owner is not None or self._known.end(client) or client == self._document.client_id:
                 raise denied(
                     f"The CRDT client id {client} belongs to somebody else: use a fresh one."
                 )
-        return tuple(client for client in clients if client not in self._owners)
+            unclaimed.append(client)
+        return tuple(unclaimed)
 
     def _check_deletions(self, deletions: tuple[IdRange, ...]) -> Generator[None, None, bool]:
         """Whether the update takes away anything but format marks.

@@ -101,19 +101,20 @@ class ContentRules:
     def _new_rule(self, place: Place) -> PartRule | None:
         container, key = place.container, place.key
         names = container.path or ()
+        path = path_of(names)
         schema = self._schema(container.block)
-        if not isinstance(schema, TextSchema):
+        held: SchemaPart | None = schema
+        if path is not None or not isinstance(schema, TextSchema):
             keyed = names if key is None else (*names, key)
             refuse_read_only(self._actor, str(container.block), schema, keyed)
-        path = path_of(names)
-        held = part_at(schema, path)
+            held = part_at(schema, path)
         if container.shared is SharedType.MAP:
             return self._keyed_rule(place, path, held)
         if key is not None:
             return None
         part = self._part(container, path)
         if container.shared is SharedType.TEXT:
-            return TextRule(part) if is_text(held) else None
+            return TextRule(part, container) if is_text(held) else None
         if isinstance(held, LogSchema):
             return LogRule(part)
         if isinstance(held, ListSchema):

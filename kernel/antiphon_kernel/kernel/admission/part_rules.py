@@ -15,7 +15,7 @@ from antiphon_kernel.document.content import number_of_items, refuse_violations,
 from antiphon_kernel.document.counters import EXACT, as_number, partial_sum
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import FieldSchema, ItemSchema, ListSchema
-from antiphon_kernel.kernel.admission.placement import Place, Placement
+from antiphon_kernel.kernel.admission.placement import Container, Place, Placement
 from antiphon_kernel.kernel.admission.succession import Supposed, written_over
 from antiphon_kernel.kernel.content_limits import (
     check_limit,
@@ -45,6 +45,8 @@ class PartRule(Protocol):
 
 class Part:
     """Which part, of which document."""
+
+    __slots__ = ("block", "document", "limits", "path", "placement")
 
     def __init__(
         self,
@@ -78,112 +80,106 @@ class Part:
         refuse_large_value(self.limits, value)
 
 
-class _Growth:
-    """By how much a text or a list grows."""
+class _Growing:
+    """A text or a list, and by how much it grows."""
 
-    __slots__ = ("_placement", "_removed", "added")
-
-    def __init__(self, placement: Placement) -> None:
-        self._placement = placement
+    def __init__(self, part: Part) -> None:
+        self._part = part
         self._removed: list[IdRange] = []
-        self.added = 0
+        self._added = 0
         """What comes and stays."""
 
-    def remove(self, ids: IdRange, *, own: bool) -> None:
+    def insert(self, item: Struct, begin: int) -> None:
+        self._added += item.clock + item.length - begin
+
+    def delete(self, ids: IdRange, *, own: bool) -> None:
         if own:
-            self.added -= ids.end - ids.start
+            self._added -= ids.end - ids.start
         else:
             self._removed.append(ids)
 
-    def total(self, there: int) -> int:
+    def _total(self, there: int) -> int:
         """What it comes to; `there` is how much there is."""
-        deleted = self._placement.deleted
+        deleted = self._part.placement.deleted
         # Others may have deleted the same meanwhile.
         gone = sum(fresh.end - fresh.start for ids in self._removed for fresh in deleted.lacks(ids))
-        return there + self.added - gone
+        return there + self._added - gone
+
+    def _items(self) -> int:
+        """How many items the list then has; raises AntiphonError too_large if too many come."""
+        part = self._part
+        total = self._total(number_of_items(part.document, part.block, part.path))
+        refuse_many_items(part.limits, total)
+        return total
 
 
-class TextRule:
+class TextRule(_Growing):
     """Characters, and marks without meaning."""
 
-    def __init__(self, part: Part) -> None:
-        self._part = part
-        self._growth = _Growth(part.placement)
+    def __init__(self, part: Part, container: Container) -> None:
+        super().__init__(part)
+        self._container = container
 
     def insert(self, item: Struct, begin: int) -> None:
         if item.kind is not ContentKind.FORMAT:
-            self._growth.added += item.clock + item.length - begin
-
-    def delete(self, ids: IdRange, *, own: bool) -> None:
-        self._growth.remove(ids, own=own)
+            super().insert(item, begin)
 
     def confirm(self) -> None:
-        part, growth = self._part, self._growth
-        if growth.added <= 0 or part.block not in part.document:
+        part, added = self._part, self._added
+        if added <= 0 or self._container.written + added <= part.limits.block_code_points:
             return
-        limit = part.limits.block_code_points
-        if growth.total(part.document.length(part.block, part.path)) > limit:
-            refuse_long_text(
-                part.limits, growth.total(len(part.document.text(part.block, part.path)))
-            )
+        is_there = part.block in part.document
+        there = len(part.document.text(part.block, part.path)) if is_there else 0
+        refuse_long_text(part.limits, self._total(there))
 
 
-class ListRule:
+class ListRule(_Growing):
     """Items that fit, no more than there may be."""
 
     def __init__(self, part: Part, schema: ListSchema | FieldSchema) -> None:
-        self._part = part
+        super().__init__(part)
         self._schema = schema
-        self._growth = _Growth(part.placement)
 
     def insert(self, item: Struct, begin: int) -> None:
-        self._growth.added += item.clock + item.length - begin
+        super().insert(item, begin)
         for value in _values(item):
             self._part.refuse_value(self._schema.item_schema, value)
 
-    def delete(self, ids: IdRange, *, own: bool) -> None:
-        self._growth.remove(ids, own=own)
-
     def confirm(self) -> None:
-        part, growth, limit = self._part, self._growth, self._schema.max_items
-        if growth.added <= 0:
+        if self._added <= 0:
             return
-        total = growth.total(number_of_items(part.document, part.block, part.path))
+        total, limit = self._items(), self._schema.max_items
         if limit is not None and total > limit:
-            part.refuse([too_many(limit, total, part.path)])
-        refuse_many_items(part.limits, total)
+            self._part.refuse([too_many(limit, total, self._part.path)])
 
 
-class LogRule:
+class LogRule(_Growing):
     """Entries at the end, and none goes that was there."""
 
     def __init__(self, part: Part) -> None:
-        self._part = part
-        self._growth = _Growth(part.placement)
+        super().__init__(part)
         self._behind: list[ItemId] = []
         self._gone = IdIntervals()
 
     def insert(self, item: Struct, begin: int) -> None:
+        super().insert(item, begin)
         if item.right_origin is not None:
             self._behind.append(item.right_origin)
-        self._growth.added += item.clock + item.length - begin
         for value in _values(item):
             self._part.refuse_value(None, value)
 
     def delete(self, ids: IdRange, *, own: bool) -> None:
         if not own:
             self._refuse("entries that stay", "a deletion")
-        self._growth.remove(ids, own=own)
+        super().delete(ids, own=own)
         self._gone.add(ids)
 
     def confirm(self) -> None:
         for before in self._behind:
             if before not in self._gone and before not in self._part.placement.deleted:
                 self._refuse("entries at the end only", "one before another")
-        part, growth = self._part, self._growth
-        if growth.added > 0:
-            there = number_of_items(part.document, part.block, part.path)
-            refuse_many_items(part.limits, growth.total(there))
+        if self._added > 0:
+            self._items()
 
     def _refuse(self, expected: str, found: str) -> None:
         self._part.refuse([Violation(self._part.path, Rule.APPEND_ONLY, expected, found)])

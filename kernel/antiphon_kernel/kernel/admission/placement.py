@@ -55,7 +55,7 @@ class Nature(Enum):
 class Container:
     """One shared type."""
 
-    __slots__ = ("_fields", "block", "frame", "mark", "path", "shared", "value")
+    __slots__ = ("_fields", "block", "frame", "mark", "path", "shared", "value", "written")
 
     def __init__(
         self, block: str | None, path: tuple[str, ...] | None, shared: SharedType | None
@@ -69,6 +69,8 @@ class Container:
         self.frame = Place(self, None, Nature.FRAME)
         self.value = Place(self, None, Nature.VALUE)
         self.mark = Place(self, None, Nature.MARK)
+        self.written = 0
+        """Characters (UTF-16 units) or items that have come into it: never less than there are."""
         self._fields: dict[str, Place] = {}
 
     def field(self, key: str) -> Place:
@@ -124,22 +126,31 @@ class _Line:
 class Placement:
     """The places of all items of a document, as of the updates it has followed.
 
-    With `below`, what would be if an update were applied to the document that `below` describes.
+    With `below`, what would be if an update were applied to the document that `below` describes;
+    `below` supposes nothing itself.
     """
 
     def __init__(self, below: Placement | None = None) -> None:
         self._below = below
         self._lines: dict[int, _Line] = {}
+        self._lines_below: dict[int, _Line] = {}
+        if below is not None:
+            self._stand_on(below)
         self._made: dict[ItemId, Container] = {}
         self._blocks: dict[str, Container] = {}
         self._statuses: dict[str, tuple[ItemId, ...]] = {}
         self._successions: dict[Place, Succession] = {}
         self._written: list[tuple[Place, ItemId, ItemId | None]] = []
         """Values under keys, with what they are written over, until this is adopted."""
+        self._grown: dict[Container, int] = {}
+        """What came into texts and lists, until this is adopted."""
         self._queue = CausalQueue(self.end)
         self._deletions: tuple[IdRange, ...] = ()
         self.deleted = IdIntervals()
         """Ids that are gone, those of `below` apart."""
+
+    def _stand_on(self, below: Placement) -> None:
+        self._lines_below = below._lines
 
     # Following
 
@@ -172,6 +183,8 @@ class Placement:
         self._statuses.update(above._statuses)
         for place, value, over in above._written:
             self._write(place, value, over)
+        for container, size in above._grown.items():
+            container.written += size
         for ids in above._deletions:
             self.deleted.add(ids)
 
@@ -184,8 +197,8 @@ class Placement:
         client, end = item.client, item.clock + item.length
         line = self._lines.get(client)
         if line is None:
-            below = self._below
-            line = self._lines[client] = _Line(below.end(client) if below is not None else 0)
+            below = self._lines_below.get(client)
+            line = self._lines[client] = _Line(below.end if below is not None else 0)
         if item.kind is ContentKind.STRING:
             text = str(item.content)
             if len(text) != item.length:
@@ -199,7 +212,15 @@ class Placement:
         elif place.key is not None:
             for value, over in written_over(item, max(item.clock, line.end)):
                 self._write(place, value, over)
+        if place.nature is Nature.VALUE:
+            self._grow(place.container, end - max(item.clock, line.end))
         line.add(end, place)
+
+    def _grow(self, container: Container, by: int) -> None:
+        if self._below is not None:
+            self._grown[container] = self._grown.get(container, 0) + by
+        else:
+            container.written += by
 
     def _write(self, place: Place, value: ItemId, over: ItemId | None) -> None:
         if self._below is not None:
@@ -237,10 +258,8 @@ class Placement:
 
     def end(self, client: int) -> int:
         """The clock after the last item of a client."""
-        line = self._lines.get(client)
-        if line is not None:
-            return line.end
-        return self._below.end(client) if self._below is not None else 0
+        line = self._lines.get(client) or self._lines_below.get(client)
+        return line.end if line is not None else 0
 
     def clients(self) -> tuple[int, ...]:
         """Whose items have been taken here, not `below`."""
@@ -362,6 +381,6 @@ class Placement:
     def line(self, client: int, clock: int) -> _Line | None:
         """The line that an item is in."""
         line = self._lines.get(client)
-        if line is not None and line.first <= clock:
-            return line if clock < line.end else None
-        return self._below.line(client, clock) if self._below is not None else None
+        if line is None or clock < line.first:
+            line = self._lines_below.get(client)
+        return line if line is not None and clock < line.end else None
