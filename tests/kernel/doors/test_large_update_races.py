@@ -62,7 +62,7 @@ class Returner:
     async def all_there(self) -> None:
         context = await self.served.context()
         await until(lambda: share(context, self.update, self.before) is Share.ALL)
-        await context.arrivals.gone_in(self.cyd)
+        await context.remote.arrivals.gone_in(self.cyd)
         assert context.document.text(self.there) == self.text
 
     @property
@@ -137,7 +137,7 @@ async def test_who_is_demoted_before_it_is_accepted_has_written_nothing(
     returner: Returner,
 ) -> None:
     served, context = returner.served, await returner.served.context()
-    async with context.arrivals.turn(returner.cyd):
+    async with context.remote.arrivals.turn(returner.cyd):
         await returner.send()
         await until(lambda: is_waiting("sync large update"), "it is here")
         await served.kernel.gate.change_role(

@@ -16,6 +16,7 @@ import pytest
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import Commit, StoredContext
 from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
+from antiphon_kernel.kernel.context.commits import Commits
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.hosting.writers import Writers
 from antiphon_kernel.kernel.kernel import Kernel
@@ -105,11 +106,11 @@ def drafts_are_interrupted_too(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_broadcast_is_lost(patch: pytest.MonkeyPatch) -> None:
-    def subscribe(self: Context, listener: Any) -> Callable[[], None]:
+    def subscribe(self: Commits, listener: Any) -> Callable[[], None]:
         return found(self, lambda one: listener(one) if one.seq % 7 else None)
 
-    found = Context.subscribe
-    patch.setattr(Context, "subscribe", subscribe)
+    found = Commits.subscribe
+    patch.setattr(Commits, "subscribe", subscribe)
 
 
 FAULTS: tuple[Fault, ...] = (

@@ -110,7 +110,7 @@ async def tear(world: World, block: str, rng: random.Random) -> None:
         tears = any(is_inside(found, border) for border in borders)
     before = world.context.document.state_vector()
     try:
-        await world.context.apply_remote(world.actors["bo"], update, "client")
+        await world.context.remote.apply(world.actors["bo"], update, "client")
     except AntiphonError as error:
         if not tears:
             raise Violation(f"an update that tears nothing was refused: {error}") from error

@@ -86,7 +86,7 @@ class World:
         )
         self.context = await self.kernel.context()
         self.disk = Disk(self._data)
-        self._unsubscribe = self.context.subscribe(self._heard)
+        self._unsubscribe = self.context.commits.subscribe(self._heard)
         for name in NAMES:
             principal = await self.kernel.principal(name, _KINDS.get(name, PrincipalKind.HUMAN))
             self.actors[name] = self.kernel.open_session(principal, "test")

@@ -68,11 +68,11 @@ class Room(YRoom):
         self._broadcasting = Broadcasting(
             self.clients, context, self._attendance.entry, limits, log
         )
-        self._unsubscribe: Callable[[], None] | None = context.subscribe(
+        self._unsubscribe: Callable[[], None] | None = context.commits.subscribe(
             self._broadcasting.committed
         )
         self._heartbeat = self._loop.call_later(limits.heartbeat, self._beat)
-        self._stop_watching = context.on_failure(self._failed)
+        self._stop_watching = context.commits.on_failure(self._failed)
 
     async def stop(self) -> None:
         """Let go of the context."""
@@ -147,11 +147,12 @@ class Room(YRoom):
 
     def _receive_bundle(self, client: Connection, bundle: Bundle) -> bool:
         """Take in several updates as one; False if they have to be taken in one by one."""
-        if bundle.update is None or not client.joined or self.context.arrivals.has(client.actor):
+        arrivals = self.context.remote.arrivals
+        if bundle.update is None or not client.joined or arrivals.has(client.actor):
             return False
         try:
             self._sessions.check(client.actor)
-            future = self.context.apply_remote(client.actor, bundle.update, client)
+            future = self.context.remote.apply(client.actor, bundle.update, client)
         except AntiphonError:
             return False
         client.caught_up = True
@@ -165,8 +166,8 @@ class Room(YRoom):
             frame = decode_frame(message)
             match frame:
                 case SyncUpdate(update) | SyncStep2(update):
-                    is_large = len(update) > _LARGE
-                    if client.joined and (is_large or self.context.arrivals.has(client.actor)):
+                    is_large, arrivals = len(update) > _LARGE, self.context.remote.arrivals
+                    if client.joined and (is_large or arrivals.has(client.actor)):
                         return frame
                     self._take_in(client, update, complete=isinstance(frame, SyncStep2))
                 case SyncStep1(state_vector):
@@ -211,7 +212,7 @@ class Room(YRoom):
                 receipts.applied(settled, complete=complete)
             else:
                 self._sessions.check(client.actor)
-                future = self.context.apply_remote(
+                future = self.context.remote.apply(
                     client.actor, update, client, catching_up=not client.caught_up
                 )
                 client.caught_up = True
@@ -226,14 +227,15 @@ class Room(YRoom):
         """
         context, actor, complete = self.context, client.actor, isinstance(frame, SyncStep2)
         if len(frame.update) <= _LARGE:
-            while context.arrivals.has(actor):
-                waiting = asyncio.create_task(context.arrivals.gone_in(actor), name="sync turn")
+            arrivals = context.remote.arrivals
+            while arrivals.has(actor):
+                waiting = asyncio.create_task(arrivals.gone_in(actor), name="sync turn")
                 if not await client.stays_for(waiting):
                     return
             self._take_in(client, frame.update, complete=complete)
             return
         taking = asyncio.create_task(
-            context.take_in(
+            context.remote.take_in(
                 actor,
                 frame.update,
                 client,

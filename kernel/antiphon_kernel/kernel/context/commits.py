@@ -7,7 +7,8 @@ order of `seq`. After a failed commit nothing more is taken: the context has to 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from antiphon_kernel.document.changes import DocumentChange
@@ -25,7 +26,7 @@ from antiphon_kernel.kernel.context.undo_stack import (
     UndoStacks,
 )
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.wire.merge import merge
 
 
@@ -198,6 +199,21 @@ class Commits:
             self._failure = error
             for listener in tuple(self._on_failure):
                 listener(error)
+
+    @contextmanager
+    def never_half(self) -> Iterator[None]:
+        """There is no roll-back: after a failure what is on disk is right, and read again."""
+        try:
+            yield
+        except BaseException:
+            self.stop(
+                AntiphonError(
+                    ErrorCode.STORAGE_FAILED,
+                    f"A change of context {self.row.label} failed half-way, so the context is read"
+                    " again as it is on disk: call once more.",
+                )
+            )
+            raise
 
     def refuse_if_stopped(self) -> None:
         """Raises AntiphonError storage_failed if a commit has failed."""

@@ -35,9 +35,9 @@ class Feed:
         self.subscriptions: dict[str, Subscription] = {}
         self._waiting: deque[tuple[int, SessionId, list[BlockEvent]]] = deque()
         self._stops = (
-            context.on_applied(self._applied),
-            context.subscribe(self._committed),
-            context.on_failure(self._failed),
+            context.commits.on_applied(self._applied),
+            context.commits.subscribe(self._committed),
+            context.commits.on_failure(self._failed),
         )
 
     def close(self) -> None:

@@ -71,8 +71,8 @@ class OpenContexts:
             self._quarantine.add(row.id, error)
             raise
         context = Context(stored, document, self._journal, self._clock, self._limits)
-        context.on_failure(lambda error: self._drop(context, error))
-        context.on_submitted(
+        context.commits.on_failure(lambda error: self._drop(context, error))
+        context.remote.on_submitted(
             lambda block, by: self._submissions.tell(Submission(context, block, by))
         )
         self._open[row.id] = context
@@ -120,7 +120,7 @@ class OpenContexts:
         """
         for context in tuple(self._open.values()):
             try:
-                await context.arrivals.finish()
+                await context.remote.arrivals.finish()
                 context.appends.flush_all()
                 self._writers.interrupt(context, lambda _: True)
                 await context.settled()

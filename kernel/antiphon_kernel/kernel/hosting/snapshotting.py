@@ -36,7 +36,7 @@ class Snapshotting:
         self._bytes = 0
         self._size = 0
         self._writing: asyncio.Task[None] | None = None
-        self._unsubscribe = context.subscribe(self._committed)
+        self._unsubscribe = context.commits.subscribe(self._committed)
         if self._is_due():
             self._begin()
 

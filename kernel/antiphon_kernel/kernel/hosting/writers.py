@@ -28,7 +28,7 @@ class Writers:
 
     def watch(self, context: Context) -> None:
         """A context has been opened: what nobody writes in any more is interrupted."""
-        context.on_applied(lambda applied: self._keep_alive(context, applied))
+        context.commits.on_applied(lambda applied: self._keep_alive(context, applied))
         self.interrupt(context, lambda block: block not in self._sessions)
 
     def end_session(self, session: SessionId) -> set[str]:

@@ -87,7 +87,7 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
     values = [{**_summary(context, one), **header_values(context, one)} for one in page]
     await context.settled()
     blocks = [
-        BlockSummary(**one, dirty=context.version(block) > context.persisted_version(block))
+        BlockSummary(**one, dirty=context.version(block) > context.commits.persisted_version(block))
         for block, one in zip(page, values, strict=True)
     ]
     if len(blocks) <= params.limit:

@@ -187,11 +187,11 @@ async def test_a_viewers_raw_update_is_refused_and_an_editors_is_not(
     update = write(context.document, block)
     viewer = await somebody(kernel, AccessRole.VIEWER)
     with pytest.raises(AntiphonError) as refused:
-        context.apply_remote(viewer, update, object())
+        context.remote.apply(viewer, update, object())
     assert refused.value.code is ErrorCode.PERMISSION_DENIED
     assert context.document.text(block) == "text"
     editor = await somebody(kernel, AccessRole.EDITOR)
-    await context.apply_remote(editor, update, object())
+    await context.remote.apply(editor, update, object())
     assert context.document.text(block) != "text"
 
 
@@ -200,7 +200,7 @@ async def test_what_a_reader_repeats_is_no_write(kernel: Kernel, make: Make) -> 
     context = await kernel.context()
     viewer = await somebody(kernel, AccessRole.VIEWER)
     before = context.seq
-    await context.apply_remote(viewer, context.document.update_since(), object())
+    await context.remote.apply(viewer, context.document.update_since(), object())
     assert context.seq == before
 
 

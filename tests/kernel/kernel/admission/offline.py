@@ -113,7 +113,7 @@ async def take_in(
 
     Returns `seq` when all of it is on disk.
     """
-    return await (await context.take_in(actor, update, "client", is_welcome=meanwhile))
+    return await (await context.remote.take_in(actor, update, "client", is_welcome=meanwhile))
 
 
 class BetweenParts:
@@ -128,7 +128,7 @@ class BetweenParts:
         self._task: asyncio.Task[None] | None = None
         self._seqs: list[int] = []
         self._at = 0
-        self._stop = context.on_applied(self._applied)
+        self._stop = context.commits.on_applied(self._applied)
 
     def _applied(self, applied: Applied) -> None:
         if applied.actor.principal == self._actor.principal and applied.operation == "sync":

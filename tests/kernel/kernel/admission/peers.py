@@ -109,7 +109,7 @@ def value(context: Context, block: str, path: str) -> Any:
 async def refused(context: Context, actor: Actor, update: bytes) -> AntiphonError:
     before = context.document.update_since()
     with pytest.raises(AntiphonError) as caught:
-        await context.apply_remote(actor, update, "client")
+        await context.remote.apply(actor, update, "client")
     assert context.document.update_since() == before
     return caught.value
 

@@ -127,7 +127,7 @@ async def test_it_is_refused_whole_if_its_draft_has_been_made_meanwhile(
 ) -> None:
     twin = twin_draft(case)
     await case.refused(
-        lambda: void(case.context.apply_remote(case.bo, twin, "twin")),
+        lambda: void(case.context.remote.apply(case.bo, twin, "twin")),
         ErrorCode.PERMISSION_DENIED,
     )
     assert case.share() is Share.NOTHING
@@ -139,7 +139,7 @@ async def test_it_is_refused_whole_if_somebody_else_has_taken_its_client_id(
 ) -> None:
     theirs = text_of(case, SECOND)
     await case.refused(
-        lambda: void(case.context.apply_remote(case.amy, theirs, "amy")),
+        lambda: void(case.context.remote.apply(case.amy, theirs, "amy")),
         ErrorCode.PERMISSION_DENIED,
     )
     assert 4711 not in decode_state_vector(case.context.document.state_vector())
@@ -186,7 +186,7 @@ async def test_what_has_come_through_another_connection_is_asked_for_again(
     """Whatever it says: the items may be others under the same numbers."""
     twin = text_of(case, 4711)
     await case.refused(
-        lambda: void(case.context.apply_remote(case.bo, twin, "twin")), ErrorCode.GAP
+        lambda: void(case.context.remote.apply(case.bo, twin, "twin")), ErrorCode.GAP
     )
     assert SECOND not in decode_state_vector(case.context.document.state_vector())
     await case.sound(data)
@@ -203,12 +203,12 @@ async def test_a_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
 
     async def make_it_too() -> None:
         try:
-            await context.apply_remote(case.bo, twin, "twin")
+            await context.remote.apply(case.bo, twin, "twin")
         except AntiphonError as error:
             refused.append(error.code)
-        await context.arrivals.gone_in(case.bo)
+        await context.remote.arrivals.gone_in(case.bo)
         with pytest.raises(AntiphonError) as caught:
-            await context.apply_remote(case.bo, twin, "twin")
+            await context.remote.apply(case.bo, twin, "twin")
         refused.append(caught.value.code)
 
     between = BetweenParts(context, case.bo, make_it_too)
@@ -226,7 +226,7 @@ async def test_its_client_ids_are_its_writers_once_it_is_accepted(
 
     async def write_with_it() -> None:
         with pytest.raises(AntiphonError) as caught:
-            await case.context.apply_remote(case.amy, theirs, "amy")
+            await case.context.remote.apply(case.amy, theirs, "amy")
         assert caught.value.code is ErrorCode.PERMISSION_DENIED
 
     between = BetweenParts(case.context, case.bo, write_with_it)
@@ -237,7 +237,7 @@ async def test_its_client_ids_are_its_writers_once_it_is_accepted(
     await case.sound(data)
     case.context = await (await open_kernel()).context()
     with pytest.raises(AntiphonError):
-        await case.context.apply_remote(case.amy, text_of(case, SECOND), "amy")
+        await case.context.remote.apply(case.amy, text_of(case, SECOND), "amy")
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
@@ -274,7 +274,7 @@ async def test_it_goes_in_though_nobody_waits_for_it(case: Case, data: Path) -> 
     with pytest.raises(asyncio.CancelledError):
         await taking
     assert case.share() is Share.HALF
-    await case.context.arrivals.gone_in(case.bo)
+    await case.context.remote.arrivals.gone_in(case.bo)
     await between.happened()
     assert case.share() is Share.ALL
     await case.sound(data)

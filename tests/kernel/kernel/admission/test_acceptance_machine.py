@@ -61,7 +61,7 @@ class Room:
         self.errors: list[ErrorCode | str] = []
         """What tools and small updates have been told."""
         kernel.submissions.listen(self._submitted)
-        context.on_applied(lambda _: self._look())
+        context.commits.on_applied(lambda _: self._look())
 
     def _submitted(self, submission: Submission) -> None:
         self.told.append(submission.block)
@@ -157,9 +157,9 @@ class Room:
             writer.write(self.shared, 2)
             if rng.random() < 0.5:
                 self.drafts.append(writer.draft(DRAFT_SEQ_MIN + rng.randrange(5)))
-            while self.context.arrivals.has(actor):
-                await self.context.arrivals.gone_in(actor)
-            await self.context.apply_remote(actor, writer.update(), "small")
+            while self.context.remote.arrivals.has(actor):
+                await self.context.remote.arrivals.gone_in(actor)
+            await self.context.remote.apply(actor, writer.update(), "small")
         except AntiphonError as error:
             self.errors.append(error.code)
 
@@ -179,7 +179,7 @@ class Room:
             rng.choice(tasks).cancel()
         await asyncio.gather(*tasks, *others)
         for actor in self.people:
-            await self.context.arrivals.gone_in(actor)
+            await self.context.remote.arrivals.gone_in(actor)
         for one in self.updates:
             length = len(self.context.document.text(one.own))
             whole = {"in": [one.marks], "refused": [0], "broken off": [0, one.marks]}

@@ -144,7 +144,7 @@ async def test_what_is_not_read_only_may_be_written(
     peer = Peer(context)
     for _ in range(2):
         ALLOWED[name](peer.content(block))
-        await context.apply_remote(bo, peer.update(), "client")
+        await context.remote.apply(bo, peer.update(), "client")
     again: Doc[Any] = Doc()
     again.apply_update(context.document.update_since())
     mine = again.get("blocks", type=Map)[block]["content"].to_py()
@@ -164,7 +164,7 @@ async def test_a_log_keeps_its_entries_and_takes_new_ones_at_the_end_only(
 ) -> None:
     peer = Peer(context)
     peer.content(block)["log"].append("first")
-    await context.apply_remote(bo, peer.update(), "client")
+    await context.remote.apply(bo, peer.update(), "client")
 
     def delete(content: Any) -> None:
         del content["log"][0]
@@ -180,7 +180,7 @@ async def refused(
     before = context.document.state_vector()
     change(peer.content(block))
     with pytest.raises(AntiphonError) as caught:
-        await context.apply_remote(actor, peer.update(), "client")
+        await context.remote.apply(actor, peer.update(), "client")
     assert caught.value.code is code
     assert context.document.state_vector() == before
 
@@ -218,7 +218,7 @@ async def test_no_character_is_torn_apart(
             deletions = (IdRange(first.client, first.clock - 1, first.clock + 1),)
     update = encode_update([struct] if struct else [], deletions)
     with pytest.raises(AntiphonError) as caught:
-        await context.apply_remote(bo, update, "client")
+        await context.remote.apply(bo, update, "client")
     assert caught.value.code is ErrorCode.INVALID_PARAMS
     assert context.document.text(block) == "a😀b"
 
@@ -235,7 +235,7 @@ async def test_items_that_wait_for_each_other_are_a_gap(
         (),
     )
     with pytest.raises(AntiphonError) as caught:
-        await context.apply_remote(bo, update, "client")
+        await context.remote.apply(bo, update, "client")
     assert caught.value.code is ErrorCode.GAP
 
 
@@ -248,22 +248,22 @@ async def test_a_viewer_writes_nothing_and_may_repeat_what_is_known(
     block = await make("x" * 40_000)
     peer = Peer(context)
     del peer.content(block)[0:3]
-    await context.apply_remote(bo, peer.update(), "client")
+    await context.remote.apply(bo, peer.update(), "client")
     viewer = replace(bo, role=AccessRole.VIEWER)
     version = context.version(block)
-    await context.apply_remote(viewer, context.document.update_since(), "viewer")
+    await context.remote.apply(viewer, context.document.update_since(), "viewer")
     marks = [
         IdRange(one.client, one.clock, one.clock + 1)
         for one in decode_update(context.document.update_since()).structs
         if one.kind is ContentKind.FORMAT
     ]
     assert marks
-    await context.apply_remote(viewer, encode_update([], tuple(marks[:1])), "viewer")
+    await context.remote.apply(viewer, encode_update([], tuple(marks[:1])), "viewer")
     assert context.version(block) == version
     reading = Peer(context, 80)
     del reading.content(block)[0:1]
     with pytest.raises(AntiphonError) as caught:
-        await context.apply_remote(viewer, reading.update(), "viewer")
+        await context.remote.apply(viewer, reading.update(), "viewer")
     assert caught.value.code is ErrorCode.PERMISSION_DENIED
 
 
@@ -280,7 +280,7 @@ async def test_reading_the_places_off_a_document_gives_others_their_turn(
     await reading
     peer = Peer(context)
     peer.content(block).insert(0, "> ")
-    await context.apply_remote(bo, peer.update(), "client")
+    await context.remote.apply(bo, peer.update(), "client")
     assert document.text(block) == "> first and more"
 
 
@@ -299,8 +299,8 @@ async def test_typing_in_crumbs_is_applied_and_kept_as_one_item(
         merged = pycrdt.merge_updates(merged, *updates[at : at + 100])
     assert len(decode_update(merged).structs) == 3_000
     heard: list[bytes] = []
-    context.subscribe(lambda one: heard.append(one.update))
-    await context.apply_remote(bo, merged, "client")
+    context.commits.subscribe(lambda one: heard.append(one.update))
+    await context.remote.apply(bo, merged, "client")
     assert context.document.text(block) == "x" * 3_000
     assert len(decode_update(heard[0]).structs) < 20
 
@@ -312,9 +312,9 @@ async def test_what_lost_against_another_value_is_known_to_be_gone(
     for number, rival in enumerate(rivals):
         rival.content(block)["state"]["free"] = float(number)
     for rival in rivals:
-        await context.apply_remote(bo, rival.update(), "client")
+        await context.remote.apply(bo, rival.update(), "client")
     await kernel.members.give_role(bo.principal, AccessRole.VIEWER)
     viewer = kernel.open_session(bo.principal, "test")
     before = context.document.state_vector()
-    await context.apply_remote(viewer, Peer(context, 79).doc.get_update(), "client")
+    await context.remote.apply(viewer, Peer(context, 79).doc.get_update(), "client")
     assert context.document.state_vector() == before

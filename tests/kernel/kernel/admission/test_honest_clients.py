@@ -55,7 +55,7 @@ class Honest:
                 state["title"].insert(0, "é")
 
     async def send(self, context: Context, actor: Actor) -> None:
-        await context.apply_remote(actor, self._peer.update(), self._peer)
+        await context.remote.apply(actor, self._peer.update(), self._peer)
         self._unsent = 0
 
     def hear(self) -> None:

@@ -48,10 +48,10 @@ async def test_appends_that_cross_are_all_taken_whoever_comes_first(
         for peer in peers:
             peer.content(block)["log"].append(f"{peer.doc.client_id} {round_}")
         for peer in peers[round_:]:
-            await context.apply_remote(bo, peer.update(), "client")
+            await context.remote.apply(bo, peer.update(), "client")
             peer.hear()
     for peer in peers:
-        await context.apply_remote(bo, peer.update(), "client")
+        await context.remote.apply(bo, peer.update(), "client")
     for peer in peers:
         peer.hear()
     entries = value(context, block, "log")
@@ -69,9 +69,9 @@ async def test_who_says_to_have_missed_the_last_entries_stands_as_one_who_did(
     offline = Peer(context, 3)
     for word in ("third", "fourth"):
         update = changed(context, block, partial(append_to_log, word), 9)
-        await context.apply_remote(bo, update, "client")
+        await context.remote.apply(bo, update, "client")
     offline.content(block)["log"].append("from afar")
-    await context.apply_remote(bo, offline.update(), "client")
+    await context.remote.apply(bo, offline.update(), "client")
     entries = value(context, block, "log")
     assert [one for one in entries if one != "from afar"] == ["first", "second", "third", "fourth"]
     assert entries.index("from afar") >= 2
@@ -86,7 +86,7 @@ async def test_an_entry_taken_back_before_anybody_saw_it_has_never_been_there(
         log.append("thought better of")
         del log[len(log) - 1]
         log.append("said")
-        await context.apply_remote(bo, peer.update(), "client")
+        await context.remote.apply(bo, peer.update(), "client")
     assert value(context, block, "log") == ["first", "second", "said", "said"]
 
 
@@ -101,7 +101,7 @@ async def test_an_append_in_front_of_what_is_gone_is_an_append(
     gone = next(one for one in structs if one.content == ("x",))
     before = ItemId(gone.client, gone.clock)
     item = Struct(77, 0, 1, ContentKind.ANY, gone.origin, before, content=("third",))
-    await context.apply_remote(bo, encode_update([item], ()), "client")
+    await context.remote.apply(bo, encode_update([item], ()), "client")
     assert value(context, block, "log") == ["first", "second", "third"]
 
 
@@ -127,7 +127,7 @@ async def test_a_list_is_not_overfilled_in_one_update(
     )
     assert error.as_json()["rule"] == "max_items"
     update = changed(context, block, lambda content: fill(content, limit - 2), 78)
-    await context.apply_remote(bo, update, "client")
+    await context.remote.apply(bo, update, "client")
     assert len(value(context, block, path)) == limit
     await refused_by_schema(
         context, bo, changed(context, block, lambda content: fill(content, 1), 79)
@@ -137,7 +137,7 @@ async def test_a_list_is_not_overfilled_in_one_update(
         del array(content)[0:limit]
         fill(content, limit)
 
-    await context.apply_remote(bo, changed(context, block, replace, 80), "client")
+    await context.remote.apply(bo, changed(context, block, replace, 80), "client")
 
     def replace_by_more(content: Any) -> None:
         del array(content)[0:limit]
@@ -152,7 +152,7 @@ async def test_of_two_who_fill_the_last_place_the_second_is_refused(
     rivals = [Peer(context, 77), Peer(context, 78)]
     for rival in rivals:
         rival.content(block)["state"]["few"].append(3.0)
-    await context.apply_remote(bo, rivals[0].update(), "client")
+    await context.remote.apply(bo, rivals[0].update(), "client")
     await refused_by_schema(context, bo, rivals[1].update())
 
 
@@ -170,7 +170,7 @@ async def test_a_list_that_is_too_long_takes_deletions(
     def delete(content: Any, count: int) -> None:
         del content["state"]["few"][0:count]
 
-    await context.apply_remote(
+    await context.remote.apply(
         bo, changed(context, block, lambda content: delete(content, 1)), "client"
     )
 
@@ -190,5 +190,5 @@ async def test_items_that_were_gone_before_they_came_take_no_place(
         for _ in range(4):
             few.append(9.0)
             del few[2]
-        await context.apply_remote(bo, peer.update(), "client")
+        await context.remote.apply(bo, peer.update(), "client")
     assert value(context, block, "state/few") == [1, 2]

@@ -83,7 +83,7 @@ async def attack(context: Context, actor: Actor, block: str, seed: int) -> tuple
         update = attacker.update()
         before = context.document.update_since()
         try:
-            await context.apply_remote(actor, update, "client")
+            await context.remote.apply(actor, update, "client")
         except AntiphonError:
             refused += 1
             assert context.document.update_since() == before

@@ -63,7 +63,7 @@ class Stock:
         return update
 
     async def send(self, actor: Actor) -> None:
-        await self.context.apply_remote(actor, self.update(), "client")
+        await self.context.remote.apply(actor, self.update(), "client")
 
 
 async def refused(stock: Stock, actor: Actor) -> None:
@@ -97,7 +97,7 @@ async def test_a_draft_that_its_author_calls_done_is_submitted(
     client.hear()
     client.blocks[block]["status"] = "done"
     update = client.update()
-    waiting = context.apply_remote(bo, update, "client")
+    waiting = context.remote.apply(bo, update, "client")
     assert submitted == []
     await waiting
     await asyncio.sleep(0)
@@ -107,7 +107,7 @@ async def test_a_draft_that_its_author_calls_done_is_submitted(
     assert not header.edited_after_done
     assert context.document.block_ids()[-2:] == [later, block]
     version = context.version(block)
-    await context.apply_remote(bo, update, "client")
+    await context.remote.apply(bo, update, "client")
     assert len(submitted) == 1
     assert context.version(block) == version
     await sound(kernel, data)

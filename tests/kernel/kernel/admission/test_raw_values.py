@@ -106,7 +106,7 @@ async def test_values_may_be_as_large_as_those_of_tools(
     for size, fits in ((limit - 2, True), (limit - 1, False)):
         update = changed(context, block, partial(append_to_log, "x" * size))
         if fits:
-            await context.apply_remote(bo, update, "client")
+            await context.remote.apply(bo, update, "client")
             continue
         assert (await refused(context, bo, update)).code is ErrorCode.TOO_LARGE
 
@@ -117,7 +117,7 @@ async def test_a_part_may_become_as_long_as_with_tools(
 ) -> None:
     limit = {"block_code_points": 5} if content == "text" else {"list_items": 5}
     limits = context.limits.model_copy(update=limit)
-    monkeypatch.setattr(context, "limits", limits)
+    monkeypatch.setattr(context.remote, "limits", limits)
     held = "漢字a" if content == "text" else [1, 2, 3]
     block = await make(schema={"type": content}, content=held)
 
@@ -130,7 +130,7 @@ async def test_a_part_may_become_as_long_as_with_tools(
     update = changed(context, block, lambda peer: grow(peer, 3))
     assert (await refused(context, bo, update)).code is ErrorCode.TOO_LARGE
     update = changed(context, block, lambda peer: grow(peer, 2), 78)
-    await context.apply_remote(bo, update, "client")
+    await context.remote.apply(bo, update, "client")
 
 
 # Required values and sums
@@ -164,11 +164,11 @@ async def test_a_required_value_is_overwritten_any_number_of_times(
     peer = Peer(context, keeps=keeps)
     for number in range(1, 30):
         peer.content(block)["state"]["must"] = float(number)
-    await context.apply_remote(bo, peer.update(), "client")
+    await context.remote.apply(bo, peer.update(), "client")
     assert value(context, block, "state/must") == 29
     peer.hear()
     peer.content(block)["state"]["must"] = 30.0
-    await context.apply_remote(bo, peer.update(), "client")
+    await context.remote.apply(bo, peer.update(), "client")
     assert value(context, block, "state/must") == 30
 
 
@@ -228,7 +228,7 @@ async def test_a_counter_takes_from_each_client_its_own_sum(
     peer = Peer(context)
     for number in range(1, 9):
         peer.content(block)["state"]["count"]["77"] = str(number)
-    await context.apply_remote(bo, peer.update(), "client")
+    await context.remote.apply(bo, peer.update(), "client")
     assert value(context, block, "state/count") == 13
     peer.hear()
     write_and_delete(peer.content(block))
@@ -244,4 +244,4 @@ async def test_two_sums_that_come_together_make_no_counter_that_is_too_long(
         for client in (70, 71)
     ]
     await refused_by_schema(context, bo, encode_update(structs, ()))
-    await context.apply_remote(bo, encode_update(structs[:1], ()), "client")
+    await context.remote.apply(bo, encode_update(structs[:1], ()), "client")

@@ -59,7 +59,7 @@ def draft_header(context: Context, actor: Actor, number: int = DRAFT_SEQ_MIN + 7
 async def refused(context: Context, actor: Actor, update: bytes) -> AntiphonError:
     before = context.document.state_vector()
     with pytest.raises(AntiphonError) as caught:
-        await context.apply_remote(actor, update, "client")
+        await context.remote.apply(actor, update, "client")
     assert context.document.state_vector() == before
     return caught.value
 
@@ -70,9 +70,9 @@ async def test_text_typed_by_a_client_is_journaled_and_told_to_the_others(
     block = await make("hello", status="done")
     client = Client(context)
     heard: list[Broadcast] = []
-    context.subscribe(heard.append)
+    context.commits.subscribe(heard.append)
     client.document.splice(block, 5, 0, " 😀")
-    seq = await context.apply_remote(bo, client.take(), "client")
+    seq = await context.remote.apply(bo, client.take(), "client")
     assert [one.seq for one in heard] == [seq, seq]
     assert [one.source for one in heard] == ["client", None]
     for one in heard:
@@ -93,8 +93,8 @@ async def test_the_same_update_again_changes_nothing(
     client = Client(context)
     client.document.splice(block, 0, 1, "J")
     update = client.take()
-    first = await context.apply_remote(bo, update, "client")
-    assert await context.apply_remote(bo, update, "client") == first
+    first = await context.remote.apply(bo, update, "client")
+    assert await context.remote.apply(bo, update, "client") == first
     assert context.version(block) == 2
 
 
@@ -104,10 +104,10 @@ async def test_a_draft_of_ones_own_comes_in_and_runs_with_its_first_character(
     client = Client(context)
     header = draft_header(context, bo)
     client.document.create_block(header)
-    await context.apply_remote(bo, client.take(), "client")
+    await context.remote.apply(bo, client.take(), "client")
     assert context.document.header(header.id).status is Status.PENDING
     client.document.splice(header.id, 0, 0, "h")
-    await context.apply_remote(bo, client.take(), "client")
+    await context.remote.apply(bo, client.take(), "client")
     assert context.document.header(header.id).status is Status.RUNNING
     await kernel.call(bo, "block.status", {"block_id": header.id, "status": "done"})
     assert context.document.header(header.id).status is Status.DONE
@@ -126,7 +126,7 @@ async def test_what_a_draft_says_of_its_author_is_corrected(
         order="not an order key",
     )
     client.document.create_block(header, "hi")
-    await context.apply_remote(bo, client.take(), "client")
+    await context.remote.apply(bo, client.take(), "client")
     found = context.document.header(header.id)
     assert (found.role, found.kind, found.author) == (
         Role.USER,
@@ -146,7 +146,7 @@ async def test_a_draft_that_cannot_answer_what_it_says_is_refused(
         block = await make("deeper", parent_id=block)
     fitting = Client(context)
     fitting.document.create_block(replace(header, parent=block))
-    await context.apply_remote(bo, fitting.take(), "client")
+    await context.remote.apply(bo, fitting.take(), "client")
     parents = {"itself": header.id, "nothing": header.id[:-1] + "9"}
     deeper = Client(context)
     number = BlockId.parse(header.id).seq + 1
@@ -176,7 +176,7 @@ async def test_a_draft_under_a_wrong_id_is_refused(
             Client(context, 12).document.create_block(header)
             rival = Client(context, 12)
             rival.document.create_block(header)
-            await context.apply_remote(bo, rival.take(), "rival")
+            await context.remote.apply(bo, rival.take(), "rival")
     client.document.create_block(header)
     error = await refused(context, bo, client.take())
     assert error.code is ErrorCode.PERMISSION_DENIED
@@ -238,7 +238,7 @@ async def test_an_update_with_a_gap_is_not_applied(context: Context, bo: Actor, 
     error = await refused(context, bo, third)
     assert error.code is ErrorCode.GAP
     for update in (first, second, third):
-        await context.apply_remote(bo, update, "client")
+        await context.remote.apply(bo, update, "client")
     assert context.document.text(block) == client.document.text(block)
 
 
@@ -248,7 +248,7 @@ async def test_a_client_id_of_somebody_else_is_refused_also_after_a_restart(
     block = await make("hello", status="done")
     client = Client(context)
     client.document.splice(block, 0, 0, "x")
-    await context.apply_remote(bo, client.take(), "client")
+    await context.remote.apply(bo, client.take(), "client")
     await kernel.close()
     again = await open_kernel()
     cleo = again.open_session(await again.principal("cleo"), "test")
@@ -277,11 +277,11 @@ async def test_typing_in_one_go_is_one_unit_of_undo_and_a_pause_begins_another(
         if one.source is None:
             client.document.apply_update(one.update)
 
-    context.subscribe(hear)
+    context.commits.subscribe(hear)
     for pause, text in ((100, "he"), (900, "llo"), (1_000, " wor"), (200, "ld")):
         clock.ms += pause
         client.document.append(block, text)
-        await context.apply_remote(bo, client.take(), "client")
+        await context.remote.apply(bo, client.take(), "client")
     for expected in ("hello", ""):
         await kernel.call(bo, "block.undo", {"block_id": block})
         assert context.document.text(block) == expected
@@ -299,7 +299,7 @@ async def test_a_stock_document_without_our_classes_may_edit_text(
     content = doc.get("blocks", type=Map)[block]["content"]
     assert isinstance(content, Text)
     content.insert(5, "!")
-    await context.apply_remote(bo, doc.get_update(before), "client")
+    await context.remote.apply(bo, doc.get_update(before), "client")
     assert context.document.text(block) == "hello!"
 
 
@@ -318,11 +318,11 @@ async def test_everything_a_subscriber_hears_is_on_disk(
         assert row[0] >= broadcast.seq
         heard.append(broadcast.seq)
 
-    context.subscribe(check)
+    context.commits.subscribe(check)
     waiting = []
     for number in range(50):
         client.document.append(block, str(number))
-        waiting.append(context.apply_remote(bo, client.take(), "client"))
+        waiting.append(context.remote.apply(bo, client.take(), "client"))
     await asyncio.gather(*waiting)
     assert heard == sorted(heard)
     assert set(heard) == {await one for one in waiting}

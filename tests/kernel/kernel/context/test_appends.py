@@ -55,7 +55,7 @@ class Streamed:
         before = editor.state_vector()
         editor.splice(self.block, offset, deleted, text, self.section)
         update = editor.update_since(before)
-        await (await self.context()).apply_remote(self.bo, update, "client")
+        await (await self.context()).remote.apply(self.bo, update, "client")
 
     async def begin(self) -> Document:
         """Text that bo typed offline stands between two appends, outside of the first's run."""

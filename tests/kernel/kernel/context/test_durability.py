@@ -109,7 +109,7 @@ async def test_a_failed_commit_is_told_and_the_context_is_read_again_from_disk(
     block = await make("safe", status="done")
     stopped: list[AntiphonError] = []
     context = await kernel.context()
-    context.on_failure(stopped.append)
+    context.commits.on_failure(stopped.append)
     async with broken_disk(data):
         calls = [
             kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "lost "})

@@ -148,10 +148,10 @@ async def test_what_is_listed_is_on_disk_and_so_not_dirty(
     block = await make("a", kind="file", metadata={"path": "a"})
     context = await kernel.context()
     context.write(amy, "append", lambda: context.document.append(block, "b"))
-    assert context.persisted_version(block) == 1
+    assert context.commits.persisted_version(block) == 1
     page = await kernel.call(amy, "block.list", {})
     assert [(one["version"], one["dirty"]) for one in page["blocks"]] == [(2, False)]
-    assert context.persisted_version(block) == 2
+    assert context.commits.persisted_version(block) == 2
 
 
 def header(block: str, order: str, parent: str | None) -> BlockHeader:
