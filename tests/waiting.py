@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Final, TypeVar
 
 Value = TypeVar("Value")
 
+PATIENCE: Final = 60.0
+"""Seconds after which what has not come is taken never to come.
 
-async def until(condition: Callable[[], object], what: str = "", seconds: float = 20.0) -> None:
+It bounds a hang and claims nothing about speed: a busy machine takes its time.
+"""
+
+
+async def until(condition: Callable[[], object], what: str = "", seconds: float = PATIENCE) -> None:
     """Let the event loop go on until `condition` holds; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not condition():
@@ -19,7 +25,7 @@ async def until(condition: Callable[[], object], what: str = "", seconds: float 
         await asyncio.sleep(0.002)
 
 
-def wait_until(get: Callable[[], Value | None], what: str, seconds: float = 30.0) -> Value:
+def wait_until(get: Callable[[], Value | None], what: str, seconds: float = PATIENCE) -> Value:
     """The first value that is true, for tests without an event loop; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (value := get()):

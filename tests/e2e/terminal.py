@@ -20,6 +20,8 @@ from typing import Final, Self
 
 import pyte
 
+from tests.waiting import PATIENCE
+
 KEYS: Final[Mapping[str, str]] = {
     "enter": "\r",
     "escape": "\x1b",
@@ -123,7 +125,7 @@ class Terminal:
             return self._screen.cursor.y, self._screen.cursor.x
 
     def wait_for(
-        self, wanted: str | Callable[[str], bool], timeout: float = 15.0, *, what: str = ""
+        self, wanted: str | Callable[[str], bool], timeout: float = PATIENCE, *, what: str = ""
     ) -> str:
         """Wait until the text is on the screen, or the predicate holds of it; returns the screen.
 
@@ -166,7 +168,7 @@ class Terminal:
             self._screen.resize(rows, cols)
             self._set_size(cols, rows)
 
-    def wait_for_end(self, timeout: float = 15.0) -> int:
+    def wait_for_end(self, timeout: float = PATIENCE) -> int:
         """The exit code, once the program has ended and all it printed is on the screen."""
         code = self.process.wait(timeout)
         self._reader.join(timeout)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.waiting import PATIENCE
 
 DEADLINE = 120.0
 Tailing = Callable[..., "subprocess.Popen[str]"]
@@ -104,7 +105,7 @@ def test_a_tail_is_quiet_when_it_is_interrupted(machine: Machine, tailing: Taili
         time.sleep(chance.uniform(0, 0.001))
         tail.send_signal(signal.SIGINT)
     for tail in tails:
-        assert tail.communicate(timeout=30) == ("", "")
+        assert tail.communicate(timeout=PATIENCE) == ("", "")
         assert tail.returncode == 0
 
 
@@ -123,7 +124,7 @@ def test_a_tail_can_be_interrupted_at_any_moment(machine: Machine, tailing: Tail
             time.sleep(max(0.0, due - time.monotonic()))
             tail.send_signal(signal.SIGINT)
         for tail in tails:
-            said, told = tail.communicate(timeout=30)
+            said, told = tail.communicate(timeout=PATIENCE)
             assert said in ("", printed)
             if said:
                 assert (told, tail.returncode) == ("", 0)
@@ -136,7 +137,7 @@ def test_a_tail_can_be_interrupted_while_nobody_reads(machine: Machine, tailing:
     tail = tailing()
     lines(tail, 2)
     tail.send_signal(signal.SIGINT)
-    assert tail.wait(30) == 0
+    assert tail.wait(PATIENCE) == 0
     assert tail.stderr is not None
     assert tail.stderr.read() == ""
 
@@ -146,7 +147,7 @@ def test_a_tail_ends_with_the_kernel(machine: Machine, tailing: Tailing) -> None
     tail = tailing("--blocks", "1")
     lines(tail, 2)
     os.kill(machine.kernel().pid, signal.SIGTERM)
-    said, told = tail.communicate(timeout=10)
+    said, told = tail.communicate(timeout=PATIENCE)
     assert (said, told) == ("", "antiphon: the kernel has ended.\n")
     assert tail.returncode == 0
 
@@ -157,7 +158,7 @@ def test_a_tail_ends_with_whoever_reads_it(machine: Machine, tailing: Tailing) -
     lines(tail, 2)
     assert tail.stdout is not None
     tail.stdout.close()
-    assert tail.wait(10) == 0
+    assert tail.wait(PATIENCE) == 0
     assert tail.stderr is not None
     assert tail.stderr.read() == ""
 

@@ -132,5 +132,5 @@ def test_a_lost_connection_ends_the_app_and_leaves_the_kernel(
     first.hang_up()
     first.wait_for_end()
     second = machine.terminal("join")
-    second.wait_for("word0030", timeout=30, what="the model goes on writing")
+    second.wait_for("word0030", what="the model goes on writing")
     assert machine.kernel() == kernel

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e.machine import ANTIPHON, Machine
+from tests.waiting import PATIENCE
 
 
 def call(number: object, tool: str, **params: Any) -> str:
@@ -57,7 +58,7 @@ class Follower:
         """Say nothing more; what was still to be heard, once the command has ended well."""
         self._stdin.close()
         rest = [json.loads(line) for line in self._stdout]
-        assert self._process.wait(10) == 0
+        assert self._process.wait(PATIENCE) == 0
         return rest
 
 

@@ -24,7 +24,7 @@ from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
 from tests.addresses import address_of
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 F = TypeVar("F")
 
@@ -48,7 +48,7 @@ class RawClient:
                 return frame
 
     async def any(self) -> Frame:
-        data = await asyncio.wait_for(self.socket.recv(), 10)
+        data = await asyncio.wait_for(self.socket.recv(), PATIENCE)
         assert isinstance(data, bytes)
         frame = decode_frame(data)
         self.received.append(frame)
@@ -64,7 +64,7 @@ class RawClient:
         with contextlib.suppress(Exception):
             while True:
                 await self.any()
-        await asyncio.wait_for(self.socket.wait_closed(), 10)
+        await asyncio.wait_for(self.socket.wait_closed(), PATIENCE)
         return self.socket.close_code, self.socket.close_reason
 
 

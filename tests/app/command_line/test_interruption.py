@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from antiphon.command_line.interruption import ending_at_once, run
+from tests.waiting import PATIENCE
 
 # A signal whose handler runs in another thread interrupts no system call of the main one: so it is
 # with one that comes in the moment before the loop goes to sleep.
@@ -98,7 +99,11 @@ def test_interrupted_work_says_its_last(pauses: int) -> None:
 
 def test_a_signal_that_interrupts_no_system_call_wakes_the_loop() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ASLEEP], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", ASLEEP],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
 

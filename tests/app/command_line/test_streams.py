@@ -13,7 +13,7 @@ import pytest
 
 from antiphon.command_line.printing import Printer
 from antiphon.command_line.reading import lines
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @dataclass
@@ -63,7 +63,7 @@ async def test_waiting_for_a_line_can_be_interrupted(pipe: Pipe) -> None:
     reading = asyncio.ensure_future(anext(lines(pipe.source)))
     await asyncio.sleep(0)
     reading.cancel()
-    await asyncio.wait({reading}, timeout=10)
+    await asyncio.wait({reading}, timeout=PATIENCE)
     assert reading.cancelled()
     pipe.sink.write(b"later\n")
     assert await anext(lines(pipe.source)) == b"later"
@@ -92,7 +92,7 @@ async def test_waiting_for_a_reader_can_be_interrupted(pipe: Pipe) -> None:
     await asyncio.wait({printing}, timeout=0.05)
     assert not printing.done()
     printing.cancel()
-    await asyncio.wait({printing}, timeout=10)
+    await asyncio.wait({printing}, timeout=PATIENCE)
     assert printing.cancelled()
     printer.print_last("what does not fit is left out")
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from antiphon_kernel.client.outbox import Outbox
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.waiting import PATIENCE
 
 
 def updates(count: int) -> list[bytes]:
@@ -96,7 +97,7 @@ async def test_waiting_ends_when_all_that_was_written_before_is_saved() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     outbox.acknowledged(2)
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, PATIENCE)
     assert outbox.unsaved == 1
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.standing import ReplicaState
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 SECONDS = 30.0 if os.environ.get("ANTIPHON_LONG") else 4.0
 ALPHABETS = ("abcdefghijklm", "nopqrstuvwxyz", "😀漢é𝄞ßж")
@@ -99,7 +99,7 @@ async def test_every_keystroke_is_there_once_and_all_documents_are_equal(tmp_pat
         done, *_ = await asyncio.gather(
             trouble(served, proxies, rng, end), *(one.type(blocks, end) for one in typists)
         )
-        await asyncio.gather(*(asyncio.wait_for(one.saved(), 20) for one in replicas))
+        await asyncio.gather(*(asyncio.wait_for(one.saved(), PATIENCE) for one in replicas))
         context = await served.context()
         await context.settled()
 

@@ -12,7 +12,7 @@ from antiphon_kernel.client.refused_edits import keep_in
 from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import ServedKernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ async def test_waiting_for_a_refused_edit_ends_with_the_reason(
     replica = await served.replica("ben", keep=keep_in(folder))
     replica.document.set_fields(block, status="error")
     with pytest.raises(AntiphonError) as caught:
-        await asyncio.wait_for(replica.saved(), 10)
+        await asyncio.wait_for(replica.saved(), PATIENCE)
     assert Path(caught.value.details["file"]).exists()
 
 

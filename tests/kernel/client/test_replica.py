@@ -12,7 +12,7 @@ from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.served import CuttableProxy, ServedKernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
@@ -251,7 +251,7 @@ async def test_a_replica_ends_whenever_it_is_closed(served: ServedKernel) -> Non
         else:
             await passes(replica, usual - 5 + attempt % 10)
         await replica.close()
-        await asyncio.wait({running}, timeout=20)
+        await asyncio.wait({running}, timeout=PATIENCE)
         assert running.done()
         await running
 

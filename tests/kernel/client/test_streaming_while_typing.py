@@ -16,7 +16,7 @@ import pytest
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.standing import ReplicaState
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 RUNS = 200
 RUNS_PER_KERNEL = 10
@@ -107,7 +107,7 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
         breaker.cancel()
     replicas = [typist.replica for typist in typists]
     for replica in replicas:
-        await asyncio.wait_for(replica.saved(), 10)
+        await asyncio.wait_for(replica.saved(), PATIENCE)
     context = await served.context(label)
     await context.settled()
     kernel_text = context.document.text(block)

@@ -18,6 +18,7 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import RawClient, ServedKernel
+from tests.waiting import PATIENCE
 
 REVOKED, KICKED, ROLE_CHANGED, REFUSED, UNAUTHORISED = 4410, 4411, 4500, 4403, 4401
 
@@ -78,14 +79,14 @@ async def closing(socket: ClientConnection) -> tuple[int | None, str | None]:
     """Code and reason with which a connection ends."""
     with suppress(ConnectionClosed):
         while True:
-            await asyncio.wait_for(socket.recv(), 10)
+            await asyncio.wait_for(socket.recv(), PATIENCE)
     return socket.close_code, socket.close_reason
 
 
 def post(served: ServedKernel, token: str, tool: str, params: object) -> tuple[int, dict[str, Any]]:
     """A call over HTTP: status and answer."""
     parts = urlsplit(served.doors.http)
-    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE)
     headers = {"Authorization": f"Bearer {token}"}
     connection.request("POST", f"/call/{tool}", json.dumps(params), headers)
     answer = connection.getresponse()

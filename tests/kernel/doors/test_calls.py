@@ -13,7 +13,7 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
 from tests.kernel.served import RawClient, ServedKernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 async def open_calls(served: ServedKernel, query: str = "") -> ClientConnection:
@@ -40,7 +40,9 @@ async def answered(
     served: ServedKernel, method: str, path: str, body: bytes, **headers: str
 ) -> Answered:
     def request() -> Answered:
-        connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=10)
+        connection = http.client.HTTPConnection(
+            urlsplit(served.doors.http).netloc, timeout=PATIENCE
+        )
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()

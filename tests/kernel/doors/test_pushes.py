@@ -15,7 +15,7 @@ from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.served import ServedKernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 async def open_calls(served: ServedKernel, query: str = "", **options: Any) -> ClientConnection:
@@ -28,7 +28,7 @@ async def send(socket: ClientConnection, number: int, tool: str, **params: Any) 
 
 
 async def receive(socket: ClientConnection) -> dict[str, Any]:
-    message: dict[str, Any] = json.loads(await asyncio.wait_for(socket.recv(), 10))
+    message: dict[str, Any] = json.loads(await asyncio.wait_for(socket.recv(), PATIENCE))
     return message
 
 
@@ -116,7 +116,7 @@ async def test_a_post_is_answered_with_lines_for_as_long_as_it_is_read(
     served: ServedKernel,
 ) -> None:
     block = await served.block("x")
-    connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=PATIENCE)
     headers = {"Authorization": f"Bearer {served.doors.token}"}
 
     def begin() -> http.client.HTTPResponse:
@@ -141,7 +141,7 @@ async def test_a_post_is_answered_with_lines_for_as_long_as_it_is_read(
 
 @pytest.mark.parametrize("params", [b'{"block_ids": ["default.amy.9"]}', b'{"colour": 1}'])
 async def test_a_post_that_follows_nothing_is_an_error(served: ServedKernel, params: bytes) -> None:
-    connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=PATIENCE)
     headers = {"Authorization": f"Bearer {served.doors.token}"}
 
     def ask() -> tuple[int, Any]:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from antiphon_kernel.doors.sync.receipts import Receipts
+from tests.waiting import PATIENCE
 
 
 class Ledger:
@@ -32,7 +33,7 @@ async def test_frames_count_in_order() -> None:
     third.set_result(3)
     await asyncio.sleep(0)
     assert ledger.receipts.on_disk == 3
-    await asyncio.wait_for(ledger.receipts.fewer_than(1), 1)
+    await asyncio.wait_for(ledger.receipts.fewer_than(1), PATIENCE)
 
 
 async def test_nothing_behind_a_gap_counts_until_it_is_filled() -> None:
@@ -64,6 +65,6 @@ async def test_one_waits_while_too_much_is_under_way() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()
     futures[0].set_result(1)
-    await asyncio.wait_for(waiting, 1)
+    await asyncio.wait_for(waiting, PATIENCE)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(ledger.receipts.fewer_than(2), 0.01)

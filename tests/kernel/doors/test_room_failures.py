@@ -216,7 +216,7 @@ async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
         )
     await context.settled()
     vector = context.document.state_vector()
-    await until(lambda: reader.document.state_vector() == vector, seconds=30)
+    await until(lambda: reader.document.state_vector() == vector)
     assert reader.document.header(block).language == "69999"
 
 
@@ -244,7 +244,7 @@ async def test_one_client_never_reads(tmp_path: Path) -> None:
             await context.settled()
             most = max(most, *(one.outgoing.size for one in both))
         vector = context.document.state_vector()
-        await until(lambda: healthy.document.state_vector() == vector, seconds=30)
+        await until(lambda: healthy.document.state_vector() == vector)
         assert served.doors.connections == 2
         assert all(healthy.document.length(block) == 1_000_000 for block in blocks)
         assert 0 < most <= limits.unread
@@ -277,8 +277,7 @@ async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
         lambda: all(
             draft in reader.document and reader.document.length(draft) == 5_900_000
             for draft in drafts
-        ),
-        seconds=20,
+        )
     )
     with contextlib.suppress(ConnectionClosed):
         # The kernel hangs up while it is still being sent.

@@ -20,7 +20,7 @@ import pytest
 
 from antiphon_kernel.types.enums import Activity
 from tests.kernel.served import CuttableProxy, ServedKernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 PACKAGES = ("yjs@13.6.27", "y-websocket@3.0.0", "ws@8.18.3")
 SCRIPT = Path(__file__).with_name("stock_client.mjs")
@@ -181,7 +181,7 @@ async def test_the_example_in_the_docs_does_what_it_says(
     try:
         await until(lambda: context.document.text(block) == "hello, from JavaScript")
         assert process.stdout is not None
-        line = await asyncio.wait_for(process.stdout.readline(), 10)
+        line = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
         assert line.decode() == f"{block} user text: hello\n"
     finally:
         if process.returncode is None:

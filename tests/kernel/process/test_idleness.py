@@ -8,6 +8,7 @@ import pytest
 
 from antiphon_kernel.process.idleness import Idleness, Patience
 from tests.clocks import ManualClock
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -54,4 +55,4 @@ def test_endless_patience_never_ends(clock: ManualClock) -> None:
 async def test_waiting_returns_when_it_is_time(clock: ManualClock) -> None:
     idleness = Idleness(Patience(5, 5), clock)
     clock.ms += 5_000
-    await asyncio.wait_for(idleness.wait(lambda: 0, lambda: False), 5)
+    await asyncio.wait_for(idleness.wait(lambda: 0, lambda: False), PATIENCE)

@@ -26,7 +26,7 @@ from antiphon_kernel.turns.models import load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.reference.examples import ALL_TOOLS
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 ANTIPHON: Final = str(Path(sys.executable).with_name("antiphon"))
 
@@ -85,7 +85,7 @@ class OverHttp:
         return await asyncio.to_thread(self._post, by, tool, text.encode())
 
     def _post(self, by: str | None, tool: str, body: bytes) -> Answer:
-        connection = http.client.HTTPConnection(self._place, timeout=30)
+        connection = http.client.HTTPConnection(self._place, timeout=PATIENCE)
         try:
             acting = f"?as={by}" if by else ""
             path = f"/call/{quote(tool, safe='')}{acting}"
@@ -111,7 +111,7 @@ class CommandLine:
 
     async def send(self, by: str | None, tool: str, text: str) -> Answer:
         line = f'{{"id": 7, "tool": {json.dumps(tool)}, "params": {text}}}\n'
-        return await asyncio.wait_for(asyncio.to_thread(self._line, by, line.encode()), 30)
+        return await asyncio.wait_for(asyncio.to_thread(self._line, by, line.encode()), PATIENCE)
 
     def _line(self, by: str | None, line: bytes) -> Answer:
         process = self._processes.get(by)
@@ -142,7 +142,7 @@ class CommandLine:
             input=json.dumps(params).encode(),
             capture_output=True,
             cwd=self._project,
-            timeout=30,
+            timeout=PATIENCE,
             check=False,
         )
         answer = json.loads(done.stdout)
@@ -153,7 +153,7 @@ class CommandLine:
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.close()
-            process.wait(10)
+            process.wait(PATIENCE)
             process.stdout.close()
         data = self._project / ".antiphon"
         with contextlib.suppress(AntiphonError, ProcessLookupError):

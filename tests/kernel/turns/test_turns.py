@@ -25,7 +25,7 @@ from antiphon_kernel.turns.provider import RoundRequest
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.presence import PresenceState
 from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 def call(command: str, call_id: str = "c1") -> ToolCallEvent:
@@ -262,7 +262,7 @@ async def test_closing_the_runner_ends_everything_at_once(open_stage: OpenStage)
     await stage.submit("Hello?")
     await gate.shut()
     await stage.submit("And?")
-    await asyncio.wait_for(stage.runner.close(), 5)
+    await asyncio.wait_for(stage.runner.close(), PATIENCE)
     assert not stage.unfinished()
     assert not stage.runner.busy
     (thinking,) = [one for one in stage.headers() if one.role == Role.MODEL]

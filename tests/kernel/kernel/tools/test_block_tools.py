@@ -12,6 +12,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, OpenKernel, refused
+from tests.waiting import PATIENCE
 
 
 async def test_a_created_block_reads_back(kernel: Kernel, amy: Actor, make: Make) -> None:
@@ -274,7 +275,7 @@ async def test_a_streamed_append_is_batched_and_flushed_by_a_real_timer(
     assert context.document.text(block) == ""
     flushed = asyncio.Event()
     context.document.watch(lambda _: flushed.set())
-    await asyncio.wait_for(flushed.wait(), 2)
+    await asyncio.wait_for(flushed.wait(), PATIENCE)
     assert context.document.text(block) == "hello"
 
 
