@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from antiphon_kernel.wire.varint import read_var_uint, write_var_uint
 
@@ -18,6 +18,9 @@ class IdRange(NamedTuple):
 
 IdSet = tuple[IdRange, ...]
 """Normalised: sorted by client and start, no two ranges touch."""
+
+_NOTHING: Final = b"\x00"
+"""The empty set, which most transactions remove."""
 
 
 def normalise(ranges: Iterable[IdRange]) -> IdSet:
@@ -55,6 +58,8 @@ def decode_id_set(data: bytes) -> IdSet:
     Raises:
         ValueError: if the bytes are not an id set.
     """
+    if data == _NOTHING:
+        return ()
     count, at = read_var_uint(data, 0)
     ranges: list[IdRange] = []
     if count > len(data):
