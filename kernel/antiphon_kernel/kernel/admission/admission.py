@@ -293,13 +293,14 @@ class UpdateCheck:
     def _writing_clients(self) -> tuple[int, ...]:
         clients = self._staged.clients()
         owners, principal = self._owners, self._actor.principal.id
+        kernels, end = self._document.client_id, self._known.end
         unclaimed: list[int] = []
         for client in clients:
             owner = owners.get(client)
             if owner == principal:
                 continue
             # What has been written without an owner was by the kernel, in this life or another.
-            if owner is not None or self._known.end(client) or client == self._document.client_id:
+            if owner is not None or client == kernels or end(client):
                 raise denied(
                     f"The CRDT client id {client} belongs to somebody else: use a fresh one."
                 )
