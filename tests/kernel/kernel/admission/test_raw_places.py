@@ -8,18 +8,13 @@ import pytest
 from pycrdt import Doc, Map
 
 from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.update import ContentKind, ItemId, Struct
 from antiphon_kernel.wire.update_writer import encode_update
-from tests.kernel.kernel.admission.peers import (
-    Layout,
-    refused,
-    refused_by_schema,
-)
-from tests.kernel.kernel.calls import Make
-
-# Places
+from tests.kernel.kernel.admission.peers import Layout, Peer, refused, refused_by_schema
+from tests.kernel.kernel.calls import Make, OpenKernel
 
 
 async def test_what_was_made_with_the_block_is_never_replaced(
@@ -109,4 +104,25 @@ async def test_a_text_takes_characters_and_marks_only(
     content = {ContentKind.EMBED: ("1",), ContentKind.BINARY: b"x", ContentKind.ANY: (1.0,)}[kind]
     item = Struct(77, 0, 1, kind, parent=parent, content=content)
     error = await refused(context, bo, encode_update([item], ()))
+    assert error.code is ErrorCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("whose", ["now", "before the restart", "genesis"])
+async def test_an_id_that_the_kernel_wrote_with_stays_its_own(
+    kernel: Kernel, context: Context, make: Make, open_kernel: OpenKernel, whose: str
+) -> None:
+    block = await make("hello")
+    client = context.document.client_id
+    if whose == "genesis":
+        client = context.document.genesis_client or 0
+    if whose == "before the restart":
+        await kernel.close()
+        kernel = await open_kernel()
+        context = await kernel.context()
+        assert context.document.client_id != client
+    bo = kernel.open_session(await kernel.principal("bo"), "test")
+    peer = Peer(context, client)
+    assert peer.doc.get_state() != b"\x00"
+    peer.content(block).insert(0, "forged ")
+    error = await refused(context, bo, peer.update())
     assert error.code is ErrorCode.PERMISSION_DENIED
