@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 
 from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import shortened, shown
 
 _UNSAFE: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 """What JSON may hold as it is but a terminal may obey."""
@@ -50,7 +50,8 @@ def parse_params(text: str | bytes) -> dict[str, Any]:
     if not isinstance(params, dict):
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f'Parameters are a JSON object such as {{"label": "notes"}}, not {_shown(params)}.',
+            'Parameters are a JSON object such as {"label": "notes"}, not'
+            f" {shortened(json.dumps(params))}.",
         )
     return params
 
@@ -173,10 +174,5 @@ def _malformed(expected: str, found: object) -> AntiphonError:
     return AntiphonError(
         ErrorCode.INVALID_PARAMS,
         f'A call is {{"id": ..., "tool": ..., "params": {{...}}}}: expected {expected},'
-        f" found {_shown(found)}.",
+        f" found {shortened(json.dumps(found))}.",
     )
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
