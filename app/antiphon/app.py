@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +17,7 @@ from textual.theme import Theme
 
 from antiphon.composer.own_draft import OwnDraft, random_seq
 from antiphon.key_order import KeyOrder
-from antiphon.locations import config_folder, state_folder
+from antiphon.locations import config_folder, state_folder, under_home
 from antiphon.memory import Memory
 from antiphon.options import AppOptions
 from antiphon.palette import Commands
@@ -30,8 +32,12 @@ from antiphon.tour import Tour
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.conventions import DATA_FOLDER, DEFAULT_CONTEXT
+from antiphon_kernel.types.errors import AntiphonError
 
 DEMO = "demo"
+
+END_SECONDS = 2.0
+"""How long what is to be sent, or to be written down, may take when a signal ends the app."""
 
 
 class AntiphonApp(App[None]):
@@ -85,6 +91,7 @@ class AntiphonApp(App[None]):
             self._tell,
         )
         self._returning = False
+        self._label: str | None = None
         if options.context is None:
             last = self._memory.last_context()
             options = self._options = replace(options, context=last or DEFAULT_CONTEXT)
@@ -102,7 +109,7 @@ class AntiphonApp(App[None]):
             self._draft,
             self._cell_theme(),
             place=self._place,
-            context=self._options.context or DEFAULT_CONTEXT,
+            context=self._label or self._options.context or DEFAULT_CONTEXT,
             tour=Tour() if self._options.demo else None,
             open_context=self._open_context,
             memory=self._memory,
@@ -127,6 +134,9 @@ class AntiphonApp(App[None]):
     def _first_frame_drawn(self) -> None:
         """Whatever costs time and is not the first frame."""
         self.session.start()
+        if not self.is_headless:
+            for number in (signal.SIGHUP, signal.SIGTERM):
+                self._listen_to(number)
         for failure in self._theme_failures:
             self.document_screen.hint(failure)
         gc.collect()
@@ -155,6 +165,7 @@ class AntiphonApp(App[None]):
         before = self.session
         if before.is_live:
             await before.replica.saved()
+        self._label = self.document_screen.label_of(context)
         self._options = replace(self._options, context=context)
         self.session = self._new_session(self._options)
         await self._show_document()
@@ -207,12 +218,30 @@ class AntiphonApp(App[None]):
         if standing.connection is not Connection.LIVE and standing.unsaved and not self._leaving:
             self._leaving = True
             self.document_screen.hint(
-                f"{standing.unsaved} changes are only here and the kernel is not: Ctrl+Q again"
-                " leaves and loses them."
+                f"The kernel lacks {standing.unsaved} of your changes: Ctrl+Q again leaves, and"
+                " keeps them in a file."
             )
             return
-        await self.session.close()
-        self.exit()
+        try:
+            await self.session.close()
+        except AntiphonError as error:
+            self.exit(message=error.message)
+            return
+        kept = self.session.standing.refused
+        self.exit(message=None if kept is None else f"Not on the kernel: {under_home(kept.file)}")
+
+    async def _end_by(self, number: signal.Signals) -> None:
+        """The terminal is gone, or the system wants an end: leave as the signal does, later."""
+        with suppress(AntiphonError):  # there is nobody left to be told
+            await asyncio.wait_for(self.session.close(), END_SECONDS)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    def _listen_to(self, number: signal.Signals) -> None:
+        def came() -> None:
+            self._ending = asyncio.create_task(self._end_by(number), name=number.name)
+
+        asyncio.get_running_loop().add_signal_handler(number, came)
 
     def _register_themes(self) -> tuple[str, ...]:
         loaded = load_themes(bundled_themes_folder(), config_folder() / "themes")

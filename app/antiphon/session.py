@@ -158,6 +158,18 @@ class Session:
         await self.replica.saved()
         return await self._calls.call(tool, params)
 
+    async def knock(self) -> None:
+        """Ask whether the kernel would let this app in, on a line of its own.
+
+        Raises:
+            AntiphonError: why it would not.
+        """
+        calls = KernelCalls(self._options.locate, as_name=self._options.as_name)
+        try:
+            await calls.call("session.whoami", {})
+        finally:
+            await calls.close()
+
     def arrivals(self, tell: Callable[[str], None]) -> Arrivals:
         """Who joins by invitation, told in sentences."""
         return Arrivals(self._options, tell)

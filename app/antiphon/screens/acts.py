@@ -229,8 +229,8 @@ class Acts:
             self._desk.outlook.looked_at = refused
             self._desk.dialogs.refused(refused)
 
-    def join_again(self) -> None:
-        self._desk.sidebar.open_again()
+    async def join_again(self) -> None:
+        await self._desk.sidebar.open_again()
 
     def palette(self) -> None:
         self._desk.dialogs.palette()

@@ -207,6 +207,10 @@ class DocumentScreen(WorkingScreen):
         if isinstance(doing := self._acts.perform(name), Coroutine):
             self.run_in_background(doing)
 
+    def label_of(self, context: str) -> str | None:
+        """What a context of the kernel is called."""
+        return self._surroundings.label_of(context)
+
     def open_context(self, context: str) -> None:
         """Show another context of the kernel."""
         self._sidebar_keys.open(context)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from time import monotonic
+from typing import Final
 
 from antiphon.blocklist.cells import CellChange, CellSource
 from antiphon.composer.sending import Sending
@@ -15,7 +17,10 @@ from antiphon.screens.own_identity import OwnIdentity
 from antiphon.screens.refused_page import where_refused
 from antiphon.screens.surroundings import Surroundings
 from antiphon.screens.tour_guide import TourGuide
-from antiphon.session import Connection, Session
+from antiphon.session import Connection, Session, Standing
+
+NOTICED_SECONDS: Final = 1.0
+"""A connection that is lost for less than this was not missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,7 @@ class SessionEvents:
             role_changed=self._role_changed,
             draft_identified=self._draft_identified,
         )
+        self._away_since: float | None = None
         self._stops: tuple[Callable[[], None], ...] = ()
 
     def start(self) -> None:
@@ -98,6 +104,7 @@ class SessionEvents:
         self._parts.surroundings.show_people()
         if standing == self._stood:
             return
+        self._look_whether_caught_up(standing)
         before, self._stood = self._stood, standing
         if standing.connection is Connection.LIVE and before.connection is not Connection.LIVE:
             self._came_live()
@@ -109,6 +116,16 @@ class SessionEvents:
             if before.refused is not standing.refused or not before.is_shut_out:
                 self._do.must_hear(where_refused(standing.refused))
         self._do.update()
+
+    def _look_whether_caught_up(self, standing: Standing) -> None:
+        """Say so when all that was written without a connection has arrived."""
+        is_live = standing.connection is Connection.LIVE
+        if self._stood.connection is Connection.LIVE and not is_live:
+            self._away_since = monotonic()
+        elif self._away_since is not None and is_live and not standing.unsaved:
+            away, self._away_since = monotonic() - self._away_since, None
+            if away >= NOTICED_SECONDS:
+                self._do.hint("Caught up: what was written here and elsewhere is together again.")
 
     def _came_live(self) -> None:
         self.identity.heard()

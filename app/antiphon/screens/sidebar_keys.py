@@ -8,6 +8,7 @@ from textual.widget import Widget
 
 from antiphon.screens.frame import Frame
 from antiphon.session import Session
+from antiphon_kernel.types.errors import AntiphonError
 
 
 class SidebarKeys:
@@ -60,8 +61,13 @@ class SidebarKeys:
     def open_chosen(self) -> None:
         self.open(self._frame.sidebar.chosen)
 
-    def open_again(self) -> None:
-        """Show this context anew, over a connection of its own."""
+    async def open_again(self) -> None:
+        """Show this context anew, over another connection; what is shown stays if that fails."""
+        try:
+            await self._session.knock()
+        except AntiphonError as error:
+            self._hint(error.message)
+            return
         self._open_context(self._session.document.context or self._frame.header.context)
 
     def open(self, context: str) -> None:

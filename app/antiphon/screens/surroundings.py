@@ -48,6 +48,12 @@ class Surroundings:
         here = self._session.document.context
         return [one for one in self._contexts if one.id != here]
 
+    def label_of(self, context: str) -> str | None:
+        """What a context of the kernel is called, as far as it is known."""
+        if context == self._session.document.context:
+            return self.label
+        return next((one.label for one in self._contexts if one.id == context), None)
+
     async def list_contexts(self) -> None:
         """Ask the kernel for its contexts and show them."""
         self._contexts = await self._requests.contexts()

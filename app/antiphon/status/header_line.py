@@ -73,17 +73,18 @@ class HeaderLine(StatusLine):
         return pieces
 
     def _connection_pieces(self, width: int) -> list[Piece]:
-        role, theme = self._standing.role, self.theme
-        pieces = [self._connection_piece(width)]
-        if role is not None and role != AccessRole.OWNER:
+        standing, theme = self._standing, self.theme
+        pieces, role = [self._connection_piece(width)], standing.role
+        if standing.refused is not None:
+            refused = Piece(f"refused: {standing.refused.edits}", theme.status_failed)
+            pieces += [Piece(" · ", theme.dim), refused]
+        if role is not None and role != AccessRole.OWNER and not standing.is_shut_out:
             style = theme.unread if role == AccessRole.VIEWER else theme.dim
             pieces = [Piece(role, style), Piece(" · ", theme.dim), *pieces]
         return pieces
 
     def _connection_piece(self, width: int) -> Piece:
         standing, theme = self._standing, self.theme
-        if standing.connection is Connection.LIVE and standing.refused is not None:
-            return Piece(f"live · refused: {standing.refused.edits}", theme.status_failed)
         if standing.connection is Connection.LIVE:
             return Piece(str(standing.connection), theme.status_done)
         words = str(standing.connection)

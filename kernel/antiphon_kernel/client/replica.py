@@ -31,6 +31,9 @@ from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.wire.close_codes import CloseCode
 
+LEFT_BEHIND = "nothing: there was no connection to it when the program ended."
+"""Why edits are written down that were never refused; stands behind `The kernel said:`."""
+
 Result = TypeVar("Result")
 
 
@@ -200,7 +203,13 @@ class Replica:
             attempt += 1
 
     async def close(self) -> None:
-        """Send what is still to be sent, then let go of the connection."""
+        """Send what is still to be sent, then let go of the connection.
+
+        What was written here without one is written down, as refused edits are.
+
+        Raises:
+            AntiphonError: `storage_failed` if that cannot be.
+        """
         if self._closed.is_set():
             return
         if self._connection is not None:
@@ -210,6 +219,8 @@ class Replica:
         self._copy.edits.close()
         if self._connection is not None:  # it may be another one by now
             await self._connection.close()
+        elif self._verdict is None:
+            self._write_down_the_rest(LEFT_BEHIND)
         self._copy.outbox.fail(AntiphonError(ErrorCode.NO_KERNEL, "The replica was closed."))
 
     async def _serve(self, socket: ClientConnection) -> tuple[bool, Verdict | None]:
@@ -234,7 +245,7 @@ class Replica:
     # After a refused edit
 
     def _write_down_the_rest(self, reason: str) -> None:
-        """The kernel will not have this replica: nothing that was written here gets there."""
+        """Nothing more that was written here gets to the kernel."""
         done = self._replay.refused if self._replay is not None else []
         left = self._replay.left() if self._replay is not None else []
         rest = [RefusedEdit(edit, reason) for edit in (*left, *self._copy.edits.take())]

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
+from antiphon.locations import state_folder
 from antiphon.modes import Mode
+from antiphon.screens.session_events import NOTICED_SECONDS
 from tests.app.opened import opened, world
 from tests.waiting import until
 
@@ -49,10 +52,32 @@ async def test_leaving_with_unsaved_changes_has_to_be_said_twice(tmp_path: Path)
             await there.sees("offline")
             await there.press("up", "enter")
             await there.mode(Mode.EDIT)
-            await there.type("x")
+            await there.type("typed alone ")
             await there.press("ctrl+q")
             await until(lambda: "Ctrl+Q again" in (there.screen.hint_shown or ""), "a warning")
             assert there.app.is_running
+            await there.press("ctrl+q")
+            await until(lambda: not there.app.is_running, "the end")
+        (kept,) = (state_folder() / "refused").glob("*.md")
+        assert "typed alone " in kept.read_text()
+
+
+async def test_a_connection_that_was_missed_is_told_to_be_back(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        block = await here.cell("some text")
+        async with opened(here) as there:
+            await there.live()
+            await there.sees("some text")
+            await here.close_doors()
+            await there.sees("offline")
+            await there.press("up", "enter")
+            await there.mode(Mode.EDIT)
+            await there.type("more ")
+            lost = time.monotonic()
+            await until(lambda: time.monotonic() - lost > NOTICED_SECONDS, "it is missed")
+            await here.open_doors()
+            await until(lambda: "Caught up" in (there.screen.hint_shown or ""), "told")
+            assert (await here.context()).document.text(block) == "more some text"
 
 
 async def test_the_app_that_started_the_kernel_starts_it_again(tmp_path: Path) -> None:

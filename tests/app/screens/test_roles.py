@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -220,7 +221,7 @@ async def test_who_was_sent_away_reads_on_writes_nothing_and_may_join_again(
             await there.mode(Mode.EDIT)
             await there.type("my ")
             await until(lambda: kernels.text(block) == "my some text", "it arrives")
-            await here.call("kernel.kick", principal="vera", reason="lunch", minutes=0)
+            await here.call("kernel.kick", principal="vera", reason="lunch", minutes=5)
             await there.sees("kicked: amy kicked vera: lunch")
             await until(lambda: "lunch" in hint(there), "told why")
             await until(lambda: there.lines[-1].strip().startswith("READ"), "no mode to write in")
@@ -233,7 +234,13 @@ async def test_who_was_sent_away_reads_on_writes_nothing_and_may_join_again(
             await there.type("join again")
             await there.sees("Join again")
             await there.press("enter")
+            await until(lambda: "may come back at" in hint(there), "not yet")
+            assert not re.search(r"T\d\d:", hint(there))
+            assert there.shows("my some text")
+            await here.call("kernel.kick", principal="vera", minutes=0)
+            there.screen.perform("join_again")
             await there.sees("editor · live")
+            assert there.shows("my some text")
             await there.type("hello")
             assert there.message == "hello"
 

@@ -1,0 +1,54 @@
+"""A terminal that goes away, with a kernel and without one."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from tests.e2e.machine import Machine
+from tests.waiting import wait_until
+
+
+def kept_in(machine: Machine) -> str:
+    """Everything that was written down on this machine because no kernel took it."""
+    return "\n".join(path.read_text() for path in machine.home.rglob("refused/*.md"))
+
+
+def begin(machine: Machine) -> str:
+    block = {"role": "user", "kind": "text", "content": "some text", "status": "done"}
+    made = machine.call(machine.project / ".antiphon", "block.create", **block)
+    return str(made["block_id"])
+
+
+def test_a_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) -> None:
+    begin(machine)
+    terminal = machine.terminal("join")
+    terminal.wait_for("some text")
+    terminal.wait_for("live")
+    terminal.press("up", "enter")
+    terminal.wait_for("EDIT")
+    os.kill(machine.kernel().pid, signal.SIGKILL)
+    terminal.wait_for("offline")
+    terminal.type("typed alone ")
+    terminal.wait_for("typed alone some text")
+    terminal.hang_up()
+    wait_until(lambda: "typed alone " in kept_in(machine), "it is written down")
+    assert terminal.wait_for_end() == -signal.SIGHUP
+
+
+def test_a_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> None:
+    block = begin(machine)
+    terminal = machine.terminal("join")
+    terminal.wait_for("some text")
+    terminal.wait_for("live")
+    terminal.press("up", "enter")
+    terminal.wait_for("EDIT")
+    terminal.type("the last words of a long day, ")
+    terminal.wait_for("day, some text")
+    terminal.hang_up()
+    assert terminal.wait_for_end() == -signal.SIGHUP
+    data: Path = machine.project / ".antiphon"
+    read = machine.call(data, "block.read", block_id=block)
+    assert read["content"] == "the last words of a long day, some text"
+    assert kept_in(machine) == ""
