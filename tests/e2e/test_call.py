@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from typing import Any
 
 import pytest
 
-from tests.e2e.machine import Machine
+from tests.e2e.machine import ANTIPHON, Machine
+from tests.waiting import PATIENCE
 
 
 def lines(output: str) -> list[dict[str, Any]]:
@@ -141,3 +144,24 @@ def test_without_a_terminal_the_app_does_not_open(machine: Machine) -> None:
     assert done.returncode == 2
     assert "antiphon call" in done.stderr
     assert not (machine.project / ".antiphon").exists()
+
+
+def test_one_interruption_ends_a_call_that_waits_for_a_line(machine: Machine) -> None:
+    with subprocess.Popen(
+        [ANTIPHON, "call", "--jsonl"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=machine.env,
+        cwd=machine.project,
+        text=True,
+    ) as calling:
+        assert calling.stdin is not None
+        assert calling.stdout is not None
+        calling.stdin.write('{"id": 1, "tool": "session.whoami"}\n')
+        calling.stdin.flush()
+        assert json.loads(calling.stdout.readline())["id"] == 1
+        calling.send_signal(signal.SIGINT)
+        assert calling.wait(PATIENCE) == 1
+        assert calling.stderr is not None
+        assert calling.stderr.read().endswith("Aborted!\n")
