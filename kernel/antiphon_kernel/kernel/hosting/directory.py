@@ -42,12 +42,21 @@ class Directory:
         self._clock = clock
         self._ids = ids
         self._rows: dict[ContextId, ContextRow] = {}
+        self._labels: dict[str, ContextId] = {}
         self._reserved: set[str] = set()
 
     async def load(self) -> None:
         """Read what is on disk."""
         for row in await self._journal.contexts():
-            self._rows[row.id] = row
+            self._keep(row)
+
+    def _keep(self, row: ContextRow) -> None:
+        """This is how a context is on disk."""
+        before = self._rows.get(row.id)
+        if before is not None and self._labels.get(before.label) == row.id:
+            del self._labels[before.label]
+        self._rows[row.id] = row
+        self._labels[row.label] = row.id
 
     def rows(self) -> list[ContextRow]:
         """Every context, oldest first, archived ones too."""
@@ -65,14 +74,12 @@ class Directory:
         row = self._rows.get(ContextId(reference))
         if row is not None:
             return row.id
-        names = {one.label: one.id for one in self._rows.values()}
-        return ContextId(
-            resolve(reference, names, what="context", missing=ErrorCode.CONTEXT_NOT_FOUND)
-        )
+        missing = ErrorCode.CONTEXT_NOT_FOUND
+        return ContextId(resolve(reference, self._labels, what="context", missing=missing))
 
     def free_label(self, stem: str) -> str:
         """A label that nobody has: the stem itself, or with a number behind it."""
-        taken = {row.label for row in self._rows.values()} | self._reserved
+        taken = self._labels.keys() | self._reserved
         label, number = stem[:NAME_LENGTH], 1
         while label in taken:
             number += 1
@@ -155,7 +162,7 @@ class Directory:
 
     def _reserve(self, label: str) -> None:
         """Nobody else gets this label; raises AntiphonError invalid_params."""
-        taken = [row.label for row in self._rows.values()] + list(self._reserved)
+        taken = [*self._labels, *self._reserved]
         if not is_name(label):
             wrong = (
                 f"{shown(label)} cannot be a label: at most {NAME_LENGTH} small letters, digits, -"
@@ -184,7 +191,7 @@ class Directory:
             if label is not None:
                 self._reserved.remove(label)
             if done.exception() is None:
-                self._rows[row.id] = row
+                self._keep(row)
 
         on_disk.add_done_callback(stated)
         try:

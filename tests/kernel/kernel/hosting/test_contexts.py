@@ -102,11 +102,12 @@ async def test_labels_may_be_swapped_and_given_anew_at_once(
     ids = {label: (await kernel.context(label)).id for label in ("one", "two")}
     for context, label in ((ids["one"], "spare"), (ids["two"], "one"), (ids["one"], "two")):
         await kernel.call(amy, "context.rename", {"context": context, "label": label})
-    await kernel.call(amy, "context.create", {"label": "spare"})
+    spare = await kernel.call(amy, "context.create", {"label": "spare"})
+    expected = [ids["two"], ids["one"], spare["context_id"]]
+    assert [(await kernel.context(label)).id for label in ("one", "two", "spare")] == expected
     await kernel.close()
     again = await open_kernel()
-    assert (await again.context("one")).id == ids["two"]
-    assert (await again.context("two")).id == ids["one"]
+    assert [(await again.context(label)).id for label in ("one", "two", "spare")] == expected
 
 
 async def test_renaming_and_archiving_at_once_keep_both(
