@@ -129,10 +129,16 @@ class Subscription:
         context = self._contexts[block.split(".", 1)[0]]
         # What comes in from here on is queued: some of it may be in what is read here.
         event: BlockEvent | None
-        if version is None or self._section is not None:
-            event = await whole_block(context, block, EventKind.RESYNC, self._section)
-        else:
-            event = await block_since(context, block, version)
+        try:
+            if version is None or self._section is not None:
+                event = await whole_block(context, block, EventKind.RESYNC, self._section)
+            else:
+                event = await block_since(context, block, version)
+        except BaseException:
+            # Whoever stops waiting is told of it the next time.
+            self._missed.setdefault(block, version)
+            self._missed.move_to_end(block, last=False)
+            raise
         if event is not None:
             self._told[block] = event.version
         elif version is not None:

@@ -61,6 +61,26 @@ async def test_a_reader_that_reads_now_and_then_ends_with_the_same(
     assert EventKind.RESYNC in copy.kinds
 
 
+async def test_a_reader_that_stops_waiting_misses_nothing(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    blocks = [await make(f"block {number}") for number in range(20)]
+    for block in blocks:
+        await splice(kernel, amy, block, 0, "changed ")
+    subscription = await subscribed(kernel, amy, from_versions=dict.fromkeys(blocks, 1))
+    told: list[str] = []
+    for number in range(60):
+        reading = asyncio.ensure_future(anext(subscription))
+        for _ in range(number % 4):
+            await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait({reading})
+        if not reading.cancelled():
+            told.append(reading.result().block_id)
+    told += [event.block_id for event in await ended(kernel, amy, subscription)]
+    assert sorted(told) == sorted(blocks)
+
+
 async def test_a_reader_that_never_reads_costs_a_bounded_queue_and_gets_the_last_state(
     kernel: Kernel, amy: Actor, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
