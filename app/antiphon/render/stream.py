@@ -28,7 +28,7 @@ FOLDED_RESULT_LINES: Final = 4
 
 
 class CellStream:
-    """Draws one block whenever it has changed; the result is that of `render_cell`."""
+    """Draws one block whenever it has changed; the picture is that of a new stream."""
 
     def __init__(self, width: int, theme: CellTheme) -> None:
         self._width = max(1, width)

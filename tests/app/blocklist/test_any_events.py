@@ -12,12 +12,12 @@ from textual.strip import Strip
 
 from antiphon.blocklist.anchor import HEAD, Place
 from antiphon.blocklist.cells import CellSource
-from antiphon.render.cell import render_cell
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.blocklist.sample import AMY, THEME, Sample, SampleApp
 from tests.app.editor.texts import edits, splice_of, texts
+from tests.app.render.notation import render_cell
 
 numbers = st.integers(0, 50)
 steps = st.lists(

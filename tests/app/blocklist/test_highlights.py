@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from rich.style import Style
 
 from antiphon.blocklist.highlights import Highlight, Highlights, Tint
-from antiphon.render.cell import render_cell
 from antiphon.render.lines import SourceRun
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.blocklist.sample import AMY, ANSWER, THEME, Sample, SampleApp
+from tests.app.render.notation import render_cell
 
 TEXT = ANSWER.format("中文 👍🏽") + "\n\ttab and **bold** text that goes on for more than one line."
 

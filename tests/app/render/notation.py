@@ -16,6 +16,8 @@ from textual.theme import Theme
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
+from antiphon.render.stream import CellStream
+from antiphon.render.view import CellView
 from antiphon.themes import read_theme
 
 _REPOSITORY: Final = Path(__file__).parents[3]
@@ -69,3 +71,8 @@ def _line(segments: Iterable[tuple[str, Style | None, object]]) -> str:
         shown = marks(style) if style else ""
         parts.append(f"{{{shown}:{text}}}" if shown else text)
     return "".join(parts)
+
+
+def render_cell(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
+    """A block's picture, drawn once."""
+    return CellStream(width, theme).update(view)

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.render.cell import render_cell
 from antiphon.render.lines import RenderedCell
 from antiphon.render.stream import CellStream
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from tests.app.render.notation import THEME, plain, written
+from tests.app.render.notation import THEME, plain, render_cell, written
 
 
 def view(kind: BlockKind | str, text: str, **fields: Any) -> CellView:
@@ -198,7 +197,7 @@ def test_a_stream_draws_what_a_single_drawing_draws(changes: list[CellView]) -> 
 
 def test_importing_the_renderers_loads_neither_markdown_nor_pygments() -> None:
     code = (
-        "import sys, antiphon.render.cell, antiphon.render.markdown, antiphon.themes;"
+        "import sys, antiphon.render.stream, antiphon.render.markdown, antiphon.themes;"
         "print([name for name in sys.modules if name.split('.')[0] in ('markdown_it', 'pygments')])"
     )
     done = subprocess.run(
