@@ -150,10 +150,6 @@ class Kernel:
         """For those who read the past."""
         return self._journal
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
     def begin_closing(self) -> None:
         """Whoever waits or follows is told that nothing more will come."""
         self.gate.let_waiters_go()
@@ -161,7 +157,12 @@ class Kernel:
         self.subscriptions.close(closing)
 
     async def close(self) -> None:
-        """Flush appends, mark what was running as interrupted, checkpoint and close the file."""
+        """Flush appends, mark what was running as interrupted, checkpoint and close the file.
+
+        Asking once more does nothing.
+        """
+        if self._closed:
+            return
         self._closed = True
         await self.quarantine.close()
         await self.search.stop()

@@ -103,8 +103,7 @@ async def work(tmp_path: Path) -> AsyncIterator[Work]:
     work = Work(kernel, actors)
     await work.begin()
     yield work
-    if not kernel.closed:
-        await kernel.close()
+    await kernel.close()
 
 
 async def goes_on_and_reopens(work: Work, data: Path) -> None:

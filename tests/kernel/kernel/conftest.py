@@ -40,8 +40,7 @@ async def open_kernel(data: Path, clock: ManualClock) -> AsyncIterator[OpenKerne
 
     yield open_one
     for kernel in opened:
-        if not kernel.closed:
-            await kernel.close()
+        await kernel.close()
 
 
 @pytest.fixture

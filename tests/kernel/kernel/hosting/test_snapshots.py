@@ -33,9 +33,7 @@ async def reopen(data: Path) -> AsyncIterator[Open]:
 
     async def close_all() -> None:
         while opened:
-            kernel = opened.pop()
-            if not kernel.closed:
-                await kernel.close()
+            await opened.pop().close()
 
     async def open_next(limits: Limits) -> Kernel:
         await close_all()
