@@ -135,9 +135,10 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         unread = self._unread.look()
         self._looks.unread = self._unread.start
         self._position.show(self, self.viewport.first_row, self._heights.total, width, height)
+        # The editor first: what it has no room for stands in the gutter of its cell.
+        self._overlay.lay(self._page.height)
         for run in self._rows.lay(self.viewport.places, self._looks):
             self.refresh(Region(0, run.start, width, len(run)))
-        self._overlay.lay(self._page.height)
         self._anchoring.choose(self.focused_cell if self.has_focus else None)
         self.following = self.viewport.following
         self.unread_lines = unread

@@ -9,7 +9,7 @@ from textual.strip import Strip
 from antiphon.blocklist.anchor import HEAD
 from antiphon.blocklist.gutter import GutterLook, Gutters
 from antiphon.blocklist.highlights import Highlight, Highlights, Tint, tint_at
-from antiphon.editor.marks import Mark, RemoteCursor, Tag, styled, tagged
+from antiphon.editor.marks import Mark, RemoteCursor, Tag, styled, tagged, without_room
 from antiphon.render.lines import RenderedCell
 
 _LOOK_BACK: Final = 4
@@ -25,6 +25,8 @@ class CellLook(NamedTuple):
     gutters: Gutters
     unread_line: int | None
     cursors: tuple[RemoteCursor, ...]
+    beside: tuple[tuple[int, Tag], ...]
+    """While it is edited: lines too full for a name, and the cursor there."""
     tints: tuple[Tint, ...]
 
 
@@ -37,6 +39,7 @@ class CellRows:
         self._rows: dict[int, tuple[Strip | None, Strip]] = {}
         self._layers = [layer for layer in _layers(look) if layer]
         self._tags: dict[int, list[Tag]] = {}
+        self._beside = dict(look.beside)
         self._lay_cursors()
         self._lender = before if before is not None and self._may_borrow(before.look) else None
         if before is not None:
@@ -67,6 +70,8 @@ class CellRows:
         return (
             not self._layers
             and not other.tints
+            and not mine.beside
+            and not other.beside
             and not any(cursor.anchor is not None for cursor in other.cursors)
             and mine.author == other.author
             and mine.gutters is other.gutters
@@ -82,13 +87,29 @@ class CellRows:
             strip = self._gutter(line)
             if content is not None:
                 content = styled(content, self._marks(line))
-                room = columns.width - strip.cell_length
-                content = tagged(content, self._tags.get(line, ()), room)
-                strip = Strip.join([strip, content])
+                room, tags = columns.width - strip.cell_length, self._tags.get(line, ())
+                named = without_room(content, tags, room) if tags else None
+                if named is not None and not self._is_gutter_free(line):
+                    named = None
+                content = tagged(content, tags, room, named_elsewhere=named)
+                strip = Strip.join([self._gutter(line, named), content])
+            elif self.look.picture is None:
+                strip = self._gutter(line, self._beside.get(line))
         return strip.adjust_cell_length(columns.width).apply_style(theme.background)
 
-    def _gutter(self, line: int) -> Strip:
+    def _is_gutter_free(self, line: int) -> bool:
+        """Whether the gutter names nobody there."""
         look = self.look
+        if look.tints:
+            return False
+        is_named = line == 0 and bool(look.author.name)
+        return not is_named or not (look.gutters.columns.is_wide or look.author.is_inline)
+
+    def _gutter(self, line: int, visitor: Tag | None = None) -> Strip:
+        """Left of a line; `visitor` is somebody who has no room for their name in it."""
+        look = self.look
+        if visitor is not None and self._is_gutter_free(line):
+            return look.gutters.visitor(look.author, visitor, is_unread=line == look.unread_line)
         if look.tints and look.picture is not None:
             tint = tint_at(look.tints, look.picture.line(line))
             if tint is not None and tint.name != self._author_above(line):

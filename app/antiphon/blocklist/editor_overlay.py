@@ -46,4 +46,8 @@ class EditorOverlay:
             # Room to grow below the last cell: a new row is then not a new layout.
             room = height - top
         self._place_editor(Region(columns.gutter, top, columns.text + 1, max(1, room)))
-        editor.show_rows(first.line if first is not None else 0, len(rows))
+        editor.show_rows(
+            first.line if first is not None else 0,
+            len(rows),
+            names_beside_from=self._looks.first_free_gutter(editor.block),
+        )

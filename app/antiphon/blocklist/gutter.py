@@ -9,6 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from antiphon.editor.marks import Tag
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.markdown import TEXT_WIDTH
 
@@ -83,6 +84,14 @@ class Gutters:
             bar = Segment(_FOCUSED_BAR, Style(color=author.color))
             return Strip([Segment(set_cell_size(_short(name), _NAME_WIDTH), author), bar, _GAP])
         return Strip([Segment(set_cell_size(name, self.columns.gutter - 1), author), _GAP])
+
+    def visitor(self, look: GutterLook, tag: Tag, *, is_unread: bool) -> Strip:
+        """Left of a line that is too full for the name of somebody whose cursor is in it."""
+        own = self.beside(look, is_first=False, is_unread=is_unread)
+        room = _NAME_WIDTH if self.columns.is_wide else 1
+        name = _short(tag.name) if self.columns.is_wide else tag.name
+        lead = Segment(set_cell_size(name, room), tag.name_style)
+        return Strip.join([Strip([lead], room), own.crop(room)])
 
     def _draw(self, look: GutterLook, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)

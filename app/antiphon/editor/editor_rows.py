@@ -11,7 +11,7 @@ from textual.document._document import Location
 from textual.strip import Strip
 
 from antiphon.editor.cell_wrap import CellWrap
-from antiphon.editor.marks import Mark, RemoteCursor, Tag, styled, tagged
+from antiphon.editor.marks import Mark, RemoteCursor, Tag, styled, tagged, without_room
 from antiphon.render.cell_theme import CellTheme
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class EditorRows:
         self._strips: list[Strip] = []
         self._changed: list[int] = []
         self.top = 0
+        self.beside: tuple[tuple[int, Tag], ...] = ()
+        """Rows whose text leaves no room for a name, and the cursor there; from the top down."""
 
     @property
     def count(self) -> int:
@@ -49,8 +51,12 @@ class EditorRows:
         count: int,
         width: int,
         others: Sequence[RemoteCursor],
+        names_beside_from: int,
     ) -> bool:
-        """Show the rows from `top` on; True if one looks different."""
+        """Show the rows from `top` on; True if one looks different.
+
+        From row `names_beside_from` on, a name for which there is no room stands in `beside`.
+        """
         wrap = area.wrapped_document
         assert isinstance(wrap, CellWrap)
         self.top = top
@@ -65,6 +71,7 @@ class EditorRows:
             for other in others
         ]
         strips: list[Strip] = []
+        beside: list[tuple[int, Tag]] = []
         for row in range(top, min(top + count, wrap.height)):
             line, section = wrap.section_at(row)
             span = _Span(wrap, line, section)
@@ -88,7 +95,13 @@ class EditorRows:
             own = None
             if cursor is not None and span.holds(cursor):
                 own = min(span.column(cursor), width - 1)
-            strips.append(self._row(span.text, tuple(marks), tuple(tags), own, width))
+            shown, elsewhere = _shown(span.text, own, self._theme.text), None
+            if tags and row >= names_beside_from:
+                elsewhere = without_room(shown, tags, width)
+            if elsewhere is not None:
+                beside.append((row, elsewhere))
+            strips.append(self._row(shown, tuple(marks), tuple(tags), own, width, elsewhere))
+        self.beside = tuple(beside)
         before, self._strips = self._strips, strips
         for y in range(max(len(before), len(strips))):
             if y >= len(before) or y >= len(strips) or before[y] is not strips[y]:
@@ -97,27 +110,32 @@ class EditorRows:
 
     def _row(
         self,
-        text: str,
+        line: Strip,
         marks: tuple[Mark, ...],
         tags: tuple[Tag, ...],
         own: int | None,
         width: int,
+        elsewhere: Tag | None,
     ) -> Strip:
-        key = (text, marks, tags, own, width)
+        key = (line.text, marks, tags, own, width)
         drawn = self._drawn.get(key)
         if drawn is None:
             if len(self._drawn) >= _REMEMBERED:
                 self._drawn.clear()
-            strip = Strip([Segment(text, self._theme.text)]) if text else Strip([])
-            strip = styled(strip, marks)
-            if own is not None and own >= strip.cell_length:
-                strip = strip.extend_cell_length(own + 1)
-            strip = tagged(strip, tags, width)
+            strip = tagged(styled(line, marks), tags, width, named_elsewhere=elsewhere)
             if own is not None:
                 strip = styled(strip, [Mark(own, own + 1, self._theme.own_cursor)])
             strip = strip.adjust_cell_length(width).apply_style(self._theme.background)
             drawn = self._drawn[key] = strip
         return drawn
+
+
+def _shown(text: str, own: int | None, style: Style) -> Strip:
+    """The text of a row, as long as one's own cursor needs it."""
+    strip = Strip([Segment(text, style)]) if text else Strip([])
+    if own is not None and own >= strip.cell_length:
+        strip = strip.extend_cell_length(own + 1)
+    return strip
 
 
 class _Span:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from rich.style import Style
@@ -17,7 +18,7 @@ from antiphon.editor.cell_document import CellDocument, Replaced
 from antiphon.editor.cell_wrap import CellNavigator, CellWrap
 from antiphon.editor.editor_rows import EditorRows
 from antiphon.editor.indent import dedented, indent_unit
-from antiphon.editor.marks import RemoteCursor
+from antiphon.editor.marks import RemoteCursor, Tag
 from antiphon.render.cell_theme import CellTheme
 from antiphon_kernel.types.records import TextSplice
 
@@ -105,13 +106,19 @@ class ExactArea(TextArea):
         """Cursors of others in this block; whoever sets them carries them along."""
         self._others = tuple(cursors)
 
-    def show_rows(self, top: int, count: int) -> None:
-        """Show `count` rows from `top` on, and redraw those that look different than before."""
-        if self._rows.lay(self, top, count, self._text_columns + 1, self._others):
-            regions = [
-                Region(0, y, self.size.width or self._text_columns + 1, 1)
-                for y in self._rows.take_changed()
-            ]
+    @property
+    def names_beside(self) -> tuple[tuple[int, Tag], ...]:
+        """Rows that were shown last and are too full for the name of a cursor in them."""
+        return self._rows.beside
+
+    def show_rows(self, top: int, count: int, *, names_beside_from: int = sys.maxsize) -> None:
+        """Show `count` rows from `top` on, and redraw those that look different than before.
+
+        From row `names_beside_from` on, somebody else writes the names for which there is no room.
+        """
+        width = self._text_columns + 1
+        if self._rows.lay(self, top, count, width, self._others, names_beside_from):
+            regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.take_changed()]
             self.refresh(*regions)
         self.app.cursor_position = self.cursor_screen_offset
 

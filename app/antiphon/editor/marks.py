@@ -69,8 +69,29 @@ def styled(strip: Strip, marks: Sequence[Mark]) -> Strip:
     return strip
 
 
-def tagged(strip: Strip, tags: Sequence[Tag], width: int) -> Strip:
-    """The line with cursors on it and, behind its end, the names that fit into `width`."""
+def without_room(strip: Strip, tags: Sequence[Tag], width: int) -> Tag | None:
+    """The first whose name does not fit behind the line: `tagged` would cut it."""
+    column = length = strip.cell_length
+    for tag in sorted(tags, key=lambda one: one.column < length):
+        if tag.column >= length:
+            column = max(column, tag.column)
+            column += column < width
+            gap = 0
+        else:
+            gap = 0 if column == length and strip.text.endswith(" ") else 1
+        if gap + cell_len(tag.name) > width - column:
+            return tag
+        column += gap + cell_len(tag.name)
+    return None
+
+
+def tagged(
+    strip: Strip, tags: Sequence[Tag], width: int, *, named_elsewhere: Tag | None = None
+) -> Strip:
+    """The line with cursors on it and, behind its end, the names that fit into `width`.
+
+    Of `named_elsewhere`, one of the tags, only the cursor is drawn.
+    """
     inside = [tag for tag in tags if tag.column < strip.cell_length]
     behind = [tag for tag in tags if tag.column >= strip.cell_length]
     strip = styled(strip, [Mark(tag.column, tag.column + 1, tag.style) for tag in inside])
@@ -83,8 +104,11 @@ def tagged(strip: Strip, tags: Sequence[Tag], width: int) -> Strip:
         if column < width:
             segments.append(Segment(END_CURSOR, tag.name_style))
             column += 1
-        column = _add_name(segments, column, width, tag, "")
+        if tag is not named_elsewhere:
+            column = _add_name(segments, column, width, tag, "")
     for tag in inside:
+        if tag is named_elsewhere:
+            continue
         gap = "" if segments[-1].text.endswith(" ") else " "
         column = _add_name(segments, column, width, tag, gap)
     return Strip(segments, column)

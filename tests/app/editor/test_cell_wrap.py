@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.geometry import Offset
@@ -78,6 +78,7 @@ def test_the_cursor_walks_through_the_text_in_both_directions(text: str, width: 
     assert back[::-1] == stops
 
 
+@settings(deadline=None)
 @given(piece=texts, times=st.integers(5, 30), width=widths, change=edits)
 def test_an_edit_in_a_long_line_wraps_what_it_touches(
     piece: str, times: int, width: int, change: tuple[float, float, str]
