@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import random
 import socket as sockets
 import sys
@@ -31,6 +32,7 @@ from antiphon_kernel.wire.update import ContentKind, ItemId, Struct, decode_upda
 from antiphon_kernel.wire.update_writer import encode_update
 from antiphon_kernel.wire.varint import write_var_uint
 from tests.kernel.served import RawClient
+from tests.waiting import PATIENCE, until
 
 Attack = Callable[["Hostile"], Awaitable[None]]
 
@@ -47,7 +49,8 @@ class Target:
     """Principal id of the one who may only read."""
     block: str
     frozen: str
-    """A block with a map `state` whose field `fixed` is read-only, and a text `sealed` that is."""
+    """A block with a map `state` whose field `fixed` is read-only and `free` a number, a text
+    `sealed` that is read-only, a log with an entry and a list `few` of at most two."""
 
 
 @dataclass
@@ -181,6 +184,27 @@ async def read_only_parts(me: Hostile) -> None:
         await me.refused(client, copy.get_update(before))
 
 
+async def broken_schemas(me: Hostile) -> None:
+    """What no tool would write into a list, a log or a field."""
+    async with me.connection() as client:
+        document = await me.document(client)
+        copy = stock(document, document.client_id)
+        before = copy.get_state()
+        content = copy.get("blocks", type=pycrdt.Map)[me.target.frozen]["content"]
+        match me.rng.randrange(5):
+            case 0:
+                content["log"].insert(0, "forged")
+            case 1:
+                del content["log"][0]
+            case 2:
+                content["few"].extend([1.0] * 5)
+            case 3:
+                content["few"].append(math.inf)
+            case _:
+                content["state"]["free"] = "no number"
+        await me.refused(client, copy.get_update(before))
+
+
 async def torn_characters(me: Hostile) -> None:
     """An update that a JavaScript client makes by cutting an emoji in two."""
     async with me.connection() as client:
@@ -275,6 +299,7 @@ AS_EDITOR: tuple[Attack, ...] = (
     anothers_client_id,
     others_headers,
     read_only_parts,
+    broken_schemas,
     torn_characters,
     over_the_limit,
     bad_presence,
@@ -284,8 +309,25 @@ AS_EDITOR: tuple[Attack, ...] = (
 )
 
 
+LASTING: tuple[Attack, ...] = (never_reads, never_stops)
+"""One round of these takes as long as everything."""
+
+REFUSALS = frozenset(
+    {
+        "permission_denied",
+        "read_only_field",
+        "read_only_section",
+        "schema_violation",
+        "invalid_params",
+    }
+)
+
+
 async def attack_all(target: Target, seconds: float) -> dict[str, Any]:
-    """Everything at once; how often each was tried, and what the kernel said."""
+    """Everything at once; how often each was tried, and what the kernel said.
+
+    Goes on for `seconds`, and until each has been tried and each refusal been met.
+    """
     rng = random.Random(20_260_101)
     done = asyncio.Event()
     hostiles = [
@@ -295,8 +337,15 @@ async def attack_all(target: Target, seconds: float) -> dict[str, Any]:
     hostiles.append((vera, write_as_viewer))
     attacks = [asyncio.create_task(one.until_done(attack)) for one, attack in hostiles]
     await asyncio.sleep(seconds)
+    brief = [one for one, attack in hostiles if attack not in LASTING]
+
+    def all_was_met() -> bool:
+        told = {code for one, _ in hostiles for code in one.told}
+        return all(one.rounds for one in brief) and told >= REFUSALS
+
+    await until(all_was_met, "each attack has been tried")
     done.set()
-    await asyncio.wait_for(asyncio.gather(*attacks), 30)
+    await asyncio.wait_for(asyncio.gather(*attacks), PATIENCE)
     return {
         "rounds": {attack.__name__: one.rounds for one, attack in hostiles},
         "told": sorted({code for one, _ in hostiles for code in one.told}),

