@@ -15,13 +15,13 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make
 
-LONG = "x" * 100_000
+LONG = "x" * 20_000
 LONG_THINGS = (
     LONG,
     f"{LONG}.amy.1",
     f"default.{LONG}.1",
     f"default.amy.{LONG}",
-    "a" * 100_000,
+    "a" * 20_000,
     f"(ü{LONG}",
     10**4_000,
     -(10**4_000),
