@@ -45,7 +45,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         " of the wrong type or outside its range, text with half a surrogate pair.",
         {
             "tool": "the tool",
-            "errors": "one `{field, expected, found}` for each wrong field",
+            "errors": "one `{field, expected, found}` for each wrong field, at most 20",
             "field": "the one field that is wrong",
             "expected": "what it may be",
             "found": "what it was",
@@ -74,7 +74,8 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ),
     ErrorCode.CONTEXT_NOT_FOUND: Meaning("No context has this label or id.", _REFERENCE),
     ErrorCode.AMBIGUOUS_ID: Meaning(
-        "A prefix is the start of several ids.", {"candidates": "the ids that start like it"}
+        "A prefix is the start of several ids.",
+        {"candidates": "the ids that start like it, at most 20"},
     ),
     ErrorCode.LINE_OUT_OF_RANGE: Meaning(
         "A line is named that the text does not have.",
@@ -134,7 +135,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "expected": "what the schema asks for, in words",
             "found": "what there would be, shortened",
             "item": "which item of a list or log, counted from 0",
-            "violations": "the same for each place, where there are several",
+            "violations": "the same for each place, at most 20, where there are several",
         },
     ),
     ErrorCode.PERMISSION_DENIED: Meaning(
