@@ -25,6 +25,9 @@ from antiphon_kernel.wire.close_codes import CloseCode
 RESTART_AFTER: Final = 0.3
 """Seconds without a connection before the kernel is started again; shorter ones are blinks."""
 
+MADE_ANEW: Final = "This document was restored, or made anew: Ctrl+P, Join again shows it."
+"""What a person is told of another epoch."""
+
 
 class Connection(StrEnum):
     """How the app stands to the kernel, in the words of the header line."""
@@ -103,7 +106,7 @@ class Session:
     @property
     def standing(self) -> Standing:
         state = self.replica.state
-        reason = self.replica.refusal if state is ReplicaState.REFUSED else self._failure
+        reason = self._refusal if state is ReplicaState.REFUSED else self._failure
         if reason is None and not self._was_live:
             reason = self.replica.trouble
         connection = _CONNECTIONS[state]
@@ -119,6 +122,12 @@ class Session:
             str(role) if role else None,
             self.replica.refused,
         )
+
+    @property
+    def _refusal(self) -> str | None:
+        """Why the kernel refused this app, for a person."""
+        is_other = self.replica.refusal_code == CloseCode.OTHER_EPOCH
+        return MADE_ANEW if is_other else self.replica.refusal
 
     def presence(self) -> Mapping[int, PresenceState]:
         """Everyone else in the context, by awareness client id."""

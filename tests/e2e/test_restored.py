@@ -1,0 +1,45 @@
+"""A backup is restored while somebody has the document open and goes on writing."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from contextlib import suppress
+
+from antiphon_kernel.client.discovery import running_kernels
+from tests.e2e.machine import Machine
+from tests.waiting import wait_until
+
+
+def test_whoever_has_it_open_is_told_keeps_their_words_and_joins_again(machine: Machine) -> None:
+    data = machine.project / ".antiphon"
+    block = {"role": "user", "kind": "text", "content": "some text", "status": "done"}
+    machine.call(data, "block.create", **block)
+    backup = machine.home / "backup.db"
+    assert machine.run("backup", str(backup)).returncode == 0
+    terminal = machine.terminal("join", cols=120, rows=40)
+    terminal.wait_for("some text")
+    terminal.wait_for("live")
+    terminal.press("up", "enter")
+    terminal.wait_for("EDIT")
+    with suppress(ProcessLookupError):
+        os.kill(machine.kernel().pid, signal.SIGTERM)
+    wait_until(lambda: not any(running_kernels()), "the kernel has ended")
+    terminal.wait_for("offline")
+    terminal.type("never sent ")
+    terminal.wait_for("never sent some text")
+    assert machine.run("restore", str(backup)).returncode == 0
+    machine.call(data, "session.whoami")
+    terminal.wait_for("This document was restored")
+    terminal.wait_for("refused: ")
+    (kept,) = machine.home.rglob("refused/*.md")
+    assert "never sent " in kept.read_text()
+    terminal.press("ctrl+p")
+    terminal.type("join again")
+    terminal.wait_for(lambda text: bool(re.search(r"^\W*Join again", text, re.MULTILINE)))
+    terminal.press("enter")
+    terminal.wait_for("live")
+    terminal.wait_for(lambda text: "some text" in text and "never sent" not in text)
+    terminal.type("hello again")
+    terminal.wait_for("hello again")
