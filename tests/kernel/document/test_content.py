@@ -111,7 +111,7 @@ def test_a_set_list_keeps_the_items_that_stay(before: list[Any], after: list[Any
     gone = sum(ids.end - ids.start for ids in written.deleted)
     assert same(read_value(document, BLOCK), after)
     assert len(before) - gone + made == len(after)
-    if before and before == after[: len(before)]:
+    if before and same(before, after[: len(before)]):
         assert gone == 0
 
 
