@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
+from typing import Final
+
+EARLY: Final = 0.002
+"""A frame that is due within so many seconds is drawn now."""
 
 
 class FrameClock:
@@ -14,11 +18,13 @@ class FrameClock:
         draw: Callable[[], None],
         next_thing: Callable[[Callable[[], None]], object],
         later: Callable[[float, Callable[[], None]], object],
+        now: Callable[[], float] = monotonic,
     ) -> None:
         """`next_thing` calls back when what is being handled is done, `later` after a time."""
         self._draw = draw
         self._next_thing = next_thing
         self._later = later
+        self._now = now
         self._drawn_at = 0.0
         self._due: float | None = None
         self.frames = 0
@@ -26,7 +32,7 @@ class FrameClock:
 
     def draw_soon(self, delay: float = 0) -> None:
         """Draw within `delay`; 0 is as soon as what is being handled is done."""
-        due = monotonic() + delay
+        due = self._now() + delay
         if self._due is not None and self._due <= due:
             return
         self._due = due
@@ -37,14 +43,20 @@ class FrameClock:
 
     def draw_within_rate(self, interval: float) -> None:
         """Draw as soon as `interval` has passed since the last frame."""
-        self.draw_soon(max(0.0, self._drawn_at + interval - monotonic()))
+        self.draw_soon(max(0.0, self._drawn_at + interval - self._now()))
 
     def drawn(self) -> None:
         """A frame is being drawn now."""
         self._due = None
-        self._drawn_at = monotonic()
+        self._drawn_at = self._now()
         self.frames += 1
 
     def _draw_if_due(self) -> None:
-        if self._due is not None:
+        """Whoever asked for a frame that came sooner may call when the next is not due yet."""
+        if self._due is None:
+            return
+        early = self._due - self._now()
+        if early <= EARLY:
             self._draw()
+        else:
+            self._later(early, self._draw_if_due)

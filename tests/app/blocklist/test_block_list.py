@@ -270,7 +270,10 @@ async def test_a_stream_is_drawn_thirty_times_a_second_and_a_person_at_once() ->
     block = sample.add("", status=Status.RUNNING)
     app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause(0.1)
+        drawn = -1
+        while drawn != app.cells.frames:
+            drawn = app.cells.frames
+            await pilot.pause(0.1)
         start, frames = asyncio.get_running_loop().time(), app.cells.frames
         for _ in range(60):
             sample.peer.append(block, "token ")
