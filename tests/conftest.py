@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says how busy the machine is. And a run finds what the last one found:
+# with ANTIPHON_CASES, other examples each time.
+settings.register_profile("tests", deadline=None, derandomize="ANTIPHON_CASES" not in os.environ)
+settings.load_profile("tests")
 
 
 @pytest.fixture(autouse=True)

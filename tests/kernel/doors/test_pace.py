@@ -52,6 +52,15 @@ def test_only_who_never_pauses_is_out_of_patience() -> None:
     assert not pace.exhausted
 
 
+def test_a_kernel_that_is_late_in_reading_does_not_take_that_for_a_pause() -> None:
+    watch = Watch()
+    pace = Pace(TokenBucket(10, 5, watch), TokenBucket(1000, 1000, watch), 2.0, watch)
+    for _ in range(40):
+        watch.now += pace.received(1) + 0.15
+        pace.received(1)
+    assert pace.exhausted
+
+
 async def test_a_writer_that_never_stops_is_told_before_it_is_closed(tmp_path: Path) -> None:
     limits = DoorLimits(messages_per_second=200, messages_at_once=100, patience=0.3)
     async with served_kernel(tmp_path, limits) as served:

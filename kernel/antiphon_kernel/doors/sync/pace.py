@@ -16,6 +16,11 @@ class TokenBucket:
         self._level = burst
         self._at = monotonic()
 
+    @property
+    def rest(self) -> float:
+        """Seconds in which it fills from nothing."""
+        return self._burst / self._rate
+
     def take(self, amount: float) -> float:
         """Take `amount` out; the seconds to wait before the next taking, 0 if none."""
         now = self._monotonic()
@@ -43,14 +48,22 @@ class Pace:
         self._patience = patience
         self._monotonic = monotonic
         self._hurried_since: float | None = None
+        self._rested_at = 0.0
+        """From when on a message that need not wait is one after a pause."""
 
     def received(self, size: int) -> float:
         """A message of `size` bytes came; the seconds to wait before the next is read."""
-        delay = max(self._messages.take(1), self._data.take(size))
-        if delay == 0:
+        delay, rest = max(
+            (self._messages.take(1), self._messages.rest), (self._data.take(size), self._data.rest)
+        )
+        now = self._monotonic()
+        if delay > 0:
+            # A busy kernel that reads a little later than it could does not make it a pause.
+            self._rested_at = now + delay + rest
+            if self._hurried_since is None:
+                self._hurried_since = now
+        elif now >= self._rested_at:
             self._hurried_since = None
-        elif self._hurried_since is None:
-            self._hurried_since = self._monotonic()
         return delay
 
     def sent(self, size: int) -> None:
