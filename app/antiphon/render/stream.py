@@ -97,7 +97,8 @@ class CellStream:
             foot.append(self._note("  (output was cut off)"))
         if not view.text:
             words = "(no output)" if view.status in (Status.DONE, Status.ERROR) else "…"
-            row = compose([lead, Piece("", style, 0), Piece(words, style)])
+            pieces = [lead, Piece("", style, 0), Piece(words, style)]
+            row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)
         if view.collapsed:
             cell = folded(
