@@ -372,9 +372,7 @@ async def test_who_writes_into_a_waiting_block_of_a_tool_keeps_it_alive(
 ) -> None:
     kernel = await open_kernel()
     script = kernel.open_session(await kernel.principal("robo", PrincipalKind.SHELL), "test")
-    call = await kernel.call(
-        script, "block.create", {"role": "tool", "kind": "text"}
-    )
+    call = await kernel.call(script, "block.create", {"role": "tool", "kind": "text"})
     await kernel.close()
     kernel = await open_kernel()
     bo = kernel.open_session(await kernel.principal("bo"), "test")
