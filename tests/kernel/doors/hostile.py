@@ -205,6 +205,21 @@ async def broken_schemas(me: Hostile) -> None:
         await me.refused(client, copy.get_update(before))
 
 
+async def large_and_wrong(me: Hostile) -> None:
+    """Thousands of edits that are all allowed, and a last one that is not."""
+    async with me.connection() as client:
+        document = await me.document(client)
+        copy = stock(document, document.client_id)
+        before = copy.get_state()
+        block = copy.get("blocks", type=pycrdt.Map)[me.target.block]
+        with copy.transaction():
+            for _ in range(4_000):
+                block["content"].insert(0, "x")
+                block["content"].insert(0, "yz")
+            block["role"] = "model"
+        await me.refused(client, copy.get_update(before))
+
+
 async def torn_characters(me: Hostile) -> None:
     """An update that a JavaScript client makes by cutting an emoji in two."""
     async with me.connection() as client:
@@ -299,6 +314,7 @@ AS_EDITOR: tuple[Attack, ...] = (
     anothers_client_id,
     others_headers,
     read_only_parts,
+    large_and_wrong,
     broken_schemas,
     torn_characters,
     over_the_limit,
