@@ -70,7 +70,9 @@ async def test_a_writer_that_never_stops_is_told_before_it_is_closed(tmp_path: P
         async def write() -> None:
             with contextlib.suppress(ConnectionClosed):
                 while True:
-                    await client.socket.send(encode_frame(SyncUpdate(b"\x00\x00")))
+                    for _ in range(50):
+                        await client.socket.send(encode_frame(SyncUpdate(b"\x00\x00")))
+                    await asyncio.sleep(0)  # the kernel is in this loop too
 
         writing = asyncio.create_task(write())
         denied = await client.next(PermissionDenied)
