@@ -19,8 +19,10 @@ from antiphon_kernel.wire.update import (
     ItemId,
     SharedType,
     Struct,
+    decode_in_parts,
     decode_update,
 )
+from antiphon_kernel.wire.update_writer import encode_update
 
 WORDS = ["a", "é", "漢字", "😀", "👩‍👩‍👧", "plain text", "\n"]
 
@@ -139,6 +141,34 @@ def test_deletions_equal_what_the_transaction_deleted(seed: int) -> None:
     del text[start : start + length]
     doc.unobserve(subscription)
     assert decode_update(updates[0]).deletions == (IdRange(11, start, start + length),)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100, 10_000])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_parts_are_small_and_together_the_update(seed: int, size: int) -> None:
+    rng = random.Random(seed)
+    structs = [
+        Struct(client, clock, 1, ContentKind.STRING, parent="t", content="x")
+        for client in rng.sample(range(1, 1_000), 30)
+        for clock in range(rng.randrange(1, 20))
+    ]
+    deletions = normalise(
+        IdRange(rng.randrange(1, 50), start := rng.randrange(1_000), start + 1) for _ in range(200)
+    )
+    update = encode_update(structs, deletions)
+    whole, parts = decode_update(update), list(decode_in_parts(update, size))
+    assert all(len(one.structs) + len(one.deletions) <= size for one in parts)
+    assert [struct for one in parts for struct in one.structs] == list(whole.structs)
+    assert [ids for one in parts for ids in one.deletions] == list(whole.deletions)
+    first_deleting = next(at for at, one in enumerate(parts) if one.deletions)
+    assert not any(one.structs for one in parts[first_deleting + 1 :])
+
+
+def test_a_crowd_of_clients_that_say_nothing_is_read_by_and_by() -> None:
+    crowd = b"".join(b"\x00" + bytes([client, 0]) for client in range(1, 100))
+    update = b"\x63" + crowd + b"\x00"
+    assert len(list(decode_in_parts(update, 10))) >= 9
+    assert decode_update(update).empty
 
 
 def test_a_merge_with_a_hole_has_a_skip() -> None:
