@@ -16,7 +16,14 @@ from antiphon_kernel.kernel.access.permissions import check_update
 from antiphon_kernel.kernel.admission.content_rules import ContentRules
 from antiphon_kernel.kernel.admission.draft_rules import DraftRules
 from antiphon_kernel.kernel.admission.placement import BLOCKS, Nature, Place, Placement
-from antiphon_kernel.kernel.admission.refusals import denied, tools_only
+from antiphon_kernel.kernel.admission.refusals import (
+    denied,
+    gap,
+    misplaced,
+    overtaken,
+    tools_only,
+    torn,
+)
 from antiphon_kernel.kernel.admission.submission_rules import SubmissionRules
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -218,9 +225,9 @@ class UpdateCheck:
             AntiphonError: as `admit`; gap, if its client ids have come through another connection.
         """
         self._writing_clients()
-        overtaken = self._staged.overtaken()
-        if overtaken is not None:
-            raise _overtaken(overtaken)
+        by = self._staged.overtaken()
+        if by is not None:
+            raise overtaken(by)
         self._drafts.confirm()
         self._submissions.confirm()
         self._content.confirm()
@@ -264,31 +271,32 @@ class UpdateCheck:
         staged = self._staged
         beside = item.origin
         if beside is not None and staged.tears(beside.client, beside.clock + 1):
-            raise _torn(beside)
+            raise torn(beside)
         after = item.right_origin
         if after is not None:
             if staged.tears(after.client, after.clock):
-                raise _torn(after)
+                raise torn(after)
             if place.container is not staged.place(after).container:
-                raise _misplaced(item)
+                raise misplaced(item)
         if item.clock < known:
             if item.kind is ContentKind.STRING and _tears(item, known):
-                raise _torn(ItemId(item.client, known))
-            if place.container is not staged.place(ItemId(item.client, known - 1)).container:
-                raise _misplaced(item)
+                raise torn(ItemId(item.client, known))
+            begun = staged.place(ItemId(item.client, known - 1))
+            if place.container is not begun.container or place.key != begun.key:
+                raise misplaced(item)
         parent = item.parent
         if isinstance(parent, ItemId) and staged.made_by(parent) is None:
             if staged.place(parent).nature is not Nature.NOTHING:
-                raise _misplaced(item)
+                raise misplaced(item)
 
     def _refuse_gaps(self, new: list[Struct]) -> None:
         """Everything an update builds on must be here already or come with it."""
         missing = self._staged.missing
         if missing is not None:
-            raise _gap(missing)
+            raise gap(missing)
         for one in new if len(self.order) < len(new) else ():
             if one.clock + one.length > self._staged.end(one.client):
-                raise _gap(ItemId(one.client, one.clock))  # a part of it was skipped
+                raise gap(ItemId(one.client, one.clock))  # a part of it was skipped
 
     def _writing_clients(self) -> tuple[int, ...]:
         clients = self._staged.clients()
@@ -318,12 +326,12 @@ class UpdateCheck:
             if not count % _STEP:
                 yield
             if ids.end > staged.end(ids.client):
-                raise _gap(ItemId(ids.client, ids.start))
+                raise gap(ItemId(ids.client, ids.start))
             # As they stand: the engine cuts at the border of each range, touching ones too.
             for fresh in deleted.lacks(ids):
                 for border in (fresh.start, fresh.end):
                     if staged.tears(fresh.client, border):
-                        raise _torn(ItemId(fresh.client, border))
+                        raise torn(ItemId(fresh.client, border))
                 self.deletions.append(fresh)
         for count, ids in enumerate(normalise(self.deletions), 1):
             if not count % _STEP:
@@ -347,43 +355,3 @@ def _tears(item: Struct, clock: int) -> bool:
     units = str(item.content).encode("utf-16-le")
     at = (clock - item.clock) * 2
     return 0xDC <= units[at + 1] <= 0xDF
-
-
-def _gap(missing: ItemId) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.GAP,
-        f"An update builds on item {missing.clock} of client {missing.client}, which has not"
-        " arrived: send everything since the state vector that follows.",
-        client=str(missing.client),
-        clock=missing.clock,
-    )
-
-
-def _overtaken(by: ItemId) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.GAP,
-        f"While an update was checked, item {by.clock} of its client {by.client} came through"
-        " another connection: send everything since the state vector that follows.",
-        client=str(by.client),
-        clock=by.clock,
-    )
-
-
-def _torn(at: ItemId) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
-        f"An update cuts between items {at.clock - 1} and {at.clock} of client {at.client}, which"
-        " are the two halves of one character: count in whole characters.",
-        client=str(at.client),
-        clock=at.clock,
-    )
-
-
-def _misplaced(item: Struct) -> AntiphonError:
-    return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
-        f"Item {item.clock} of client {item.client} names neighbours in different places, or a"
-        " parent that holds nothing: start again with a new document.",
-        client=str(item.client),
-        clock=item.clock,
-    )
