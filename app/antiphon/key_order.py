@@ -116,7 +116,8 @@ async def _caught_up(node: DOMNode) -> None:
     deadline = loop.time() + PATIENCE
     while _is_at_work(node) and loop.time() < deadline:
         try:
-            await asyncio.wait_for(reached.wait(), CHECK)
+            async with asyncio.timeout(CHECK):
+                await reached.wait()
         except TimeoutError:
             continue
         return
