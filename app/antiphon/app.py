@@ -218,8 +218,8 @@ class AntiphonApp(App[None]):
         if standing.connection is not Connection.LIVE and standing.unsaved and not self._leaving:
             self._leaving = True
             self.document_screen.hint(
-                f"The kernel lacks {standing.unsaved} of your changes: Ctrl+Q again leaves, and"
-                " keeps them in a file."
+                f"{standing.unsaved} changes not on the kernel: Ctrl+Q again leaves and keeps them"
+                " in a file."
             )
             return
         try:
