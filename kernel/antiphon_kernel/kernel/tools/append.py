@@ -60,6 +60,10 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         waiting = appends.unflushed(block, section) + len(params.text)
         check_size(context, context.document.length(block, section) + waiting)
         unflushed = appends.add(call.actor, block, params.text, section)
+        if unflushed and not context.document.has_clear_end(block, section):
+            # The end is known now; its history may be let go of before the timer comes.
+            appends.flush(block)
+            unflushed = 0
         return AppendResult(
             version=context.version(block), context_version=context.seq, unflushed=unflushed
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 import pytest
@@ -122,6 +123,20 @@ async def test_what_waits_to_be_flushed_stands_before_what_is_removed_meanwhile(
     assert await streamed.text() == "one three four"
     await streamed.undo()
     assert await streamed.text() == "one two three four"
+
+
+async def test_streams_into_more_blocks_than_histories_are_kept_stand_behind_what_was_removed(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    streams = [Streamed(kernel, amy, bo, await make()) for _ in range(40)]
+    for one in streams:
+        await one.begin()
+        await one.delete(4, len("typed two "))
+    await asyncio.gather(*(one.append("three", stream=True) for one in streams))
+    await kernel.flush()
+    for one in streams:
+        await one.undo()
+        assert await one.text() == "one typed two three"
 
 
 async def test_appends_to_a_section_stand_behind_what_was_removed_there(
