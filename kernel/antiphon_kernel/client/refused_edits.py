@@ -22,7 +22,9 @@ class Refusal:
     """Edits of this replica that the kernel refused; the replica went on without them."""
 
     reason: str
+    """What the kernel said last."""
     edits: int
+    """All that this replica has had refused so far."""
     file: Path
     """Where they can be read."""
 
@@ -36,13 +38,20 @@ class RefusedEdit:
 
 
 def keep_in(folder: Path) -> Keep:
-    """Write each account into a file of its own in `folder`, which only this user can read."""
+    """Write accounts one below the other into a new file in `folder`, only for this user.
+
+    Who is refused in the middle of typing is refused several times over: it is one thing to read.
+    """
+    path: Path | None = None
 
     def keep(account: str) -> Path:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = f"refused-{datetime.now():%Y%m%d-%H%M%S-%f}.md"
-        path = folder / name
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        nonlocal path
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        if path is None or not path.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = folder / f"refused-{datetime.now():%Y%m%d-%H%M%S-%f}.md"
+            flags |= os.O_EXCL
+        handle = os.open(path, flags, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(account)
             file.flush()

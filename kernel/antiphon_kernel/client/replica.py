@@ -98,7 +98,7 @@ class Replica:
 
     @property
     def refused(self) -> Refusal | None:
-        """The edits that the kernel refused last, while the replica went on."""
+        """The edits that the kernel has refused so far, while the replica went on."""
         return self._refused
 
     @property
@@ -292,7 +292,8 @@ class Replica:
             trouble = f"What was refused ({refused[0].reason}) cannot be written: {error}"
             self._standing.trouble = trouble
             raise AntiphonError(ErrorCode.STORAGE_FAILED, trouble) from error
-        self._refused = Refusal(refused[0].reason, len(refused), file)
+        before = self._refused.edits if self._refused is not None else 0
+        self._refused = Refusal(refused[0].reason, before + len(refused), file)
 
     def _end(self) -> None:
         if self._verdict is not None and not self._closed.is_set():

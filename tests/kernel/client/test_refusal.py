@@ -107,3 +107,24 @@ async def test_a_replica_of_another_epoch_writes_down_what_never_arrived(
     assert replica.refused is not None
     assert "     offline" in replica.refused.file.read_text()
     assert len((await served.context()).document) == 0
+
+
+async def test_what_is_refused_again_is_counted_and_kept_with_what_was_refused_before(
+    served: ServedKernel, folder: Path
+) -> None:
+    block = await served.block("hello")
+    replica = await served.replica("ben", keep=keep_in(folder))
+    for words in ("first", "second", "third"):
+        before = replica.document
+        replica.document.set_fields(block, status="error")
+        replica.document.append(block, f" {words}")
+        replica.document.set_fields(block, kind="thinking")
+        await until(lambda before=before: replica.document is not before)
+        await until(lambda: replica.state is ReplicaState.LIVE)
+    assert replica.refused is not None
+    assert replica.refused.edits == 6
+    (file,) = folder.iterdir()
+    assert replica.refused.file == file
+    account = file.read_text()
+    assert account.count("set status") == account.count("set kind") == 3
+    assert file.stat().st_mode & 0o077 == 0
