@@ -114,12 +114,14 @@ async def test_what_is_refused_again_is_counted_and_kept_with_what_was_refused_b
 ) -> None:
     block = await served.block("hello")
     replica = await served.replica("ben", keep=keep_in(folder))
+    rebuilt: list[bool] = []
+    replica.watch_rebuilt(lambda: rebuilt.append(True))
     for words in ("first", "second", "third"):
-        before = replica.document
+        rebuilt.clear()
         replica.document.set_fields(block, status="error")
         replica.document.append(block, f" {words}")
         replica.document.set_fields(block, kind="thinking")
-        await until(lambda before=before: replica.document is not before)
+        await until(lambda: rebuilt)
         await until(lambda: replica.state is ReplicaState.LIVE)
     assert replica.refused is not None
     assert replica.refused.edits == 6
