@@ -140,7 +140,8 @@ class Histories:
                 await asyncio.sleep(0)
             self._follow(history, collected)
         finally:
-            self._collecting.remove(collected)
+            # Not the first that is equal: others may be reading too.
+            self._collecting = [one for one in self._collecting if one is not collected]
         return history
 
     def _follow(self, history: BlockHistory, ops: Iterable[StoredOp]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
@@ -122,3 +123,17 @@ async def test_restoring_what_is_there_commits_nothing(
     block = await make("one\n")
     restored = await kernel.call(amy, "block.restore", {"block_id": block, "version": 1})
     assert restored["version"] == 1
+
+
+async def test_a_reader_that_breaks_off_takes_nothing_from_another(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("before")
+    context = await kernel.context()
+    first, second = (asyncio.create_task(context.history(block)) for _ in range(2))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait((second,))
+    assert not first.done()
+    context.write(amy, "splice", lambda: context.document.splice(block, 0, 6, "after"))
+    assert (await first).text() == "after"
