@@ -15,7 +15,7 @@ import aiosqlite
 
 from antiphon_kernel.journal.schema import MIGRATIONS
 from antiphon_kernel.journal.transaction import Statement, carry_out
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 
 _ROWS_AT_ONCE = 64
 """How many rows of an open cursor are fetched in one go."""
@@ -41,6 +41,7 @@ class Database:
         self._connection = connection
         self._migrations = migrations
         self._lock = asyncio.Lock()
+        self._closed = False
 
     @classmethod
     async def open(
@@ -82,10 +83,16 @@ class Database:
         try:
             await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
+            self._closed = True
             await self._connection.close()
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise kernel_is_closing()
 
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         """Every row of a query."""
+        self._refuse_if_closed()
         try:
             # In one step: a caller that is cancelled must not leave an open cursor behind.
             return list(await self._connection.execute_fetchall(sql, values))
@@ -95,6 +102,7 @@ class Database:
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """One statement in a transaction of its own; the number of the row it made."""
         async with self._lock:
+            self._refuse_if_closed()
             try:
                 cursor = await self._connection.execute(sql, values)
             except sqlite3.Error as error:
@@ -105,6 +113,7 @@ class Database:
         """All statements in one transaction, or none of them."""
         due = [(sql, rows) for sql, rows in statements if rows]
         async with self._lock:
+            self._refuse_if_closed()
             try:
                 await self._connection.transact(due)
             except sqlite3.Error as error:

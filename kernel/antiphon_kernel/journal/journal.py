@@ -33,7 +33,7 @@ from antiphon_kernel.journal.stored_ops import (
 from antiphon_kernel.journal.stored_undo import read_undo
 from antiphon_kernel.journal.transaction import Row
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
 
@@ -78,8 +78,10 @@ class Journal:
         return journal
 
     async def close(self) -> None:
-        """Write what is waiting and close the file."""
-        await self._idle.wait()
+        """Write what is waiting and close the file; what is handed in later is refused."""
+        while not self._idle.is_set():
+            await self._idle.wait()  # and again, if more has come since it was set
+        self._broken = self._broken or kernel_is_closing()
         if self._writer is not None:
             self._writer.cancel()
             await asyncio.wait([self._writer])

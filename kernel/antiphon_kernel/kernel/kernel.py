@@ -31,7 +31,7 @@ from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import (
     BlockId,
     IdSource,
@@ -153,8 +153,7 @@ class Kernel:
     def begin_closing(self) -> None:
         """Whoever waits or follows is told that nothing more will come."""
         self.gate.let_waiters_go()
-        closing = AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")
-        self.subscriptions.close(closing)
+        self.subscriptions.close(kernel_is_closing())
 
     async def close(self) -> None:
         """Flush appends, mark what was running as interrupted, checkpoint and close the file.
@@ -278,7 +277,7 @@ class Kernel:
             AntiphonError: whatever the tool can fail with; see the catalogue.
         """
         if self._closed:
-            raise AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")
+            raise kernel_is_closing()
         found = self.registry[tool]
         self.sessions.check(actor)
         check_tool(found, actor.principal, self.role_of(actor.principal))

@@ -55,3 +55,8 @@ class AntiphonError(Exception):
     def as_json(self) -> dict[str, Any]:
         """The error as every door sends it: `{code, message, ...details}`."""
         return {"code": str(self.code), "message": self.message, **self.details}
+
+
+def kernel_is_closing() -> AntiphonError:
+    """What is said to who comes, or is still here, when a kernel ends."""
+    return AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")

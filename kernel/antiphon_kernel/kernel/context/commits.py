@@ -26,7 +26,7 @@ from antiphon_kernel.kernel.context.undo_stack import (
     UndoStacks,
 )
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.wire.merge import merge
 
 
@@ -244,7 +244,8 @@ class Commits:
             await asyncio.shield(self._last)
 
     def close(self) -> None:
-        """Tell nobody any more; what was handed to the journal is still written."""
+        """Take nothing more and tell nobody; what was handed to the journal is still written."""
+        self._failure = self._failure or kernel_is_closing()
         self._subscribers.clear()
 
 

@@ -19,6 +19,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make
+from tests.waiting import PATIENCE
 
 WRITER = """
 import asyncio, sys
@@ -205,6 +206,23 @@ async def test_a_closed_kernel_takes_no_calls(kernel: Kernel, amy: Actor) -> Non
     with pytest.raises(AntiphonError) as caught:
         await kernel.call(amy, "block.list", {})
     assert caught.value.code is ErrorCode.NO_KERNEL
+
+
+async def test_what_is_under_way_when_the_kernel_closes_is_not_acknowledged(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("text")
+    context = await kernel.context()
+    await kernel.close()
+    with pytest.raises(AntiphonError) as late:
+        await context.append(amy, block, " lost").saved()
+    assert late.value.code is ErrorCode.NO_KERNEL
+    with pytest.raises(AntiphonError) as unread:
+        await context.changes(block)
+    assert unread.value.code is ErrorCode.NO_KERNEL
+    with pytest.raises(AntiphonError) as unfounded:
+        await asyncio.wait_for(kernel.contexts.create("late", amy), PATIENCE)
+    assert unfounded.value.code is ErrorCode.NO_KERNEL
 
 
 async def test_a_change_that_breaks_off_half_way_leaves_nothing_behind(
