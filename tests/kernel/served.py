@@ -188,7 +188,7 @@ async def served_kernel(
 
 
 class CuttableProxy:
-    """A TCP relay in front of a kernel whose connections can be broken off at any byte."""
+    """A TCP relay in front of a kernel whose connections can be broken off or stopped."""
 
     def __init__(self, port: int) -> None:
         self._target = port
@@ -198,6 +198,8 @@ class CuttableProxy:
         self.port: int
         self.bytes = 0
         """What has been relayed, both ways."""
+        self._flows = asyncio.Event()
+        self._flows.set()
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -207,6 +209,14 @@ class CuttableProxy:
         """Relay new connections to another port."""
         self._target = port
 
+    def stop(self) -> None:
+        """Relay nothing until `go_on`, with every connection open."""
+        self._flows.clear()
+
+    def go_on(self) -> None:
+        """Relay again, what has come meanwhile first."""
+        self._flows.set()
+
     def cut(self) -> None:
         """Break off every connection, both ways, without a word."""
         for writer in tuple(self._writers):
@@ -215,6 +225,7 @@ class CuttableProxy:
     async def close(self) -> None:
         self._server.close()
         self.cut()
+        self.go_on()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -228,6 +239,7 @@ class CuttableProxy:
     async def _relay(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         try:
             while data := await source.read(65536):
+                await self._flows.wait()
                 self.bytes += len(data)
                 sink.write(data)
                 await sink.drain()

@@ -15,7 +15,12 @@ SHELL_MARK = "!"
 NOBODY_AFTER = 1.0
 """Seconds in which a model that answers has shown itself."""
 
-NOBODY = "No model is here to answer: `make demo` shows one; !command runs in the shell."
+NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
+
+SLOW_AFTER = 2.0
+"""Seconds after which a message that was taken and is not there yet is asked after."""
+
+SLOW = "The kernel does not answer: what you sent arrives as soon as it does."
 
 
 class Sending:
@@ -53,12 +58,15 @@ class Sending:
                 await sending
 
     async def _submit(self, block: str) -> None:
+        slow = asyncio.get_running_loop().call_later(SLOW_AFTER, self._hint, SLOW)
         try:
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
             self._draft.take_back(block)
             self._hint(f"Not sent: {error.message}")
             return
+        finally:
+            slow.cancel()
         await asyncio.sleep(NOBODY_AFTER)
         if not self._has_models():
             self._hint(NOBODY)

@@ -2,8 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from antiphon.composer.sending import SLOW
+from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.types.enums import Status
+from tests.addresses import address_of
 from tests.app.opened import World, opened, world
+from tests.kernel.served import CuttableProxy
 from tests.waiting import until
 
 
@@ -167,3 +171,26 @@ async def test_a_message_written_before_the_kernel_answers_is_sent_then(tmp_path
             await here.open_doors()
             await sent(here, "early")
             await until(lambda: there.message == "", "an empty composer")
+
+
+async def test_a_kernel_that_does_not_answer_is_named_while_a_message_is_on_its_way(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
+        assert here.doors is not None
+        proxy = CuttableProxy(here.doors.port)
+        await proxy.start()
+        through = {"socket": None, "http": f"http://127.0.0.1:{proxy.port}"}
+        address = address_of(here.kernel, here.doors).model_copy(update=through)
+        (here.data / ADDRESS_FILE).write_text(address.model_dump_json())
+        async with opened(here) as there:
+            await there.live()
+            await there.type("hello")
+            await kernel_has_draft(here, "hello")
+            proxy.stop()
+            await there.press("enter")
+            await until(lambda: there.screen.hint_shown == SLOW, "told")
+            assert there.message == ""
+            proxy.go_on()
+            await sent(here, "hello")
+        await proxy.close()
