@@ -131,10 +131,11 @@ class Room:
         try:
             await take_in(self.context, one.actor, one.update, welcome)
         except AntiphonError:
-            if one.outcome != "in":
+            # One may be handed in twice: what was broken off may have been accepted before.
+            if one.outcome == "under way":
                 one.outcome = "refused"
         except asyncio.CancelledError:
-            if one.outcome == "under way":
+            if one.outcome != "in":
                 one.outcome = "broken off"
         else:
             one.outcome = "in"
