@@ -184,7 +184,7 @@ class Room:
         for one in self.updates:
             length = len(self.context.document.text(one.own))
             whole = {"in": [one.marks], "refused": [0], "broken off": [0, one.marks]}
-            assert length in whole[one.outcome], one.outcome
+            assert length in whole[one.outcome], (one.outcome, one.marks)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
