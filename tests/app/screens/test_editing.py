@@ -67,6 +67,23 @@ async def test_undo_takes_back_only_what_is_mine(tmp_path: Path) -> None:
         here.aria.end()
 
 
+async def test_ctrl_y_brings_back_what_u_took_from_a_cell(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        await there.type("words of mine")
+        await there.press("enter")
+        await there.sees("│ words of mine")
+        await there.press("up")
+        await there.mode(Mode.NAVIGATE)
+        await there.press("u")
+        await until(lambda: not there.shows("words of mine"), "undone")
+        await there.press("ctrl+y")
+        await there.sees("words of mine")
+        assert there.screen.mode is Mode.NAVIGATE
+        await there.press("ctrl+y")
+        await until(lambda: "nothing to redo" in (there.screen.hint_shown or ""), "a hint")
+
+
 async def test_nothing_to_undo_is_said(tmp_path: Path) -> None:
     async with world(tmp_path) as here:
         await here.cell("not mine")
