@@ -27,6 +27,8 @@ class DraftRules:
         self._actor = actor
         self._items: dict[str, ItemId] = {}
         self._contents: dict[str, ItemId] = {}
+        self._parents: set[ItemId] = set()
+        """The items that say, or have said, what a draft answers."""
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -87,6 +89,10 @@ class DraftRules:
                 raise denied(f"The content of draft {block} is not one text: see the layout.")
             self._contents[block] = ItemId(item.client, item.clock)
             return True
+        is_parent = item.key == "parent" or not self._parents.isdisjoint(_beside(item))
+        if is_parent:
+            clocks = range(item.clock, item.clock + item.length)
+            self._parents.update(ItemId(item.client, clock) for clock in clocks)
         if item.kind is ContentKind.DELETED:
             return self._in_field(item)
         values = item.content
@@ -96,8 +102,9 @@ class DraftRules:
             raise denied(f"A block has no header field {shown(item.key)}: see the document layout.")
         if not all(map(_is_plain, values)):
             raise denied(f"A header field of draft {block} is no string, number or boolean.")
-        if item.key == "parent":
-            self._check_parent(block, values[0])
+        if is_parent:
+            for parent in dict.fromkeys(values):
+                self._check_parent(block, parent)
         return self._in_field(item)
 
     def _check_parent(self, block: str, parent: object) -> None:
@@ -131,6 +138,11 @@ class DraftRules:
 
 def _taken(key: str) -> AntiphonError:
     return denied(f"There is already a block {key}: draw another number for a new draft.")
+
+
+def _beside(item: Struct) -> list[ItemId]:
+    """What an item stands beside, whose key it has without saying it."""
+    return [one for one in (item.origin, item.right_origin) if one is not None]
 
 
 def _is_plain(value: object) -> bool:

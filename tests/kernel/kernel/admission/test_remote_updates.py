@@ -18,6 +18,8 @@ from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.wire.update import ContentKind, ItemId, Struct, decode_update
+from antiphon_kernel.wire.update_writer import encode_update
 from tests.clocks import ManualClock
 from tests.kernel.kernel.calls import Make
 
@@ -155,6 +157,30 @@ async def test_a_draft_that_cannot_answer_what_it_says_is_refused(
         lower = replace(lower, parent=lower.id if case == "itself" else parents[case])
     deeper.document.create_block(lower)
     error = await refused(context, bo, deeper.take())
+    assert "parent" in error.message
+
+
+async def test_a_draft_that_then_says_it_answers_itself_is_refused(
+    context: Context, bo: Actor, make: Make
+) -> None:
+    header = replace(draft_header(context, bo), parent=await make("0"))
+    client = Client(context)
+    client.document.create_block(header)
+    client.document.set_fields(header.id, parent=header.id)
+    error = await refused(context, bo, client.take())
+    assert "parent" in error.message
+
+
+async def test_a_draft_that_names_several_parents_at_once_may_answer_each_of_them(
+    context: Context, bo: Actor, make: Make
+) -> None:
+    header, client = draft_header(context, bo), Client(context)
+    client.document.create_block(header)
+    structs = decode_update(client.take()).structs
+    end = structs[-1].clock + structs[-1].length
+    both = (await make("0"), header.id)
+    parents = Struct(4711, end, 2, ContentKind.ANY, None, None, ItemId(4711, 0), "parent", both)
+    error = await refused(context, bo, encode_update([*structs, parents], ()))
     assert "parent" in error.message
 
 
