@@ -39,6 +39,9 @@ DEMO = "demo"
 END_SECONDS = 2.0
 """How long what is to be sent, or to be written down, may take when a signal ends the app."""
 
+KNOWN_SECONDS = 1.0
+"""How long keys wait for the kernel to say who the person is, after it has refused something."""
+
 
 class AntiphonApp(App[None]):
     """One context of one kernel on one terminal."""
@@ -196,8 +199,31 @@ class AntiphonApp(App[None]):
             self.document_screen.call_after_refresh(drawn.set)
             await drawn.wait()
             self.document_screen.resumption.resume(there)
+            if not typed:  # what was written already is brought to the kernel, come what may
+                await self._known_again()
         finally:
             self._keys.release("".join(typed))
+
+    async def _known_again(self) -> None:
+        """Wait until the kernel has said what the person may do now, if it does so soon.
+
+        Else somebody who may not write any more, and types on, would be refused again and again.
+        """
+        heard = asyncio.Event()
+
+        def look() -> None:
+            if self.session.is_live and self.session.me is not None:
+                heard.set()
+
+        stops = (self.session.watch(look), self.session.replica.watch_presence(look))
+        try:
+            look()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(KNOWN_SECONDS):
+                    await heard.wait()
+        finally:
+            for stop in stops:
+                stop()
 
     async def _show_document(self) -> None:
         """Show the session's document instead of the one before."""

@@ -184,6 +184,32 @@ async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and
             assert typing.startswith(arrived + "".join(kept))
 
 
+async def test_who_types_on_after_a_demotion_is_not_refused_again_and_again(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as here:
+        await here.cell("one")
+        async with as_vera(here) as there:
+            await there.live()
+            await there.sees("one")
+            await there.press("up", "enter")
+            await there.mode(Mode.EDIT)
+            await there.type("first ")
+            await until(lambda: not there.app.session.standing.unsaved, "it arrives")
+            demotion = asyncio.create_task(
+                here.call("kernel.role", principal="vera", role="viewer")
+            )
+            for letter in "typed without a look at the screen " * 2:
+                there.burst(letter)
+                await there.pilot.pause(0.03)
+            await demotion
+            await there.sees("viewer · live")
+            await until(lambda: there.lines[-1].strip().startswith("READ"), "told")
+            files = (state_folder() / "refused").glob("*.md")
+            accounts = sum(file.read_text().count("# What the kernel refused") for file in files)
+            assert accounts <= 3
+
+
 async def test_what_was_typed_before_the_role_was_known_stays_on_this_side(
     tmp_path: Path,
 ) -> None:
