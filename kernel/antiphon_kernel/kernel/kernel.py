@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.journal.auth import AUTH_FILE
 from antiphon_kernel.journal.copies import JOURNAL_FILE
 from antiphon_kernel.journal.journal import Journal
@@ -24,7 +25,7 @@ from antiphon_kernel.kernel.hosting.quarantine import Quarantine
 from antiphon_kernel.kernel.hosting.writers import Writers
 from antiphon_kernel.kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.kernel.references import split_block
-from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.registry import Registry, Tool
 from antiphon_kernel.kernel.search_index import SearchIndex
 from antiphon_kernel.kernel.submissions import Submissions
 from antiphon_kernel.types.access import AccessRole
@@ -279,9 +280,9 @@ class Kernel:
         if self._closed:
             raise kernel_is_closing()
         found = self.registry[tool]
-        self.sessions.check(actor)
-        check_tool(found, actor.principal, self.role_of(actor.principal))
-        result = await found.handler(Call(self, actor), found.parse(params or {}))
+        call = Call(self, actor, found)
+        call.check()
+        result = await found.handler(call, found.parse(params or {}))
         return result.model_dump(mode="json", exclude_none=True)
 
 
@@ -295,6 +296,16 @@ class Call:
 
     kernel: Kernel
     actor: Actor
+    tool: Tool
+
+    def check(self) -> None:
+        """Whether the caller may still do this: who has waited may have been demoted meanwhile.
+
+        Raises:
+            AntiphonError: permission_denied.
+        """
+        self.kernel.sessions.check(self.actor)
+        check_tool(self.tool, self.actor.principal, self.role)
 
     @property
     def role(self) -> AccessRole:
@@ -303,10 +314,23 @@ class Call:
 
     async def context(self, reference: str | None) -> Context:
         """The context that a request names, or the default one."""
-        return await self.kernel.context(reference or DEFAULT_CONTEXT)
+        context = await self.kernel.context(reference or DEFAULT_CONTEXT)
+        self.check()
+        return context
 
     async def block(self, reference: str) -> tuple[Context, str]:
         """The block that a request names, with every streamed append in its text."""
         context, block = await self.kernel.find_block(reference)
+        self.check()
         context.appends.flush(block)
         return context, block
+
+    async def history(self, context: Context, block: str) -> BlockHistory:
+        """The history of a block's content, up to date with the document until the next await.
+
+        Raises:
+            AntiphonError: storage_failed, permission_denied.
+        """
+        history = await context.history(block)
+        self.check()
+        return history

@@ -95,8 +95,8 @@ class Arrivals:
         if arrival.cancelled():
             _log.error("%s was broken off", arrival.get_name())
         elif (error := arrival.exception()) is not None:
-            report = _log.error if isinstance(error, AntiphonError) else _log.exception
-            report("%s did not come in: %s", arrival.get_name(), error)
+            unforeseen = None if isinstance(error, AntiphonError) else error
+            _log.error("%s did not come in: %s", arrival.get_name(), error, exc_info=unforeseen)
 
     async def finish(self) -> None:
         """Wait until every accepted update is in, without pauses."""

@@ -44,6 +44,7 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
     context, block = await call.kernel.find_block(params.block_id)
     section = params.section
     await context.prepare_append(block, section)
+    call.check()
     check_writable(context.document, call.actor, block, section)
     header = context.document.header(block)
     if header.status in (Status.DONE, Status.ERROR):

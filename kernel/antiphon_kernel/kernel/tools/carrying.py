@@ -31,7 +31,7 @@ async def carry(
     if version is None or version == context.version(block):
         return None
     check_version(context, block, version)
-    history = await context.history(block)
+    history = await call.history(context, block)
     context.appends.flush(block)
     return Carry(history, section, version)
 

@@ -37,7 +37,7 @@ async def restore(call: Call, params: RestoreParams) -> WriteResult:
     context, block = await call.block(params.block_id)
     check_writable(context.document, call.actor, block, params.section)
     check_version(context, block, params.version)
-    history = await context.history(block)
+    history = await call.history(context, block)
     context.appends.flush(block)
     written = context.restore(call.actor, history.plan_restore(params.section, params.version))
     return await on_disk(context, block, written)

@@ -69,6 +69,8 @@ async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
     context, block = await _where(call, params)
     whose = _whose(call, params)
     found = await _turnable(call, context, whose.id, turn, block)
+    call.check()
+    _whose(call, params)
     if found is None:
         code = ErrorCode.NOTHING_TO_UNDO if turn is Turn.UNDO else ErrorCode.NOTHING_TO_REDO
         where = f"block {params.block_id}" if block is not None else f"context {context.label}"
