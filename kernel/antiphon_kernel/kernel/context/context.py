@@ -194,14 +194,13 @@ class Context:
         Raises:
             AntiphonError: storage_failed.
         """
-        self.commits.refuse_if_stopped()
-        clock, transaction = self._carry_out(plan, row.stack)
+        clock, transaction, update = self._carry_out(actor, row.stack, plan)
         return self.commits.commit(
             Change(
                 actor,
                 row.stack,
                 transaction,
-                self._introductions.with_introduction(actor, transaction),
+                update,
                 stacks=self.undo.turn(row, self.seq + 1, self._clock.now_ms()),
                 revivals=plan.revivals(self.document.client_id, clock),
             )
@@ -216,16 +215,24 @@ class Context:
         return self._edit(actor, "restore", plan, UndoKind.CALL)
 
     def _edit(self, actor: Actor, operation: str, plan: Plan, undo: UndoKind) -> Written:
-        self.commits.refuse_if_stopped()
-        _, transaction = self._carry_out(plan, operation)
-        update = self._introductions.with_introduction(actor, transaction)
+        _, transaction, update = self._carry_out(actor, operation, plan)
         return self.commits.commit(Change(actor, operation, transaction, update, undo))
 
-    def _carry_out(self, plan: Plan, origin: str) -> tuple[int, Transaction]:
-        """Change contents as planned; the clock with which what is written begins."""
+    def _carry_out(
+        self, actor: Actor, operation: str, plan: Plan
+    ) -> tuple[int, Transaction, bytes | None]:
+        """Change contents as planned.
+
+        Returns the clock with which what is written begins, what changed, and all that has to be
+        stored of it.
+        """
+        self.commits.refuse_if_stopped()
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
-        return clock, self.document.apply_update(plan.update(client, clock), origin)
+        with self.commits.never_half():
+            transaction = self.document.apply_update(plan.update(client, clock), operation)
+            update = self._introductions.with_introduction(actor, transaction)
+        return clock, transaction, update
 
     def welcome(self, actor: Actor) -> Member:
         """Make a principal known to the context's document; its name and colour."""
@@ -246,7 +253,7 @@ class Context:
             AntiphonError: storage_failed.
         """
         self.commits.refuse_if_stopped()
-        with self.document.transaction(operation) as transaction:
+        with self.commits.never_half(), self.document.transaction(operation) as transaction:
             self._introductions.introduce(actor)
             archived = iso_time_if(row.archived)
             self.document.set_meta(label=row.label, archived=archived)

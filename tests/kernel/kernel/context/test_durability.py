@@ -14,6 +14,7 @@ from typing import Any
 import aiosqlite
 import pytest
 
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -243,5 +244,30 @@ async def test_a_change_that_breaks_off_half_way_leaves_nothing_behind(
 
     again = {"block_id": block, "offset": 4, "insert": " and said"}
     assert (await kernel.call(bo, "block.splice", again))["version"] == 2
+    assert (await kernel.call(bo, "block.read", {"block_id": block}))["content"] == "kept and said"
+    assert await kernel.context() is not context
+
+
+@pytest.mark.parametrize(
+    ("tool", "params"),
+    [("block.undo", {}), ("block.restore", {"version": 1})],
+)
+async def test_what_a_history_plans_leaves_nothing_behind_if_it_breaks_off(
+    kernel: Kernel, bo: Actor, make: Make, tool: str, params: dict[str, Any]
+) -> None:
+    block = await make("kept", status="done")
+    said = {"block_id": block, "offset": 4, "insert": " and said"}
+    await kernel.call(bo, "block.splice", said)
+    context = await kernel.context()
+    whole = Document.apply_update
+
+    def apply_and_break_off(document: Document, update: bytes, origin: object) -> None:
+        whole(document, update, origin)
+        raise OverflowError("half-way")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Document, "apply_update", apply_and_break_off)
+        with pytest.raises(OverflowError):
+            await kernel.call(bo, tool, {"block_id": block, **params})
     assert (await kernel.call(bo, "block.read", {"block_id": block}))["content"] == "kept and said"
     assert await kernel.context() is not context
