@@ -102,8 +102,22 @@ class DocumentScreen(WorkingScreen):
         self._surroundings = Surroundings(
             self._outlook, self.source, self._frame, self._requests, presence, asked_for=context
         )
-        self._events = SessionEvents(
+        self._events = self._listening()
+        self.resumption = Resumption(self._outlook, self._events.identity, self._bookmark)
+        self._dialogs = Dialogs(self, self._frame, self._tour, self._suggest)
+        self._sidebar_keys = SidebarKeys(
+            self._frame,
             session,
+            hint=self.hint,
+            changed=self._show_surroundings,
+            open_context=open_context,
+        )
+        self._acts = Acts(self._desk())
+
+    def _listening(self) -> SessionEvents:
+        """What the session tells, to the parts of the screen that it concerns."""
+        return SessionEvents(
+            self._session,
             Parts(
                 self._frame,
                 self.source,
@@ -111,7 +125,7 @@ class DocumentScreen(WorkingScreen):
                 self._sending,
                 self._surroundings,
                 self._outlook,
-                TourGuide(self._tour, session, self.source),
+                TourGuide(self._tour, self._session, self.source),
                 self._bookmark,
             ),
             Reactions(
@@ -123,16 +137,10 @@ class DocumentScreen(WorkingScreen):
                 run=self.run_in_background,
             ),
         )
-        self.resumption = Resumption(self._outlook, self._events.identity, self._bookmark)
-        self._dialogs = Dialogs(self, self._frame, self._tour, self._suggest)
-        self._sidebar_keys = SidebarKeys(
-            self._frame,
-            session,
-            hint=self.hint,
-            changed=self._show_surroundings,
-            open_context=open_context,
-        )
-        desk = Desk(
+
+    def _desk(self) -> Desk:
+        """What the keys of the person act on."""
+        return Desk(
             area=self.area,
             source=self.source,
             composer=self.composer,
@@ -147,7 +155,6 @@ class DocumentScreen(WorkingScreen):
             sidebar=self._sidebar_keys,
             quit=self._quit,
         )
-        self._acts = Acts(desk)
 
     def compose(self) -> ComposeResult:
         yield self._frame
