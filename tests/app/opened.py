@@ -135,6 +135,11 @@ class Opened:
         await until(lambda: session.is_live and session.me is not None, "live")
         await until(lambda: self.screen.source.me is not None, "known")
 
+    async def edit(self) -> None:
+        """Begin to edit the last cell."""
+        await self.press("up", "enter")
+        await self.mode(Mode.EDIT)
+
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 

@@ -30,8 +30,7 @@ async def test_a_person_types_inside_what_a_model_is_writing(tmp_path: Path) -> 
         for token in tokens[:20]:
             here.aria.write(token + " ")
         await there.sees("word19")
-        await there.press("up", "enter")
-        await there.mode(Mode.EDIT)
+        await there.edit()
         for key, token in zip("I was here too. ", tokens[20:36], strict=True):
             here.aria.write(token + " ")
             await there.type(key)
@@ -54,8 +53,7 @@ async def test_undo_takes_back_only_what_is_mine(tmp_path: Path) -> None:
         await ask(here, there)
         here.aria.write("One line.\n")
         await there.sees("One line.")
-        await there.press("up", "enter")
-        await there.mode(Mode.EDIT)
+        await there.edit()
         await there.type("typed ")
         here.aria.write("Another line.\n")
         await there.sees("Another line.")
@@ -100,8 +98,7 @@ async def test_others_see_where_the_cursor_is(tmp_path: Path) -> None:
         async with opened(here) as there:
             await there.live()
             await there.sees("some text")
-            await there.press("up", "enter")
-            await there.mode(Mode.EDIT)
+            await there.edit()
             await there.press("right", "right")
             presence = (await here.context()).presence
             await until(
@@ -159,8 +156,7 @@ async def test_blame_shows_who_wrote_what_and_ends_again(tmp_path: Path) -> None
         async with opened(here) as there:
             await there.live()
             await there.sees("another line of theirs")
-            await there.press("up", "enter")
-            await there.mode(Mode.EDIT)
+            await there.edit()
             await there.press("ctrl+end", "down", "down", "end", *" and mine", "escape")
             await there.mode(Mode.NAVIGATE)
             before = there.lines

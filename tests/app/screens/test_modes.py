@@ -28,8 +28,7 @@ async def test_esc_goes_out_one_level_at_a_time_and_then_only_hints(tmp_path: Pa
         async with opened(here) as there:
             await there.live()
             await there.sees("something")
-            await there.press("up", "enter")
-            await there.mode(Mode.EDIT)
+            await there.edit()
             await there.press("shift+right", "escape")
             await there.mode(Mode.NAVIGATE)
             await there.press("escape")

@@ -128,8 +128,7 @@ async def test_a_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back
         async with as_vera(here) as there:
             await there.live()
             await there.sees("text")
-            await there.press("up", "enter")
-            await there.mode(Mode.EDIT)
+            await there.edit()
             await there.type("my ")
             await until(lambda: document.text(block) == "my text", "it arrives")
             await here.call("kernel.role", principal="vera", role="viewer")
@@ -153,8 +152,7 @@ async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and
         async with as_vera(here) as there:
             await there.live()
             await there.sees("two")
-            await there.press("up", "enter")
-            await there.mode(Mode.EDIT)
+            await there.edit()
             typing = "u b k e  y g z " * 8
             for letter in typing[:10]:
                 there.burst(letter)
@@ -192,8 +190,7 @@ async def test_who_types_on_after_a_demotion_is_not_refused_again_and_again(
         async with as_vera(here) as there:
             await there.live()
             await there.sees("one")
-            await there.press("up", "enter")
-            await there.mode(Mode.EDIT)
+            await there.edit()
             await there.type("first ")
             await until(lambda: not there.app.session.standing.unsaved, "it arrives")
             demotion = asyncio.create_task(
@@ -243,8 +240,7 @@ async def test_who_was_sent_away_reads_on_writes_nothing_and_may_join_again(
         async with as_vera(here, size=(120, 40)) as there:
             await there.live()
             await there.sees("some text")
-            await there.press("up", "enter")
-            await there.mode(Mode.EDIT)
+            await there.edit()
             await there.type("my ")
             await until(lambda: kernels.text(block) == "my some text", "it arrives")
             await here.call("kernel.kick", principal="vera", reason="lunch", minutes=5)
