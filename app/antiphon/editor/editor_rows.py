@@ -75,22 +75,7 @@ class EditorRows:
         for row in range(top, min(top + count, wrap.height)):
             line, section = wrap.section_at(row)
             span = _Span(wrap, line, section)
-            marks: list[Mark] = []
-            tags: list[Tag] = []
-            for other, place, anchor in places:
-                if anchor is not None:
-                    style = self._theme.selections[other.colour % len(self._theme.selections)]
-                    marks += span.marks(min(place, anchor), max(place, anchor), style)
-                if span.holds(place):
-                    slot = other.colour % len(self._theme.cursors)
-                    tags.append(
-                        Tag(
-                            min(span.column(place), width - 1),
-                            other.username,
-                            self._theme.cursors[slot],
-                            self._theme.authors[slot],
-                        )
-                    )
+            marks, tags = self._others(span, places, width)
             marks += span.marks(low, high, self._theme.own_selection)
             own = None
             if cursor is not None and span.holds(cursor):
@@ -108,6 +93,35 @@ class EditorRows:
                 self._changed.append(y)
         return bool(self._changed)
 
+    def _others(
+        self,
+        span: _Span,
+        places: Sequence[tuple[RemoteCursor, Location, Location | None]],
+        width: int,
+    ) -> tuple[list[Mark], list[Tag]]:
+        """What others have selected in a row, and their cursors in it.
+
+        Args:
+            places: of each cursor, and of the other end of what it has selected.
+        """
+        marks: list[Mark] = []
+        tags: list[Tag] = []
+        for other, place, anchor in places:
+            if anchor is not None:
+                style = self._theme.selections[other.colour % len(self._theme.selections)]
+                marks += span.marks(min(place, anchor), max(place, anchor), style)
+            if span.holds(place):
+                slot = other.colour % len(self._theme.cursors)
+                tags.append(
+                    Tag(
+                        min(span.column(place), width - 1),
+                        other.username,
+                        self._theme.cursors[slot],
+                        self._theme.authors[slot],
+                    )
+                )
+        return marks, tags
+
     def _row(
         self,
         line: Strip,
@@ -117,7 +131,7 @@ class EditorRows:
         width: int,
         elsewhere: Tag | None,
     ) -> Strip:
-        key = (line.text, marks, tags, own, width)
+        key = (line.text, marks, tags, own, width, elsewhere)
         drawn = self._drawn.get(key)
         if drawn is None:
             if len(self._drawn) >= _REMEMBERED:

@@ -9,9 +9,11 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
+from textual.widgets import TextArea
 
-from antiphon.editor.marks import END_CURSOR, Tag, tagged, without_room
-from tests.app.blocklist.sample import AMY, Sample, SampleApp, ben_at
+from antiphon.editor.editor_rows import EditorRows
+from antiphon.editor.marks import END_CURSOR, RemoteCursor, Tag, tagged, without_room
+from tests.app.blocklist.sample import AMY, THEME, Sample, SampleApp, ben_at
 
 FULL = "0123456789" * 40
 
@@ -79,3 +81,20 @@ def test_whoever_has_room_is_named_in_full(
         for tag in tags:
             assert tag.name in drawn.text
         assert drawn.cell_length >= strip.cell_length + sum(cell_len(name) for name in names)
+
+
+async def test_a_row_is_drawn_anew_when_the_name_in_it_moves_to_the_gutter() -> None:
+    sample = Sample()
+    block = sample.add("0123456789" * 4)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert app.area.edit(block, 0)
+        await pilot.pause()
+        editor, rows = app.query_one(TextArea), EditorRows(THEME)
+        benedict = [RemoteCursor(6, "b" * 32, "benedict", 0, 3)]
+        rows.lay(editor, 0, 1, 45, benedict, 1)
+        cut = rows.strip(0)
+        rows.lay(editor, 0, 1, 45, benedict, 0)
+        named_beside = rows.strip(0)
+        assert cut is not None and "…" in cut.text
+        assert named_beside is not None and "…" not in named_beside.text
