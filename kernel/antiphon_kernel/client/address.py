@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from antiphon_kernel.client.ownership import LOCK_FILE
+from antiphon_kernel.client.trust import is_trusted
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 ADDRESS_FILE: Final = "kernel.json"
+
+_LOOPBACK: Final = re.compile(r"(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)(?::\d{1,5})?")
+"""Host and port of this machine, without a user name."""
 
 
 class KernelAddress(BaseModel):
@@ -47,18 +56,70 @@ Locate = Callable[[], KernelAddress]
 
 
 def read_address(data: Path) -> KernelAddress:
-    """The kernel that serves the data folder `data`.
+    """Return where the kernel can be reached that serves the data folder now.
 
     Raises:
-        AntiphonError: `no_kernel` if no kernel has written a readable address there.
+        AntiphonError: untrusted_folder; `no_kernel` if there is no readable address, if it leads
+            to another machine, or if its process does not hold the folder's lock.
+    """
+    is_trusted(data)
+    address = stated_address(data)
+    if not _is_local(address):
+        raise _no_kernel(
+            data,
+            f"{data / ADDRESS_FILE} names {address.http}, which is not on this machine, and is not"
+            " believed",
+        )
+    if lock_holder(data) != address.pid:
+        raise _no_kernel(
+            data, f"process {address.pid}, which {data / ADDRESS_FILE} names, does not hold it"
+        )
+    return address
+
+
+def stated_address(data: Path) -> KernelAddress:
+    """Return what the address file in a data folder says, true or not.
+
+    Raises:
+        AntiphonError: `no_kernel` if there is no readable address.
     """
     path = data / ADDRESS_FILE
     try:
         return KernelAddress.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         reason = "there is no" if isinstance(error, FileNotFoundError) else "cannot read"
-        raise AntiphonError(
-            ErrorCode.NO_KERNEL,
-            f"No kernel serves {data}: {reason} {path}. Start one with `antiphon serve`.",
-            data=str(data),
-        ) from error
+        raise _no_kernel(data, f"{reason} {path}") from error
+
+
+def lock_holder(data: Path) -> int | None:
+    """Return the process that holds the lock of a data folder now, None if none does."""
+    try:
+        handle = os.open(data / LOCK_FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        # Let go at once; a kernel that starts at this moment tries again.
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
+        return int(holder) if holder.isascii() and holder.isdigit() else None
+    else:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _is_local(address: KernelAddress) -> bool:
+    try:
+        hosts = [urlsplit(url).netloc for url in (address.http, address.sync)]
+    except ValueError:
+        return False
+    return all(_LOOPBACK.fullmatch(host) for host in hosts)
+
+
+def _no_kernel(data: Path, reason: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.NO_KERNEL,
+        f"No kernel serves {data}: {reason}. Start one with `antiphon serve`.",
+        data=str(data),
+    )

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from platformdirs import user_state_path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from antiphon_kernel.client.address import KernelAddress, read_address
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.client.private_files import make_state_folder, state_path, write_private
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 PROBE_SECONDS: Final = 1.0
+
+_REGISTER: Final = "kernels"
+"""The folder of entries in the user's state folder, one file a kernel."""
 
 
 class RunningKernel(BaseModel):
@@ -34,21 +37,14 @@ class RunningKernel(BaseModel):
     """Made for a demo: those who join it are guests."""
 
 
-def register_folder() -> Path:
-    """The folder of entries, one file a kernel; made where it is missing, only for this user."""
-    folder = user_state_path("antiphon") / "kernels"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
 def register_kernel(kernel: RunningKernel) -> Path:
-    """Tell this user's clients about a kernel; returns the entry, to be removed at the end."""
-    entry = register_folder() / f"{kernel.started_ms}-{kernel.pid}.json"
-    fresh = entry.with_suffix(".tmp")
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(kernel.model_dump_json() + "\n")
-    fresh.replace(entry)
+    """Tell this user's clients about a kernel; returns the entry, to be removed at the end.
+
+    Raises:
+        OSError: if the user's state folder cannot be written to.
+    """
+    entry = make_state_folder(_REGISTER) / f"{kernel.started_ms}-{kernel.pid}.json"
+    write_private(entry, kernel.model_dump_json() + "\n")
     return entry
 
 
@@ -68,24 +64,37 @@ def answers(address: KernelAddress) -> bool:
 
 
 def kernel_at(data: Path) -> KernelAddress | None:
-    """The kernel that serves the data folder now, None if none answers."""
+    """Return the kernel that serves the data folder now, None if none answers.
+
+    Raises:
+        AntiphonError: untrusted_folder.
+    """
     try:
         address = read_address(data)
-    except AntiphonError:
-        return None
+    except AntiphonError as error:
+        if error.code is ErrorCode.NO_KERNEL:
+            return None
+        raise
     return address if answers(address) else None
 
 
 def running_kernels() -> Iterator[RunningKernel]:
     """This user's kernels that answer, newest first; entries of ended ones are removed."""
     entries = []
-    for path in register_folder().glob("*.json"):
+    try:
+        register = state_path(_REGISTER)
+    except OSError:
+        return
+    for path in register.glob("*.json"):
         try:
             entries.append((RunningKernel.model_validate_json(path.read_bytes()), path))
         except (OSError, ValidationError):
             path.unlink(missing_ok=True)
     for kernel, path in sorted(entries, key=lambda entry: entry[0].started_ms, reverse=True):
-        address = kernel_at(kernel.data)
+        try:
+            address = kernel_at(kernel.data)
+        except AntiphonError:  # somebody else's folder has come to its place
+            address = None
         if address is not None and address.pid == kernel.pid:
             yield kernel
         elif not _is_alive(kernel.pid):

@@ -30,3 +30,5 @@ class ExitCode(IntEnum):
     """No kernel could be found, reached or started."""
     FOLDER_IN_USE = 4
     """Another kernel already serves the data folder."""
+    UNTRUSTED_FOLDER = 5
+    """The data folder was not founded by this user here, or others may write in it."""

@@ -35,6 +35,7 @@ class ErrorCode(StrEnum):
     EPOCH_MISMATCH = "epoch_mismatch"
     GAP = "gap"
     NO_KERNEL = "no_kernel"
+    UNTRUSTED_FOLDER = "untrusted_folder"
     STORAGE_FAILED = "storage_failed"
 
 

@@ -1,0 +1,180 @@
+"""Trust in data folders: those that this user founded on this machine, or has said to trust.
+
+A trusted folder holds a random id, and the user's state folder holds an entry for this id at the
+folder's real path: a folder that came by other means (a clone, an archive, a move) has none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import shlex
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.client.ownership import check_ownership, known_files, untrusted
+from antiphon_kernel.client.private_files import make_state_folder, state_path, write_private
+
+ID_FILE: Final = "folder.id"
+"""In a data folder: its random id."""
+
+FOUNDED_VARIABLE: Final = "ANTIPHON_FOUNDED"
+"""In the environment of the process that founded a folder and could not register it, and of its
+children: the id of the folder."""
+
+_REGISTRY: Final = "folders"
+_ID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+def is_trusted(data: Path) -> bool:
+    """Return whether the data folder may be opened; False where there is none yet.
+
+    Raises:
+        AntiphonError: untrusted_folder if there is one that may not be.
+    """
+    check_ownership(data)
+    # In this order: whoever founds it writes the id before any other file.
+    files = known_files(data)
+    folder_id = read_id(data)
+    if folder_id is not None and _is_registered(folder_id, data):
+        return True
+    if folder_id is None and not files:
+        return False
+    command = f"antiphon trust {shlex.quote(str(data))}"
+    raise untrusted(
+        data,
+        "you did not found it here; it may have come with a clone, an archive or a copy, or has"
+        f" been moved. `{command}` shows what it holds and asks whether to trust it",
+    )
+
+
+def found(data: Path) -> str | None:
+    """Make the data folder where there is none, and trust it from now on.
+
+    Returns:
+        A sentence about what could not be remembered, None if all is well.
+
+    Raises:
+        AntiphonError: untrusted_folder if there is one already that is not trusted.
+        OSError: if it cannot be made.
+    """
+    check_ownership(data)
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if is_trusted(data):
+        return None
+    folder_id, warning = secrets.token_hex(16), None
+    try:
+        # First: whoever sees the id in the folder finds the entry.
+        _register(folder_id, data)
+    except OSError as error:
+        warning = _not_remembered(data, error)
+    fresh = data / f"{ID_FILE}.{folder_id}"
+    try:
+        write_private(fresh, folder_id + "\n")
+        # A link and not a rename: of several that found it at once, one gives it its id.
+        (data / ID_FILE).hardlink_to(fresh)
+    except OSError as error:
+        if warning is None:
+            _entry(folder_id, data).unlink(missing_ok=True)
+        if isinstance(error, FileExistsError) and is_trusted(data):
+            return None
+        raise
+    finally:
+        fresh.unlink(missing_ok=True)
+    if warning is not None:
+        os.environ[FOUNDED_VARIABLE] = folder_id
+    return warning
+
+
+def trust(data: Path) -> None:
+    """Trust a data folder that is there, whoever founded it.
+
+    Raises:
+        AntiphonError: untrusted_folder if others could have written in it.
+        OSError: if that cannot be remembered.
+    """
+    check_ownership(data)
+    folder_id = read_id(data)
+    if folder_id is None:
+        folder_id = secrets.token_hex(16)
+        write_private(data / ID_FILE, folder_id + "\n")
+    _register(folder_id, data)
+
+
+def read_id(data: Path) -> str | None:
+    """Return the random id in the data folder, None if there is none."""
+    try:
+        text = (data / ID_FILE).read_bytes()[:64].decode("ascii", "replace").strip()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return text if _ID.fullmatch(text) else None
+
+
+def _is_registered(folder_id: str, data: Path) -> bool:
+    if os.environ.get(FOUNDED_VARIABLE) == folder_id:
+        return True
+    try:
+        entry = _entry(folder_id, data)
+        registry = entry.parent.stat()
+        # A state folder of somebody else (`sudo` keeps HOME) says nothing about this user.
+        if registry.st_uid != os.geteuid() or registry.st_mode & 0o022:
+            return False
+        return _folder_of(entry) == os.path.realpath(data)
+    except (OSError, ValueError):
+        return False
+
+
+def _entry(folder_id: str, data: Path) -> Path:
+    """Return the registry's file for an id at a path: a copy has the same id at another path."""
+    place = hashlib.sha256(os.fsencode(os.path.realpath(data))).hexdigest()[:32]
+    return state_path(_REGISTRY) / f"{folder_id}-{place}.json"
+
+
+def _folder_of(entry: Path) -> str:
+    """Return the path that an entry of the registry is about.
+
+    Raises:
+        OSError, ValueError: if the entry cannot be read.
+    """
+    found = json.loads(entry.read_bytes())
+    if not isinstance(found, dict) or not isinstance(found.get("folder"), str):
+        raise ValueError(f"{entry} is no entry of the registry")
+    return str(found["folder"])
+
+
+def _register(folder_id: str, data: Path) -> None:
+    registry = make_state_folder(_REGISTRY)
+    for entry in registry.glob("*.json"):
+        if _is_stale(entry):
+            entry.unlink(missing_ok=True)
+    fields = {"folder": os.path.realpath(data)}
+    write_private(_entry(folder_id, data), json.dumps(fields) + "\n")
+
+
+def _is_stale(entry: Path) -> bool:
+    """Whether an entry is about a folder that is gone, or has been founded anew."""
+    try:
+        folder = Path(_folder_of(entry))
+        folder_id = read_id(folder)
+        # A folder that is being founded has an entry before it has an id.
+        return not folder.exists() or (
+            folder_id is not None and not entry.name.startswith(folder_id)
+        )
+    except FileNotFoundError:
+        return False
+    except ValueError:
+        return True
+    except OSError:
+        return False
+
+
+def _not_remembered(data: Path, error: OSError) -> str:
+    return (
+        f"{data} cannot be remembered as yours ({error.strerror}: {error.filename}): it works until"
+        " this process and those it starts have ended, then it takes `antiphon trust"
+        f" {shlex.quote(str(data))}` and a state folder that can be written to (HOME or"
+        " XDG_STATE_HOME)."
+    )
