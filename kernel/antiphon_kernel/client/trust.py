@@ -38,10 +38,9 @@ def is_trusted(data: Path) -> bool:
     check_ownership(data)
     # In this order: whoever founds it writes the id before any other file.
     files = known_files(data)
-    folder_id = read_id(data)
-    if folder_id is not None and _is_registered(folder_id, data):
+    if is_registered(data):
         return True
-    if folder_id is None and not files:
+    if read_id(data) is None and not [name for name in files if name != ID_FILE]:
         return False
     command = f"antiphon trust {shlex.quote(str(data))}"
     raise untrusted(
@@ -113,7 +112,11 @@ def read_id(data: Path) -> str | None:
     return text if _ID.fullmatch(text) else None
 
 
-def _is_registered(folder_id: str, data: Path) -> bool:
+def is_registered(data: Path) -> bool:
+    """Return whether this user has founded the folder here, or said to trust it."""
+    folder_id = read_id(data)
+    if folder_id is None:
+        return False
     if os.environ.get(FOUNDED_VARIABLE) == folder_id:
         return True
     try:

@@ -2,19 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 import click
 
 from antiphon_kernel.text.neutral import neutralise
 from antiphon_kernel.types.conventions import ExitCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _PLAINER = (
     ("is not a valid integer range", "is not a whole number"),
     ("is not a valid float range", "is not a number"),
 )
+
+
+class _FolderPath(click.Path):
+    """A folder that need not exist. Its name is not empty, as that of an unset variable is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if not os.fspath(value):
+            self.fail("it is empty: name a folder, or leave the option out", param, ctx)
+        return Path(super().convert(value, param, ctx))
+
+
+def data_option(
+    *, required: bool = False, envvar: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return the option --data of a command, which names the data folder.
+
+    Args:
+        envvar: the variable that stands for it; empty, it is as unset.
+    """
+    return click.option(
+        "--data",
+        type=_FolderPath(file_okay=False, path_type=Path),
+        required=required,
+        envvar=envvar,
+        help="Where the kernel keeps its files."
+        + ("" if required else "  [default: .antiphon in the project]"),
+    )
+
+
+def exit_code(error: AntiphonError) -> ExitCode:
+    """Return how a command ends that has failed with `error`."""
+    if error.code is ErrorCode.UNTRUSTED_FOLDER:
+        return ExitCode.UNTRUSTED_FOLDER
+    return ExitCode.NO_KERNEL if error.code is ErrorCode.NO_KERNEL else ExitCode.FAILED
 
 
 class WrongUsage(click.ClickException):

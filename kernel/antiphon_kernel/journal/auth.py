@@ -5,7 +5,6 @@ It is apart from the journal, so that documents can be handed on without it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,7 +88,6 @@ class AuthStore:
         Raises:
             AntiphonError: storage_failed.
         """
-        _make_private(path)
         return cls(await Database.open(path, AUTH_MIGRATIONS, {PRINCIPAL_OF: principal_of}))
 
     async def close(self) -> None:
@@ -181,8 +179,3 @@ class AuthStore:
 
 def _kind(stored: str | None) -> PrincipalKind | None:
     return PrincipalKind(stored) if stored is not None else None
-
-
-def _make_private(path: Path) -> None:
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    path.chmod(0o600)

@@ -6,11 +6,16 @@ Everything here is one moment of the journal: a transaction is in a copy whole o
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
-from contextlib import closing
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
+from antiphon_kernel.journal.database import SIDE_FILES, make_private
 from antiphon_kernel.journal.schema import MIGRATIONS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -19,8 +24,13 @@ JOURNAL_FILE: Final = "journal.db"
 
 _WAIT_SECONDS: Final = 30.0
 _PAGES: Final = 2_000
-_LOG: Final = "-wal"
-_SIDE_FILES: Final = (_LOG, "-shm")
+_LOG: Final = SIDE_FILES[0]
+
+_NOT_WRITABLE: Final = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+"""How opening a journal fails whose folder cannot be written to: SQLite makes files in there."""
+
+_UNREADABLE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_READ_FAILED: Final = frozenset({sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ})
 
 
 def copy_pages(journal: Path, target: Path) -> None:
@@ -30,12 +40,24 @@ def copy_pages(journal: Path, target: Path) -> None:
         AntiphonError: storage_failed if there is no journal or it cannot be read.
     """
     try:
-        with closing(_open(journal)) as source, closing(sqlite3.connect(target)) as copy:
+        make_private(target)
+        with open_to_read(journal) as source, closing(sqlite3.connect(target)) as copy:
             source.execute("BEGIN")
             source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            source.backup(copy, pages=_PAGES)
+            try:
+                source.backup(copy, pages=_PAGES)
+            except sqlite3.Error as error:
+                if not _is_about_the_target(error):
+                    raise
+                raise AntiphonError(
+                    ErrorCode.STORAGE_FAILED,
+                    f"{target}, a copy of {journal} to be looked at, could not be written:"
+                    f" {error}. Make room there, or name another folder in TMPDIR.",
+                    path=str(target),
+                ) from error
     except sqlite3.Error as error:
-        raise _unusable(journal, error) from error
+        advice = "Check the disk; `antiphon restore` brings back a backup."
+        raise _unusable(journal, error, advice) from error
 
 
 def back_up(journal: Path, target: Path) -> int:
@@ -54,10 +76,15 @@ def back_up(journal: Path, target: Path) -> int:
         )
     fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with closing(_open(journal)) as source:
+        with open_to_read(journal) as source:
             # Made here: a place that cannot be written to is no fault of the journal.
             os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            source.execute("VACUUM INTO ?", (str(fresh),))
+            try:
+                source.execute("VACUUM INTO ?", (str(fresh),))
+            except sqlite3.Error as error:
+                if not _is_about_the_target(error):
+                    raise
+                raise _not_written(target, str(error)) from error
         check_journal(fresh)
         _to_disk(fresh)
         # A link and not a rename: what has come under that name meanwhile stays.
@@ -65,13 +92,9 @@ def back_up(journal: Path, target: Path) -> int:
         _to_disk(target.parent)
         return target.stat().st_size
     except sqlite3.Error as error:
-        raise _unusable(journal, error) from error
+        raise _unusable(journal, error, "`antiphon doctor` says more.") from error
     except OSError as error:
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
-            f"The backup {target} could not be written: {error.strerror}. Choose another place.",
-            path=str(target),
-        ) from error
+        raise _not_written(target, str(error.strerror)) from error
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -83,12 +106,12 @@ def check_journal(path: Path) -> None:
         AntiphonError: storage_failed, saying what it is instead.
     """
     try:
-        with closing(_open(path)) as database:
+        with open_to_read(path) as database:
             version = int(database.execute("PRAGMA user_version").fetchone()[0])
             found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(5)")]
             tables = {row[0] for row in database.execute("SELECT name FROM sqlite_schema")}
     except sqlite3.Error as error:
-        raise _unusable(path, error) from error
+        raise _unusable(path, error, "Use another backup.") from error
     if version > len(MIGRATIONS):
         what = f"it has version {version}, this antiphon knows {len(MIGRATIONS)}"
     elif found != ["ok"]:
@@ -116,7 +139,8 @@ def put_in_place(fresh: Path, journal: Path, aside: Path) -> bool:
     was_there = journal.exists()
     if was_there:
         _fold_log(journal)
-        for suffix in _SIDE_FILES:
+        make_private(journal)
+        for suffix in SIDE_FILES:
             side = journal.with_name(journal.name + suffix)
             if side.exists():
                 # Damaged beyond opening: the parts stay together, and away from the new journal.
@@ -137,6 +161,57 @@ def _fold_log(journal: Path) -> None:
         return  # it is kept as it is, with its log
 
 
+@contextmanager
+def open_to_read(journal: Path, *, untouched: bool = False) -> Iterator[sqlite3.Connection]:
+    """Open a journal to read it, also one in a folder that cannot be written to.
+
+    Args:
+        untouched: make no file beside it and change none, which SQLite does when it opens a
+            journal that was not closed; for one that no kernel may be writing.
+
+    Raises:
+        AntiphonError: storage_failed if there is none.
+        sqlite3.Error: if it cannot be read.
+    """
+    if not untouched:
+        database = _open(journal)
+        try:
+            database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+        except sqlite3.Error as error:
+            database.close()
+            if error.sqlite_errorcode & 0xFF not in _NOT_WRITABLE:
+                raise
+        else:
+            with closing(database):
+                yield database
+            return
+    log = journal.with_name(journal.name + _LOG)
+    if not log.exists() or log.stat().st_size == 0:
+        with closing(_open_immutable(journal)) as database:
+            yield database
+        return
+    # What is in the log alone belongs to the journal: SQLite puts the two together, in a copy.
+    with tempfile.TemporaryDirectory(prefix="antiphon-read-") as folder:
+        copy = Path(folder) / journal.name
+        shutil.copyfile(journal, copy)
+        shutil.copyfile(log, copy.with_name(log.name))
+        with closing(_open(copy)) as database:
+            yield database
+
+
+def _open_immutable(path: Path) -> sqlite3.Connection:
+    if not path.is_file():
+        return _open(path)
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode=ro&immutable=1"
+    return sqlite3.connect(uri, uri=True, isolation_level=None)
+
+
+def _is_about_the_target(error: sqlite3.Error) -> bool:
+    """Whether writing a copy has failed, and not reading what is copied."""
+    code = error.sqlite_errorcode
+    return code not in _READ_FAILED and code & 0xFF not in _UNREADABLE
+
+
 def _open(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise AntiphonError(
@@ -155,10 +230,17 @@ def _to_disk(path: Path) -> None:
         os.close(handle)
 
 
-def _unusable(path: Path, error: sqlite3.Error) -> AntiphonError:
+def _unusable(path: Path, error: sqlite3.Error, advice: str) -> AntiphonError:
     return AntiphonError(
         ErrorCode.STORAGE_FAILED,
-        f"{path} could not be read as a journal: {error}. `antiphon doctor` says more about the"
-        " kernel's own; of backups use another one.",
+        f"{path} could not be read as a journal: {error}. {advice}",
         path=str(path),
+    )
+
+
+def _not_written(target: Path, reason: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.STORAGE_FAILED,
+        f"The backup {target} could not be written: {reason}. Choose another place.",
+        path=str(target),
     )

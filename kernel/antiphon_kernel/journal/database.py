@@ -6,16 +6,21 @@ The database runs in WAL mode with ``synchronous=FULL``: a commit is on disk whe
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import aiosqlite
 
 from antiphon_kernel.journal.schema import MIGRATIONS
 from antiphon_kernel.journal.transaction import Statement, carry_out
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+
+SIDE_FILES: Final = ("-wal", "-shm")
+"""How the names of the files end that SQLite keeps beside a database in WAL mode."""
 
 _ROWS_AT_ONCE = 64
 """How many rows of an open cursor are fetched in one go."""
@@ -50,7 +55,7 @@ class Database:
         migrations: Sequence[str] = MIGRATIONS,
         functions: Mapping[str, Callable[[str], str]] | None = None,
     ) -> Database:
-        """Open or create the file and bring it to the current version.
+        """Open or create the file, for this user alone, and bring it to the current version.
 
         Args:
             migrations: SQL of each version, the first one for an empty file.
@@ -63,8 +68,9 @@ class Database:
         connect = partial(sqlite3.connect, path, isolation_level=None)
         connection = _Connection(connect, _ROWS_AT_ONCE)
         try:
+            make_private(path)
             await connection
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise _failed(path, error) from error
         database = cls(path, connection, migrations)
         try:
@@ -138,7 +144,23 @@ class Database:
                 raise _failed(self.path, error) from error
 
 
-def _failed(path: Path, error: sqlite3.Error) -> AntiphonError:
+def make_private(path: Path) -> None:
+    """Make a database readable by this user only, whatever it was before; create it if missing.
+
+    SQLite gives the files that it makes beside it the same mode.
+
+    Raises:
+        OSError: if it is another user's, or the folder cannot be written to.
+    """
+    if not path.exists():  # closing one that is open here would end SQLite's locks on it
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    for suffix in ("", *SIDE_FILES):
+        side = path.with_name(path.name + suffix)
+        if side.exists():
+            side.chmod(0o600)
+
+
+def _failed(path: Path, error: sqlite3.Error | OSError) -> AntiphonError:
     return AntiphonError(
         ErrorCode.STORAGE_FAILED,
         f"The journal {path} could not be used: {error}. Nothing was acknowledged;"

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.usage import Commands
+from antiphon_kernel.client.usage import Commands, data_option
 from antiphon_kernel.process.data_folder import DataFolderInUse
 from antiphon_kernel.process.idleness import IDLE_SECONDS, Patience
 from antiphon_kernel.process.keeping import (
@@ -16,10 +16,12 @@ from antiphon_kernel.process.keeping import (
     doctor_command,
     log_command,
     restore_command,
+    trust_command,
 )
 from antiphon_kernel.process.run import Settings, run_kernel
+from antiphon_kernel.text.neutral import neutralise
 from antiphon_kernel.types.conventions import DATA_FOLDER, DEFAULT_CONTEXT, ExitCode
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
 @click.group(cls=Commands)
@@ -27,16 +29,12 @@ def main() -> None:
     """The antiphon kernel, without the app."""
 
 
-for _command in (backup_command, restore_command, doctor_command, log_command):
+for _command in (backup_command, restore_command, doctor_command, log_command, trust_command):
     main.add_command(_command)
 
 
 @main.command("serve")
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the kernel keeps its files.  [default: .antiphon in the project]",
-)
+@data_option()
 @click.option(
     "--project",
     type=click.Path(file_okay=False, exists=True, path_type=Path),
@@ -92,7 +90,8 @@ def serve(
 ) -> None:
     """Serve a project's documents until SIGTERM, Ctrl+C or long idleness.
 
-    Exit codes: 0 ended as asked, 1 failed, 2 wrong arguments, 4 another kernel has the folder.
+    Exit codes: 0 ended as asked, 1 failed, 2 wrong arguments, 4 another kernel has the folder, 5
+    the folder is not trusted.
     """
     alone = idle or None
     settings = Settings(
@@ -121,8 +120,9 @@ def serve(
         click.echo(f"antiphon: {error} Use that one, or another --data.", err=True)
         sys.exit(ExitCode.FOLDER_IN_USE)
     except AntiphonError as error:
-        click.echo(f"antiphon: {error}", err=True)
-        sys.exit(ExitCode.FAILED)
+        click.echo(f"antiphon: {neutralise(error.message)}", err=True)
+        untrusted = error.code is ErrorCode.UNTRUSTED_FOLDER
+        sys.exit(ExitCode.UNTRUSTED_FOLDER if untrusted else ExitCode.FAILED)
     except OSError as error:
         click.echo(f"antiphon: the kernel cannot serve {settings.data}: {error}", err=True)
         sys.exit(ExitCode.FAILED)

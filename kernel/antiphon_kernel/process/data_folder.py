@@ -9,12 +9,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from antiphon_kernel.client.ownership import LOCK_FILE
+from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.conventions import DATA_FOLDER
-
-LOCK_FILE: Final = "kernel.lock"
 
 HOLDER_SECONDS: Final = 1.0
 """A holder writes its process id right after it has got the lock, not in the same step."""
+
+LOCK_SECONDS: Final = 0.1
+"""A client that looks whether the lock is held has it for some microseconds."""
 
 
 class DataFolderInUse(Exception):
@@ -34,8 +37,10 @@ class DataFolder:
     never a stale one to remove.
     """
 
-    def __init__(self, path: Path, lock: int) -> None:
+    def __init__(self, path: Path, lock: int, warning: str | None = None) -> None:
+        """`warning` is what could not be remembered of the folder."""
         self.path = path
+        self.warning = warning
         self._lock = lock
 
     @classmethod
@@ -43,23 +48,22 @@ class DataFolder:
         """Create the folder where it is missing, and take it.
 
         Raises:
+            AntiphonError: untrusted_folder.
             DataFolderInUse: if another kernel has it.
             OSError: if the folder cannot be made or written to.
         """
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        warning = found(path)
         # One that sits in a project keeps itself out of its version control.
         if path.name == DATA_FOLDER and not (path / ".gitignore").exists():
             (path / ".gitignore").write_text("*\n", "utf-8")
         lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not _lock(lock):
             holder = _wait_for_holder(lock)
             os.close(lock)
-            raise DataFolderInUse(path, holder) from error
+            raise DataFolderInUse(path, holder)
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode("ascii"), 0)
-        return cls(path, lock)
+        return cls(path, lock, warning)
 
     def release(self) -> None:
         """Let another kernel have the folder; a second release does nothing."""
@@ -78,6 +82,20 @@ class DataFolder:
         trace: TracebackType | None,
     ) -> None:
         self.release()
+
+
+def _lock(lock: int) -> bool:
+    """Take the lock unless another kernel has it."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.005)
+        else:
+            return True
 
 
 def _wait_for_holder(lock: int) -> int | None:

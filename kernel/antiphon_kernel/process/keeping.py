@@ -15,22 +15,24 @@ from typing import Any, Final
 
 import click
 
+from antiphon_kernel.client.ownership import check_ownership, known_files
+from antiphon_kernel.client.trust import is_registered, is_trusted, trust
+from antiphon_kernel.client.usage import data_option
 from antiphon_kernel.journal.copies import JOURNAL_FILE, back_up
 from antiphon_kernel.kernel.at_rest.chronicle import Event, EventKind, chronicle
 from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.at_rest.restoring import restore
+from antiphon_kernel.kernel.at_rest.survey import survey
 from antiphon_kernel.process.data_folder import DataFolder, DataFolderInUse
 from antiphon_kernel.text.neutral import neutralise
 from antiphon_kernel.types.clock import SystemClock, iso_time
 from antiphon_kernel.types.conventions import ExitCode
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _SHOWN: Final = 100
 """Code points of a command that are printed where a line is for people."""
 
-_data = click.option(
-    "--data", type=click.Path(file_okay=False, path_type=Path), required=True, help="Its folder."
-)
+_data = data_option(required=True)
 _json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 
@@ -41,6 +43,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print one line of 
 def backup_command(file: Path, data: Path, as_json: bool) -> None:
     """Write everything the kernel of DATA has on disk now to FILE."""
     with _failures(as_json):
+        is_trusted(data)
         size = back_up(data / JOURNAL_FILE, file.absolute())
         _say(
             as_json,
@@ -76,6 +79,7 @@ def restore_command(file: Path, data: Path, as_json: bool) -> None:
 def doctor_command(data: Path, as_json: bool) -> None:
     """Check everything that must hold for what is stored in DATA; changes nothing."""
     with _failures(as_json):
+        is_trusted(data)
         report = asyncio.run(examine(data))
         lines = [neutralise(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
@@ -88,6 +92,33 @@ def doctor_command(data: Path, as_json: bool) -> None:
             sys.exit(ExitCode.FAILED)
 
 
+@click.command("trust")
+@_data
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def trust_command(data: Path, yes: bool) -> None:
+    """Show what the data folder DATA holds, and open it without a question from now on."""
+    with _failures(as_json=False):
+        check_ownership(data)
+        if not known_files(data):
+            click.echo(
+                f"antiphon: there is no data of antiphon in {neutralise(str(data))}: there is"
+                " nothing to trust.",
+                err=True,
+            )
+            sys.exit(ExitCode.FAILED)
+        if is_registered(data):
+            click.echo(neutralise(f"{data} is trusted already."))
+            return
+        for line in survey(data, SystemClock().now_ms()):
+            click.echo(neutralise(line))
+        if not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError("nobody can be asked: say --yes to trust this folder")
+            click.confirm("Trust it?", abort=True, err=True)
+        trust(data)
+        click.echo(neutralise(f"{data} is trusted from now on."))
+
+
 @click.command("log")
 @click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
 @click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
@@ -96,6 +127,7 @@ def doctor_command(data: Path, as_json: bool) -> None:
 def log_command(context: str | None, limit: int | None, data: Path, as_json: bool) -> None:
     """Print who joined, wrote and ran what in DATA, oldest first."""
     with _failures(as_json):
+        is_trusted(data)
         events = asyncio.run(chronicle(data, context))
         for event in events[-limit:] if limit is not None else events:
             line = json.dumps(event.as_json()) if as_json else neutralise(_line(event))
@@ -138,7 +170,8 @@ def _failures(as_json: bool) -> Iterator[None]:
         if as_json:
             click.echo(json.dumps({"error": error.as_json()}))
         click.echo(f"antiphon: {neutralise(error.message)}", err=True)
-        sys.exit(ExitCode.FAILED)
+        untrusted = error.code is ErrorCode.UNTRUSTED_FOLDER
+        sys.exit(ExitCode.UNTRUSTED_FOLDER if untrusted else ExitCode.FAILED)
     except OSError as error:
         click.echo(f"antiphon: {error}. Check the folder and the disk.", err=True)
         sys.exit(ExitCode.FAILED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from antiphon_kernel.client.private_files import write_private
 from antiphon_kernel.doors.serving import Doors, serve
 from antiphon_kernel.kernel.kernel import Kernel
 
@@ -26,7 +27,7 @@ async def serve_again(kernel: Kernel, data: Path, *, port: int, socket: Path) ->
             doors = None  # somebody else has it now
     if doors is None:
         doors = await serve(kernel, port=port, socket=socket)
-    (data / PORT_FILE).write_text(f"{doors.port}\n", "ascii")
+    write_private(data / PORT_FILE, f"{doors.port}\n")
     return doors
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
@@ -15,14 +17,22 @@ LOG_BYTES = 1_000_000
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
+class _PrivateFileHandler(RotatingFileHandler):
+    """A rotating log whose files only this user can read."""
+
+    def _open(self) -> TextIOWrapper:
+        handle = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.fchmod(handle, 0o600)
+        return os.fdopen(handle, self.mode, encoding=self.encoding, errors=self.errors)
+
+
 def log_to(path: Path, *, echo: bool) -> None:
     """Log into `path` (the last two megabytes are kept), warnings also to stderr if `echo`."""
-    path.touch(mode=0o600)
     root = logging.getLogger()
     root.setLevel(logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [
-        RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+        _PrivateFileHandler(path, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
     ]
     if echo:
         console = logging.StreamHandler(sys.stderr)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
 from antiphon_kernel.doors.serving import Doors
 from antiphon_kernel.kernel.kernel import Kernel
@@ -65,11 +65,15 @@ def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, ec
 
     Raises:
         DataFolderInUse: another kernel serves this folder.
-        AntiphonError: the stored data or a recording cannot be read.
+        AntiphonError: the folder is not trusted, or the stored data or a recording cannot be read.
         OSError: the folder cannot be written to, or the port is taken.
     """
-    with DataFolder.hold(settings.data):
+    with DataFolder.hold(settings.data) as folder:
+        # Of a kernel that was killed: nobody may take it for this one's.
+        (settings.data / ADDRESS_FILE).unlink(missing_ok=True)
         log_to(settings.data / LOG_FILE, echo=echo)
+        if folder.warning is not None:
+            _log.warning("%s", folder.warning)
         run(_run(settings, ready, SystemClock()))
 
 
@@ -138,19 +142,28 @@ async def _open_kernel(
 def _made_known(settings: Settings, address: KernelAddress, clock: Clock) -> Iterator[None]:
     """Clients can find the kernel, inside its data folder and in the user's register."""
     write_address(settings.data, address)
-    entry = register_kernel(
-        RunningKernel(
-            data=settings.data,
-            project=settings.project,
-            started_ms=clock.now_ms(),
-            pid=address.pid,
-            demo=settings.demo,
-        )
+    kernel = RunningKernel(
+        data=settings.data,
+        project=settings.project,
+        started_ms=clock.now_ms(),
+        pid=address.pid,
+        demo=settings.demo,
     )
+    try:
+        entry = register_kernel(kernel)
+    except OSError as error:
+        entry = None
+        _log.warning(
+            "the user's state folder cannot be written to (%s): `antiphon join` finds this kernel"
+            " only with --data %s",
+            error,
+            settings.data,
+        )
     try:
         yield
     finally:
-        entry.unlink(missing_ok=True)
+        if entry is not None:
+            entry.unlink(missing_ok=True)
         remove_address(settings.data)
 
 

@@ -171,6 +171,11 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         "No kernel answers, or it went away before it answered: the call may have taken effect.",
         {"data": "the kernel's data folder"},
     ),
+    ErrorCode.UNTRUSTED_FOLDER: Meaning(
+        "The command line leaves a data folder alone that this user has not founded on this"
+        " machine, or that others may write in. No tool fails with it.",
+        {"data": "the data folder"},
+    ),
     ErrorCode.STORAGE_FAILED: Meaning(
         "What was to be kept could not be written, or what is kept cannot be read. Nothing of the"
         " call was acknowledged.",
