@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -48,13 +48,11 @@ class Database:
         cls,
         path: Path,
         migrations: Sequence[str] = MIGRATIONS,
-        functions: Mapping[str, Callable[[str], str]] | None = None,
     ) -> Database:
         """Open or create the file and bring it to the current version.
 
         Args:
             migrations: SQL of each version, the first one for an empty file.
-            functions: what the SQL may call by name, with one text.
 
         Raises:
             AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
@@ -68,8 +66,6 @@ class Database:
             raise _failed(path, error) from error
         database = cls(path, connection, migrations)
         try:
-            for name, function in (functions or {}).items():
-                await connection.create_function(name, 1, function)
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
                 await database.select(f"PRAGMA {pragma}")
             await database._migrate()
