@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import aiosqlite
 
+from antiphon_kernel.journal.open_files import OpenFiles, StorageLostError
 from antiphon_kernel.journal.schema import MIGRATIONS
 from antiphon_kernel.journal.transaction import Statement, carry_out
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
@@ -27,10 +29,14 @@ class _Connection(aiosqlite.Connection):
     A trip costs as much as several statements, and each of them would take one.
     """
 
-    async def transact(self, statements: Sequence[Statement]) -> None:
+    async def transact(self, statements: Sequence[Statement], files: OpenFiles) -> None:
         await self._execute(  # type: ignore[no-untyped-call]
-            carry_out, self._conn, statements
+            carry_out, self._conn, statements, files
         )
+
+    async def run(self, function: Callable[[], None]) -> None:
+        """Call `function` in the library's thread."""
+        await self._execute(function)  # type: ignore[no-untyped-call]
 
 
 class Database:
@@ -41,7 +47,11 @@ class Database:
         self._connection = connection
         self._migrations = migrations
         self._lock = asyncio.Lock()
+        self._files: OpenFiles | None = None
+        self._on_lost: list[Callable[[StorageLostError], None]] = []
         self._closed = False
+        self.lost: StorageLostError | None = None
+        """Why nothing can be written any more; reading may go on."""
 
     @classmethod
     async def open(
@@ -73,6 +83,10 @@ class Database:
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
                 await database.select(f"PRAGMA {pragma}")
             await database._migrate()
+            database._files = OpenFiles(path)
+        except OSError as error:
+            await connection.close()
+            raise _failed(path, error) from error
         except BaseException:
             await connection.close()  # its thread would keep the process alive
             raise
@@ -81,43 +95,84 @@ class Database:
     async def close(self) -> None:
         """Checkpoint and let go of the file."""
         try:
-            await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
+            with suppress(StorageLostError):  # `on_lost` tells everybody who has to know
+                await self.check_files()
+                await self._checkpoint()
         finally:
             self._closed = True
             await self._connection.close()
+            if self._files is not None:
+                self._files.close()
+
+    async def _checkpoint(self) -> None:
+        """Bring everything into the database file, and empty the write-ahead log."""
+        await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise kernel_is_closing()
 
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
-        """Every row of a query."""
+        """Every row of a query; what has been lost can be read as far as SQLite still has it."""
         self._refuse_if_closed()
         try:
             # In one step: a caller that is cancelled must not leave an open cursor behind.
             return list(await self._connection.execute_fetchall(sql, values))
         except sqlite3.Error as error:
-            raise _failed(self.path, error) from error
+            raise self.lost or _failed(self.path, error) from error
 
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """One statement in a transaction of its own; the number of the row it made."""
-        async with self._lock:
-            self._refuse_if_closed()
-            try:
-                cursor = await self._connection.execute(sql, values)
-            except sqlite3.Error as error:
-                raise _failed(self.path, error) from error
-            return cursor.lastrowid or 0
+        async with self._writing() as files:
+            await self._connection.run(files.check)
+            cursor = await self._connection.execute(sql, values)
+            await self._connection.run(files.check)
+        return cursor.lastrowid or 0
 
     async def write(self, statements: Iterable[Statement]) -> None:
         """All statements in one transaction, or none of them."""
         due = [(sql, rows) for sql, rows in statements if rows]
+        async with self._writing() as files:
+            await self._connection.transact(due, files)
+
+    async def check_files(self) -> None:
+        """See that what is written still reaches the files at their paths.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        async with self._writing() as files:
+            await self._connection.run(partial(files.check, thorough=True))
+
+    def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
+        """Call `listener` once when the files are found deleted or replaced."""
+        self._on_lost.append(listener)
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[OpenFiles]:
+        """The only writer for now; gives the files, which belong to the library's thread.
+
+        Raises:
+            AntiphonError: storage_failed, for good once the files have been lost.
+        """
         async with self._lock:
             self._refuse_if_closed()
+            if self.lost is not None:
+                raise self.lost
+            assert self._files is not None
             try:
-                await self._connection.transact(due)
+                yield self._files
             except sqlite3.Error as error:
                 raise _failed(self.path, error) from error
+            except StorageLostError as error:
+                self.lost = error
+                for listener in tuple(self._on_lost):
+                    listener(error)
+                # A log that has been deleted ends with the process, and one that is still there
+                # must not be applied to another file. Half a log is left as it is.
+                if not error.truncated:
+                    await self._checkpoint()
+                raise
 
     async def _migrate(self) -> None:
         version = int((await self.select("PRAGMA user_version"))[0][0])
@@ -138,7 +193,7 @@ class Database:
                 raise _failed(self.path, error) from error
 
 
-def _failed(path: Path, error: sqlite3.Error) -> AntiphonError:
+def _failed(path: Path, error: sqlite3.Error | OSError) -> AntiphonError:
     return AntiphonError(
         ErrorCode.STORAGE_FAILED,
         f"The journal {path} could not be used: {error}. Nothing was acknowledged;"

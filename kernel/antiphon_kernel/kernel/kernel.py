@@ -74,6 +74,7 @@ class Kernel:
         """`ws://HOST:PORT/sync`, once its doors are open."""
         self.search = SearchIndex(journal.search, self.context_rows, self.context)
         self._journal = journal
+        journal.on_lost(self.subscriptions.close)
         self.contexts = Directory(journal, clock, ids)
         self.quarantine = Quarantine(journal)
         self.submissions = Submissions()
@@ -110,6 +111,7 @@ class Kernel:
         except BaseException:
             await journal.close()
             raise
+        journal.depend_on(members.auth.database)
         kernel = cls(journal, members, project, registry, clock, ids, limits)
         try:
             await kernel._start(owner)

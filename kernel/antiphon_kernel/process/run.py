@@ -104,6 +104,8 @@ async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock
                 alone.result()
             alone.cancel()
             _log.info("ending: %s", ending.result() if ending.done() else "nobody is here")
+    if kernel.journal.lost is not None:
+        raise kernel.journal.lost  # the exit code says that not all is as it was left
 
 
 def _end(ending: asyncio.Future[str], reason: str) -> None:

@@ -1,0 +1,116 @@
+"""The files that SQLite holds open, compared with the files at their paths.
+
+SQLite goes on writing into a file that has been deleted or replaced, and reports success.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_LOG: Final = "-wal"
+
+_DELETED: Final = "deleted or moved away"
+_REPLACED: Final = "replaced by another one"
+_TRUNCATED: Final = "truncated"
+
+
+class StorageLostError(AntiphonError):
+    """A file of the kernel is not the one that SQLite writes to; nothing can be saved any more.
+
+    What has been saved before can still be read through the open database.
+    """
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            ErrorCode.STORAGE_FAILED,
+            f"The file {path} was {what} while the kernel ran, so nothing more is saved. Keep what"
+            " the kernel still has with `antiphon export`, end the kernel, put the file back or"
+            " restore a backup, then start it again.",
+            path=str(path),
+        )
+        self.truncated = what == _TRUNCATED
+        """The file is there, but a part of its content is gone."""
+
+
+class OpenFiles:
+    """The database file and its write-ahead log, as they are when this is made.
+
+    Belongs to SQLite's thread; a check takes two microseconds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Take note of the files; SQLite has them open.
+
+        Raises:
+            OSError: if one of them cannot be looked at.
+        """
+        self._folder, self._database = path.parent, path
+        self._log = path.with_name(path.name + _LOG)
+        database = path.stat()
+        self._database_id, self._database_size = _identity(database), database.st_size
+        self._entries: tuple[int, ...] | None = None
+        self._log_file: int | None = None
+        if self._log.exists():  # SQLite has none on a file system without shared memory
+            # No lock is on this file that closing it would release, as there is on the database.
+            self._log_file = os.open(self._log, os.O_RDONLY)
+            self._log_id, self._log_size = _identity(os.fstat(self._log_file)), 0
+        self.check()
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._log_file is not None:
+            os.close(self._log_file)
+            self._log_file = None
+
+    def check(self, *, thorough: bool = False) -> None:
+        """See that the paths still lead to the files that SQLite writes to, with their content.
+
+        Called before a commit, which would hide that a part of the log is missing, and after it.
+
+        Args:
+            thorough: do not rely on the folder's time of change.
+
+        Raises:
+            StorageLostError: if not.
+            sqlite3.OperationalError: if that cannot be found out now.
+        """
+        # No command of the kernel's makes these files shorter while it runs.
+        database = _stat(self._database)
+        if _identity(database) != self._database_id:
+            raise StorageLostError(self._database, _REPLACED)
+        if database.st_size < self._database_size:
+            raise StorageLostError(self._database, _TRUNCATED)
+        self._database_size = database.st_size
+        if self._log_file is None:
+            return
+        # A look at the times of a file makes its next fsync dearer by half, so the log itself is
+        # looked at only when a name in the folder has changed.
+        folder = _stat(self._folder)
+        entries = (folder.st_dev, folder.st_ino, folder.st_mtime_ns)
+        if entries != self._entries or thorough:
+            if _identity(_stat(self._log)) != self._log_id:
+                raise StorageLostError(self._log, _REPLACED)
+            self._entries = entries
+        size = os.lseek(self._log_file, 0, os.SEEK_END)
+        if size < self._log_size:
+            raise StorageLostError(self._log, _TRUNCATED)
+        self._log_size = size
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    """Two equal ones mean the same file, as long as it is open."""
+    return found.st_dev, found.st_ino
+
+
+def _stat(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise StorageLostError(path, _DELETED) from None
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error

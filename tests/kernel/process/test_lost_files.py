@@ -1,0 +1,87 @@
+"""`git clean -fdx` under a kernel that runs: it says so, and ends with an exit code that does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.process.test_kernel_process import DEADLINE, first_line, kernel
+
+REASON = "journal.db was deleted or moved away while the kernel ran, so nothing more is saved"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    subprocess.run(["git", "init", "--quiet", str(project)], check=True)
+    return project
+
+
+async def call(address: KernelAddress, tool: str, **params: Any) -> dict[str, Any]:
+    calls = KernelCalls(lambda: address.model_copy(update={"socket": None}))
+    try:
+        return await calls.call(tool, params)
+    finally:
+        await calls.close()
+
+
+async def append(address: KernelAddress, block: str, count: int) -> tuple[int, set[str]]:
+    """How many of so many appends were acknowledged, and the codes of the others."""
+    acknowledged, codes = 0, set()
+    for number in range(count):
+        try:
+            await call(address, "block.append", block_id=block, text=f"{number} ")
+            acknowledged += 1
+        except AntiphonError as error:
+            codes.add(str(error.code))
+            assert REASON in error.message
+    return acknowledged, codes
+
+
+def test_nothing_is_acknowledged_once_the_folder_has_been_cleaned(project: Path) -> None:
+    data = project / ".antiphon"
+    with kernel(data, project) as process:
+        address = first_line(process)
+        made = asyncio.run(call(address, "block.create", role="user", kind="text"))
+        block = made["block_id"]
+        assert asyncio.run(append(address, block, 20)) == (20, set())
+        subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
+        assert not data.exists()
+        refused = asyncio.run(append(address, block, 20))
+        assert refused == (0, {ErrorCode.STORAGE_FAILED})
+        kept = asyncio.run(call(address, "block.read", block_id=block))["content"]
+        assert len(kept.split()) == 20
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(DEADLINE) == 1
+        assert process.stderr is not None
+        assert REASON in process.stderr.read()
+    assert not data.exists()
+
+
+def test_its_end_leaves_the_files_of_the_next_kernel_alone(project: Path) -> None:
+    data = project / ".antiphon"
+    with kernel(data, project) as first:
+        first_line(first)
+        subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
+        with kernel(data, project) as second:
+            address = first_line(second)
+            made = asyncio.run(call(address, "block.create", role="user", kind="text"))
+            assert asyncio.run(append(address, made["block_id"], 5)) == (5, set())
+            first.send_signal(signal.SIGTERM)
+            assert first.wait(DEADLINE) == 1
+            assert Path(str(address.socket)).exists()
+            assert (data / "kernel.json").exists()
+            os.kill(second.pid, signal.SIGKILL)
+        with kernel(data, project) as third:
+            address = first_line(third)
+            kept = asyncio.run(call(address, "block.read", block_id=made["block_id"]))["content"]
+            assert kept.split() == ["0", "1", "2", "3", "4"]
