@@ -211,6 +211,7 @@ async def test_a_loss_in_the_middle_of_a_commit_is_not_acknowledged(
     kernel: Kernel, writer: Writer, data: Path, lose: Loss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file goes when SQLite has it open for this very transaction."""
+
     def lose_between(connection: sqlite3.Connection, statements: Any, files: OpenFiles) -> None:
         def lose_at_commit(sql: str) -> None:
             if sql.startswith("COMMIT"):

@@ -46,9 +46,7 @@ async def test_calls_go_on_reading_and_subscriptions_end(
 ) -> None:
     block = await served.block("hello")
     calls = KernelCalls(served.locate)
-    subscription = await served.kernel.subscriptions.open(
-        served.me, [await served.context()], None
-    )
+    subscription = await served.kernel.subscriptions.open(served.me, [await served.context()], None)
     journal.unlink()
     with pytest.raises(AntiphonError, match="nothing more is saved"):
         await calls.call("block.append", {"block_id": block, "text": " world"})
