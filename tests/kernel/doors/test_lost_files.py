@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.wire.close_codes import CloseCode
 from tests.kernel.served import ServedKernel
 from tests.waiting import until
+
+
+def refused(replica: Replica) -> bool:
+    return replica.state is ReplicaState.REFUSED
 
 
 @pytest.fixture
@@ -27,7 +33,7 @@ async def test_everybody_connected_is_told_why_nothing_is_saved(
     journal.unlink()
     typist.document.append(block, " world")
     for replica in (typist, reader):
-        await until(lambda one=replica: one.state is ReplicaState.REFUSED)
+        await until(partial(refused, replica))
         assert replica.refusal_code == CloseCode.STORAGE_LOST
         assert replica.refusal == str(served.kernel.journal.lost)
     assert typist.unsaved == 1
