@@ -6,6 +6,7 @@ The database runs in WAL mode with ``synchronous=FULL``: a commit is on disk whe
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -14,10 +15,13 @@ from pathlib import Path
 
 import aiosqlite
 
+from antiphon_kernel.journal.copies import write_copy
 from antiphon_kernel.journal.open_files import OpenFiles, StorageLostError
 from antiphon_kernel.journal.schema import MIGRATIONS
 from antiphon_kernel.journal.transaction import Statement, carry_out
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+
+_log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 64
 """How many rows of an open cursor are fetched in one go."""
@@ -34,6 +38,11 @@ class _Connection(aiosqlite.Connection):
             carry_out, self._conn, statements, files
         )
 
+    async def copy(self, path: Path, target: Path) -> None:
+        await self._execute(  # type: ignore[no-untyped-call]
+            write_copy, self._conn, path, target
+        )
+
     async def run(self, function: Callable[[], None]) -> None:
         """Call `function` in the library's thread."""
         await self._execute(function)  # type: ignore[no-untyped-call]
@@ -42,8 +51,15 @@ class _Connection(aiosqlite.Connection):
 class Database:
     """One open file; one transaction at a time."""
 
-    def __init__(self, path: Path, connection: _Connection, migrations: Sequence[str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: _Connection,
+        migrations: Sequence[str],
+        spare: Path | None = None,
+    ) -> None:
         self.path = path
+        self._spare = spare
         self._connection = connection
         self._migrations = migrations
         self._lock = asyncio.Lock()
@@ -59,12 +75,14 @@ class Database:
         path: Path,
         migrations: Sequence[str] = MIGRATIONS,
         functions: Mapping[str, Callable[[str], str]] | None = None,
+        spare: Path | None = None,
     ) -> Database:
         """Open or create the file and bring it to the current version.
 
         Args:
             migrations: SQL of each version, the first one for an empty file.
             functions: what the SQL may call by name, with one text.
+            spare: a file to copy everything to if the database is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
@@ -76,7 +94,7 @@ class Database:
             await connection
         except sqlite3.Error as error:
             raise _failed(path, error) from error
-        database = cls(path, connection, migrations)
+        database = cls(path, connection, migrations, spare)
         try:
             for name, function in (functions or {}).items():
                 await connection.create_function(name, 1, function)
@@ -165,14 +183,26 @@ class Database:
             except sqlite3.Error as error:
                 raise _failed(self.path, error) from error
             except StorageLostError as error:
-                self.lost = error
+                self.lost = lost = await self._salvage(error)
                 for listener in tuple(self._on_lost):
-                    listener(error)
-                # A log that has been deleted ends with the process, and one that is still there
-                # must not be applied to another file. Half a log is left as it is.
-                if not error.truncated:
-                    await self._checkpoint()
-                raise
+                    listener(lost)
+                raise lost from error
+
+    async def _salvage(self, error: StorageLostError) -> StorageLostError:
+        """Save what SQLite still holds of lost files; the error, with where that is now."""
+        if error.truncated:
+            return error
+        try:
+            if self._spare is not None:
+                self._spare.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                await self._connection.copy(self.path, self._spare)
+                error = error.with_copy(self._spare)
+            # A log that has been deleted ends with the process, and one that is still there must
+            # not be applied to another file.
+            await self._checkpoint()
+        except (AntiphonError, OSError) as failure:
+            _log.error("what was in %s could not be saved elsewhere: %s", self.path, failure)
+        return error
 
     async def _migrate(self) -> None:
         version = int((await self.select("PRAGMA user_version"))[0][0])

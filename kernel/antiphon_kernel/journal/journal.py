@@ -72,14 +72,17 @@ class Journal:
         self.depend_on(database)
 
     @classmethod
-    async def open(cls, path: Path) -> Journal:
+    async def open(cls, path: Path, spare: Path | None = None) -> Journal:
         """Open or create the database at `path` and bring it to the current version.
+
+        Args:
+            spare: a file to copy everything to if the database is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed if the file cannot be opened, is damaged, or was written
                 by a newer version.
         """
-        journal = cls(await Database.open(path))
+        journal = cls(await Database.open(path, spare=spare))
         try:
             await journal._load_numbers()
         except AntiphonError:

@@ -25,16 +25,31 @@ class StorageLostError(AntiphonError):
     What has been saved before can still be read through the open database.
     """
 
-    def __init__(self, path: Path, what: str) -> None:
+    def __init__(self, path: Path, what: str, copy: Path | None = None) -> None:
+        """`copy`: the file to which everything that had been saved has been copied."""
+        if copy is not None:
+            advice = (
+                f"All that was saved before is in {copy}: end the kernel, then bring it back with"
+                f" `antiphon restore {copy}`."
+            )
+        else:
+            advice = (
+                "Keep what the kernel still has with `antiphon export`, end the kernel, put the"
+                " file back or restore a backup, then start it again."
+            )
         super().__init__(
             ErrorCode.STORAGE_FAILED,
-            f"The file {path} was {what} while the kernel ran, so nothing more is saved. Keep what"
-            " the kernel still has with `antiphon export`, end the kernel, put the file back or"
-            " restore a backup, then start it again.",
+            f"The file {path} was {what} while the kernel ran, so nothing more is saved. {advice}",
             path=str(path),
+            **({"copy": str(copy)} if copy is not None else {}),
         )
         self.truncated = what == _TRUNCATED
         """The file is there, but a part of its content is gone."""
+        self._path, self._what = path, what
+
+    def with_copy(self, copy: Path) -> StorageLostError:
+        """The same, with the file that holds what had been saved."""
+        return StorageLostError(self._path, self._what, copy)
 
 
 class OpenFiles:

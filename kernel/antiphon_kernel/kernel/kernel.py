@@ -93,11 +93,13 @@ class Kernel:
         clock: Clock | None = None,
         ids: IdSource | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        spare: Path | None = None,
     ) -> Kernel:
         """Open the kernel of a data folder, founding it if it is new.
 
         Args:
             owner: username of the owner, if the kernel is founded now.
+            spare: a file to copy the journal to if it is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed.
@@ -105,7 +107,7 @@ class Kernel:
         _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
-        journal = await Journal.open(data / JOURNAL_FILE)
+        journal = await Journal.open(data / JOURNAL_FILE, spare)
         try:
             members = await Members.open(journal, data / AUTH_FILE, clock, ids)
         except BaseException:

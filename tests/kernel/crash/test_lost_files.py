@@ -121,6 +121,11 @@ async def kernel(data: Path) -> AsyncIterator[Kernel]:
 
 @pytest.fixture
 async def writer(kernel: Kernel) -> Writer:
+    return await some_writer(kernel)
+
+
+async def some_writer(kernel: Kernel) -> Writer:
+    """Somebody who has written 20 words."""
     actor = kernel.open_session(kernel.owner, "test")
     made = await kernel.call(actor, "block.create", {"role": "tool", "kind": "text"})
     writer = Writer(kernel, actor, made["block_id"])
@@ -155,6 +160,36 @@ async def test_what_was_acknowledged_can_be_read_after_a_loss(
     assert await writer.read() == list(range(20))
     exported = await writer.call("context.export")
     assert "19 " in str(exported)
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+async def test_what_was_acknowledged_is_copied_elsewhere_after_a_loss(
+    data: Path, tmp_path: Path, lose: Loss
+) -> None:
+    spare = tmp_path / "spare" / "copy.db"
+    kernel = await open_kernel(data, spare=spare)
+    writer = await some_writer(kernel)
+    lose(data)
+    with pytest.raises(StorageLostError, match=str(spare)):
+        await writer.append(20)
+    await kernel.close()
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    spare.rename(restored / "journal.db")
+    assert await words_on_disk(restored, writer.block) == writer.acknowledged == list(range(20))
+
+
+async def test_a_copy_that_cannot_be_made_is_not_promised(
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    kernel = await open_kernel(data, spare=tmp_path / "file" / "copy.db")
+    writer = await some_writer(kernel)
+    remove_journal(data)
+    with pytest.raises(StorageLostError, match="antiphon export"):
+        await writer.append(20)
+    assert "could not be saved elsewhere" in caplog.text
+    await kernel.close()
 
 
 async def test_a_journal_that_comes_back_stays_refused_until_the_restart(
@@ -232,16 +267,13 @@ async def test_an_idle_kernel_notices_a_loss(
 ) -> None:
     monkeypatch.setattr(journal, "WATCH_SECONDS", 0.01)
     kernel = await open_kernel(data)
-    actor = kernel.open_session(kernel.owner, "test")
-    made = await kernel.call(actor, "block.create", {"role": "tool", "kind": "text"})
-    writer = Writer(kernel, actor, made["block_id"])
-    await writer.append(0)
+    writer = await some_writer(kernel)
     lose(data)
     await until(lambda: kernel.journal.lost)
     with pytest.raises(StorageLostError):
-        await writer.append(1)
+        await writer.append(20)
     # What is open is not read again, so a cut log does no harm to it.
-    assert await writer.read() == writer.acknowledged == [0]
+    assert await writer.read() == writer.acknowledged == list(range(20))
     await kernel.close()
 
 

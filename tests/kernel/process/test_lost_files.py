@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import stat
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from platformdirs import user_state_path
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.calls import KernelCalls
@@ -17,6 +20,8 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.process.test_kernel_process import DEADLINE, first_line, kernel
 
 REASON = "journal.db was deleted or moved away while the kernel ran, so nothing more is saved"
+
+WORDS = [str(number) for number in range(20)]
 
 
 @pytest.fixture
@@ -47,6 +52,11 @@ async def append(address: KernelAddress, block: str, count: int) -> int:
     return acknowledged
 
 
+async def words(address: KernelAddress, block: str) -> list[str]:
+    content: str = (await call(address, "block.read", block_id=block))["content"]
+    return content.split()
+
+
 def test_nothing_is_acknowledged_once_the_folder_has_been_cleaned(project: Path) -> None:
     data = project / ".antiphon"
     with kernel(data, project) as process:
@@ -57,13 +67,32 @@ def test_nothing_is_acknowledged_once_the_folder_has_been_cleaned(project: Path)
         subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
         assert not data.exists()
         assert asyncio.run(append(address, block, 20)) == 0
-        kept = asyncio.run(call(address, "block.read", block_id=block))["content"]
-        assert len(kept.split()) == 20
+        assert asyncio.run(words(address, block)) == WORDS
         process.send_signal(signal.SIGTERM)
         assert process.wait(DEADLINE) == 1
         assert process.stderr is not None
         assert REASON in process.stderr.read()
     assert not data.exists()
+
+
+def test_what_was_acknowledged_is_restored_from_the_copy(project: Path) -> None:
+    data = project / ".antiphon"
+    with kernel(data, project) as process:
+        address = first_line(process)
+        made = asyncio.run(call(address, "block.create", role="user", kind="text"))
+        block = made["block_id"]
+        assert asyncio.run(append(address, block, 20)) == 20
+        subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
+        assert asyncio.run(append(address, block, 1)) == 0
+        # Not ended in order: nothing more is needed of this process.
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(DEADLINE)
+    (copy,) = (user_state_path("antiphon") / "rescued").iterdir()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    restore = [sys.executable, "-m", "antiphon_kernel", "restore", str(copy), "--data", str(data)]
+    subprocess.run(restore, check=True, capture_output=True)
+    with kernel(data, project) as process:
+        assert asyncio.run(words(first_line(process), block)) == WORDS
 
 
 def test_its_end_leaves_the_files_of_the_next_kernel_alone(project: Path) -> None:
@@ -82,5 +111,4 @@ def test_its_end_leaves_the_files_of_the_next_kernel_alone(project: Path) -> Non
             os.kill(second.pid, signal.SIGKILL)
         with kernel(data, project) as third:
             address = first_line(third)
-            kept = asyncio.run(call(address, "block.read", block_id=made["block_id"]))["content"]
-            assert kept.split() == ["0", "1", "2", "3", "4"]
+            assert asyncio.run(words(address, made["block_id"])) == WORDS[:5]
