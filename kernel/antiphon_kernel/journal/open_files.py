@@ -39,7 +39,7 @@ class StorageLostError(AntiphonError):
             )
         super().__init__(
             ErrorCode.STORAGE_FAILED,
-            f"The file {path} was {what} while the kernel ran, so nothing more is saved. {advice}",
+            f"Nothing more is saved: {path} was {what} while the kernel ran. {advice}",
             path=str(path),
             **({"copy": str(copy)} if copy is not None else {}),
         )

@@ -54,12 +54,12 @@ async def test_calls_go_on_reading_and_subscriptions_end(
     calls = KernelCalls(served.locate)
     subscription = await served.kernel.subscriptions.open(served.me, [await served.context()], None)
     journal.unlink()
-    with pytest.raises(AntiphonError, match="nothing more is saved"):
+    with pytest.raises(AntiphonError, match="Nothing more is saved"):
         await calls.call("block.append", {"block_id": block, "text": " world"})
     assert (await calls.call("block.read", {"block_id": block}))["content"] == "hello"
     exported = await calls.call("context.export", {})
     assert "hello" in str(exported)
-    with pytest.raises(AntiphonError, match="nothing more is saved"):
+    with pytest.raises(AntiphonError, match="Nothing more is saved"):
         async for _ in subscription:
             pass
     await calls.close()

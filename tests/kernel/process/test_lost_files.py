@@ -19,7 +19,7 @@ from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.process.test_kernel_process import DEADLINE, first_line, kernel
 
-REASON = "journal.db was deleted or moved away while the kernel ran, so nothing more is saved"
+REASON = "journal.db was deleted or moved away while the kernel ran"
 
 WORDS = [str(number) for number in range(20)]
 
