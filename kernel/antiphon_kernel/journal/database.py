@@ -144,7 +144,7 @@ class Database:
         async with self._writing() as files:
             await self._connection.run(files.check)
             cursor = await self._connection.execute(sql, values)
-            await self._connection.run(files.check)
+            await self._connection.run(partial(files.check, committed=True))
         return cursor.lastrowid or 0
 
     async def write(self, statements: Iterable[Statement]) -> None:
@@ -190,7 +190,7 @@ class Database:
 
     async def _salvage(self, error: StorageLostError) -> StorageLostError:
         """Save what SQLite still holds of lost files; the error, with where that is now."""
-        if error.truncated:
+        if error.damaged:
             return error
         try:
             if self._spare is not None:

@@ -17,6 +17,7 @@ _LOG: Final = "-wal"
 _DELETED: Final = "deleted or moved away"
 _REPLACED: Final = "replaced by another one"
 _TRUNCATED: Final = "truncated"
+_CHANGED: Final = "changed by another program"
 
 
 class StorageLostError(AntiphonError):
@@ -43,8 +44,8 @@ class StorageLostError(AntiphonError):
             path=str(path),
             **({"copy": str(copy)} if copy is not None else {}),
         )
-        self.truncated = what == _TRUNCATED
-        """The file is there, but a part of its content is gone."""
+        self.damaged = what in (_TRUNCATED, _CHANGED)
+        """The file is there, but its content is not all that was saved."""
         self._path, self._what = path, what
 
     def with_copy(self, copy: Path) -> StorageLostError:
@@ -68,6 +69,7 @@ class OpenFiles:
         self._log = path.with_name(path.name + _LOG)
         database = path.stat()
         self._database_id, self._database_size = _identity(database), database.st_size
+        self._database_time = database.st_mtime_ns
         self._entries: tuple[int, ...] | None = None
         self._log_file: int | None = None
         if self._log.exists():  # SQLite has none on a file system without shared memory
@@ -82,12 +84,13 @@ class OpenFiles:
             os.close(self._log_file)
             self._log_file = None
 
-    def check(self, *, thorough: bool = False) -> None:
+    def check(self, *, committed: bool = False, thorough: bool = False) -> None:
         """See that the paths still lead to the files that SQLite writes to, with their content.
 
         Called before a commit, which would hide that a part of the log is missing, and after it.
 
         Args:
+            committed: there has been a commit since the last check, which may have changed them.
             thorough: do not rely on the folder's time of change.
 
         Raises:
@@ -100,7 +103,9 @@ class OpenFiles:
             raise StorageLostError(self._database, _REPLACED)
         if database.st_size < self._database_size:
             raise StorageLostError(self._database, _TRUNCATED)
-        self._database_size = database.st_size
+        if database.st_mtime_ns != self._database_time and not committed:
+            raise StorageLostError(self._database, _CHANGED)
+        self._database_size, self._database_time = database.st_size, database.st_mtime_ns
         if self._log_file is None:
             return
         # A look at the times of a file makes its next fsync dearer by half, so the log itself is

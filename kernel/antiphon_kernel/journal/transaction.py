@@ -31,10 +31,10 @@ def carry_out(
             connection.executemany(sql, rows)
         files.check()
         connection.execute("COMMIT")
-        files.check()
+        files.check(committed=True)
     except BaseException as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if isinstance(error, sqlite3.Error):
-            files.check()  # a file that was cut gives errors that do not say so
+            files.check(committed=True)  # a file that was cut gives errors that do not say so
         raise

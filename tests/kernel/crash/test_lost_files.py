@@ -68,11 +68,15 @@ def truncate_journal(data: Path) -> None:
     os.truncate(data / "journal.db", 0)
 
 
+def overwrite_journal(data: Path) -> None:
+    shutil.copyfile(data / "copy.before", data / "journal.db")
+
+
 def remove_roles(data: Path) -> None:
     (data / "auth.db").unlink()
 
 
-CUTS = (truncate_wal, cut_wal, truncate_journal)
+CUTS = (truncate_wal, cut_wal, truncate_journal, overwrite_journal)
 LOSSES = (
     remove_journal,
     remove_folder,
@@ -120,15 +124,16 @@ async def kernel(data: Path) -> AsyncIterator[Kernel]:
 
 
 @pytest.fixture
-async def writer(kernel: Kernel) -> Writer:
-    return await some_writer(kernel)
+async def writer(kernel: Kernel, data: Path) -> Writer:
+    return await some_writer(kernel, data)
 
 
-async def some_writer(kernel: Kernel) -> Writer:
-    """Somebody who has written 20 words."""
+async def some_writer(kernel: Kernel, data: Path) -> Writer:
+    """Somebody who has written 20 words since the journal was copied."""
     actor = kernel.open_session(kernel.owner, "test")
     made = await kernel.call(actor, "block.create", {"role": "tool", "kind": "text"})
     writer = Writer(kernel, actor, made["block_id"])
+    shutil.copy(data / "journal.db", data / "copy.before")
     for number in range(20):
         await writer.append(number)
     return writer
@@ -168,7 +173,7 @@ async def test_what_was_acknowledged_is_copied_elsewhere_after_a_loss(
 ) -> None:
     spare = tmp_path / "spare" / "copy.db"
     kernel = await open_kernel(data, spare=spare)
-    writer = await some_writer(kernel)
+    writer = await some_writer(kernel, data)
     lose(data)
     with pytest.raises(StorageLostError, match=str(spare)):
         await writer.append(20)
@@ -184,7 +189,7 @@ async def test_a_copy_that_cannot_be_made_is_not_promised(
 ) -> None:
     (tmp_path / "file").touch()
     kernel = await open_kernel(data, spare=tmp_path / "file" / "copy.db")
-    writer = await some_writer(kernel)
+    writer = await some_writer(kernel, data)
     remove_journal(data)
     with pytest.raises(StorageLostError, match="antiphon export"):
         await writer.append(20)
@@ -267,7 +272,7 @@ async def test_an_idle_kernel_notices_a_loss(
 ) -> None:
     monkeypatch.setattr(journal, "WATCH_SECONDS", 0.01)
     kernel = await open_kernel(data)
-    writer = await some_writer(kernel)
+    writer = await some_writer(kernel, data)
     lose(data)
     await until(lambda: kernel.journal.lost)
     with pytest.raises(StorageLostError):
