@@ -40,7 +40,9 @@ class StorageLostError(AntiphonError):
             )
         super().__init__(
             ErrorCode.STORAGE_FAILED,
-            f"Nothing more is saved: {path} was {what} while the kernel ran. {advice}",
+            # The name alone comes first: the sentence may be cut where it is shown.
+            f"Nothing more is saved: {path.name} was {what} while the kernel ran"
+            f" (in {path.parent}). {advice}",
             path=str(path),
             **({"copy": str(copy)} if copy is not None else {}),
         )
