@@ -142,9 +142,9 @@ class Database:
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """One statement in a transaction of its own; the number of the row it made."""
         async with self._writing() as files:
-            await self._connection.run(files.check)
+            await self._connection.run(files.check_before_commit)
             cursor = await self._connection.execute(sql, values)
-            await self._connection.run(partial(files.check, committed=True))
+            await self._connection.run(files.check_after_commit)
         return cursor.lastrowid or 0
 
     async def write(self, statements: Iterable[Statement]) -> None:
@@ -160,7 +160,7 @@ class Database:
             AntiphonError: storage_failed.
         """
         async with self._writing() as files:
-            await self._connection.run(partial(files.check, thorough=True))
+            await self._connection.run(files.check_all)
 
     def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
         """Call `listener` once when the files are found deleted or replaced."""

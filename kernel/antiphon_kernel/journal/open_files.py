@@ -58,7 +58,7 @@ class StorageLostError(AntiphonError):
 class OpenFiles:
     """The database file and its write-ahead log, as they are when this is made.
 
-    Belongs to SQLite's thread; a check takes two microseconds.
+    Belongs to SQLite's thread; the two checks of a commit take some microseconds.
     """
 
     def __init__(self, path: Path) -> None:
@@ -78,7 +78,7 @@ class OpenFiles:
             # No lock is on this file that closing it would release, as there is on the database.
             self._log_file = os.open(self._log, os.O_RDONLY)
             self._log_id, self._log_size = _identity(os.fstat(self._log_file)), 0
-        self.check()
+        self.check_after_commit()
 
     def close(self) -> None:
         """Let go of the files."""
@@ -86,42 +86,68 @@ class OpenFiles:
             os.close(self._log_file)
             self._log_file = None
 
-    def check(self, *, committed: bool = False, thorough: bool = False) -> None:
-        """See that the paths still lead to the files that SQLite writes to, with their content.
+    def check_before_commit(self) -> None:
+        """See that the files are as the last commit left them: this one would hide a change.
 
-        Called before a commit, which would hide that a part of the log is missing, and after it.
+        Raises:
+            StorageLostError: if they are not, or not at their paths.
+            sqlite3.OperationalError: if that cannot be found out now.
+        """
+        if self._look_at_database().st_mtime_ns != self._database_time:
+            raise StorageLostError(self._database, _CHANGED)
+        self._look_at_log()
+        self._look_at_names()
 
-        Args:
-            committed: there has been a commit since the last check, which may have changed them.
-            thorough: do not rely on the folder's time of change.
+    def check_after_commit(self) -> None:
+        """See that the paths still lead to the files that SQLite has written to.
 
         Raises:
             StorageLostError: if not.
             sqlite3.OperationalError: if that cannot be found out now.
         """
-        # No command of the kernel's makes these files shorter while it runs.
-        database = _stat(self._database)
-        if _identity(database) != self._database_id:
-            raise StorageLostError(self._database, _REPLACED)
-        if database.st_size < self._database_size:
-            raise StorageLostError(self._database, _TRUNCATED)
-        if database.st_mtime_ns != self._database_time and not committed:
-            raise StorageLostError(self._database, _CHANGED)
-        self._database_size, self._database_time = database.st_size, database.st_mtime_ns
-        if self._log_file is None:
-            return
+        self._database_time = self._look_at_database().st_mtime_ns
+        self._look_at_names()
+        self._look_at_log()
+
+    def check_all(self) -> None:
+        """Do both without a commit, and without relying on the folder's time of change.
+
+        Raises:
+            StorageLostError: if a file is lost.
+            sqlite3.OperationalError: if that cannot be found out now.
+        """
+        self.check_before_commit()
+        self._find_log()
+
+    def _look_at_names(self) -> None:
         # A look at the times of a file makes its next fsync dearer by half, so the log itself is
         # looked at only when a name in the folder has changed.
         folder = _stat(self._folder)
         entries = (folder.st_dev, folder.st_ino, folder.st_mtime_ns)
-        if entries != self._entries or thorough:
-            if _identity(_stat(self._log)) != self._log_id:
-                raise StorageLostError(self._log, _REPLACED)
+        if entries != self._entries:
+            self._find_log()
             self._entries = entries
-        size = os.lseek(self._log_file, 0, os.SEEK_END)
-        if size < self._log_size:
-            raise StorageLostError(self._log, _TRUNCATED)
-        self._log_size = size
+
+    def _look_at_database(self) -> os.stat_result:
+        found = _stat(self._database)
+        if (found.st_dev, found.st_ino) != self._database_id:
+            raise StorageLostError(self._database, _REPLACED)
+        # No command of the kernel's makes the files shorter while it runs.
+        if found.st_size < self._database_size:
+            raise StorageLostError(self._database, _TRUNCATED)
+        self._database_size = found.st_size
+        return found
+
+    def _find_log(self) -> None:
+        if self._log_file is not None and _identity(_stat(self._log)) != self._log_id:
+            raise StorageLostError(self._log, _REPLACED)
+
+    def _look_at_log(self) -> None:
+        if self._log_file is not None:
+            size = os.lseek(self._log_file, 0, os.SEEK_END)
+            if size < self._log_size:
+                raise StorageLostError(self._log, _TRUNCATED)
+            self._log_size = size
 
 
 def _identity(found: os.stat_result) -> tuple[int, int]:

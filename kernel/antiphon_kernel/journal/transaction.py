@@ -29,12 +29,12 @@ def carry_out(
         connection.execute("BEGIN IMMEDIATE")
         for sql, rows in statements:
             connection.executemany(sql, rows)
-        files.check()
+        files.check_before_commit()
         connection.execute("COMMIT")
-        files.check(committed=True)
+        files.check_after_commit()
     except BaseException as error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if isinstance(error, sqlite3.Error):
-            files.check(committed=True)  # a file that was cut gives errors that do not say so
+            files.check_after_commit()  # a file that was cut gives errors that do not say so
         raise
