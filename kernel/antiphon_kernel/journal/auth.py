@@ -89,6 +89,11 @@ class AuthStore:
     async def close(self) -> None:
         await self._database.close()
 
+    @property
+    def database(self) -> Database:
+        """For whoever must know when it is lost."""
+        return self._database
+
     async def users(self) -> list[User]:
         """Everybody who has a role, oldest first."""
         rows = await self._database.select(_USER + " ORDER BY number")
