@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from antiphon_kernel.document.conformity import is_whole
 from antiphon_kernel.document.header import ENUMS, FIELDS, Form
@@ -108,7 +108,8 @@ def without_damage(header: BlockHeader, limits: Limits) -> BlockHeader:
     Words that a later version may know stay.
     """
     odd = [name for name in FIELDS if _is_damaged(name, getattr(header, name), limits)]
-    return replace(header, **{name: _ABSENT[name]() for name in odd}) if odd else header
+    absent: dict[str, Any] = {name: _ABSENT[name]() for name in odd}
+    return replace(header, **absent) if odd else header
 
 
 def _is_damaged(name: str, value: object, limits: Limits) -> bool:

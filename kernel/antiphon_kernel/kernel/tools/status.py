@@ -8,8 +8,8 @@ from antiphon_kernel.document.conformity import EXACT_INTEGER
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.access.permissions import check_status
 from antiphon_kernel.kernel.context.order import order_at_end
-from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.header_conformity import check_value
+from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.kernel.submissions import Submission
 from antiphon_kernel.kernel.tools.writing import WriteResult
