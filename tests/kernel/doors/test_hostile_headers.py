@@ -1,0 +1,96 @@
+"""A header value has the same verdict at every door, and whatever comes in can be read.
+
+`ANTIPHON_CASES` says how many values are tried.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from antiphon_kernel.client.standing import ReplicaState
+from antiphon_kernel.kernel.admission import draft_rules
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
+from antiphon_kernel.kernel.at_rest.doctor.findings import Check
+from tests.kernel.doors.hostile_headers import (
+    CASES,
+    Case,
+    HeaderDoors,
+    read_everything,
+    until_equal,
+)
+from tests.kernel.served import ServedKernel, served_kernel
+
+TOGETHER = 20
+"""Values that one kernel is given."""
+EXAMPLES = max(1, int(os.environ.get("ANTIPHON_CASES", "60")) // TOGETHER)
+
+
+@contextmanager
+def nothing_fails() -> Iterator[None]:
+    """Nothing logs an error or a traceback meanwhile."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = records.append  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+    bad = [one.getMessage() for one in records if one.exc_info or one.levelno >= logging.ERROR]
+    assert bad == []
+
+
+async def send(served: ServedKernel, cases: Sequence[Case]) -> None:
+    """Send each value by every door, beside an honest client."""
+    honest = await served.replica("bo")
+    states: list[ReplicaState] = []
+    honest.watch_state(lambda: states.append(honest.state))
+    doors = await HeaderDoors.of(served)
+    for case in cases:
+        verdicts = await doors.verdicts(case)
+        assert verdicts == dict.fromkeys(verdicts, case.sound), case
+    await read_everything(doors)
+    await until_equal(served, honest)
+    assert set(states) <= {ReplicaState.LIVE}
+
+
+async def send_everywhere(folder: Path, cases: Sequence[Case]) -> None:
+    with nothing_fails():
+        async with served_kernel(folder) as served:
+            await send(served, cases)
+        report = await examine(folder / "data")
+    assert [str(one) for one in report.all() if one.check is not Check.ANSWERS] == []
+
+
+@settings(
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(st.lists(CASES, min_size=TOGETHER, max_size=TOGETHER))
+def test_header_values_have_the_same_verdict_at_every_door(cases: list[Case]) -> None:
+    with tempfile.TemporaryDirectory(prefix="antiphon-headers-") as folder:
+        asyncio.run(send_everywhere(Path(folder), cases))
+
+
+DEEP = Case("metadata", '{"a":' * 1_000 + "1" + "}" * 1_000, sound=False)
+HALF = Case("metadata", r'{"a": "\ud800"}', sound=False)
+ODD = Case("tool_kind", '"\\u001b[31m"', sound=False)
+
+
+@pytest.mark.parametrize("case", [DEEP, HALF, ODD])
+async def test_header_values_without_the_check_of_raw_drafts_come_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case
+) -> None:
+    monkeypatch.setattr(draft_rules, "check_field", lambda *_: None)
+    with pytest.raises(AssertionError, match="'raw draft': True"):
+        await send_everywhere(tmp_path, [case])
