@@ -16,7 +16,7 @@ from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, Status, Tool
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.wire.frames import Ack, SyncUpdate
+from antiphon_kernel.wire.frames import Ack, SyncStep1, SyncUpdate
 from tests.kernel.doors.test_calls import post
 from tests.kernel.served import ServedKernel
 from tests.waiting import PATIENCE, until
@@ -276,9 +276,8 @@ class HeaderDoors:
         with doc.transaction():
             doc.get("blocks", type=Map)[block] = Map({**fields, "content": Text("x")})
         update = doc.get_update(context.document.state_vector())
-        client = await served.raw(query="ack=1")
-        await client.join()
-        await client.send(SyncUpdate(update))
+        client = await served.raw(query="ack=1", close_timeout=0.01)
+        await client.send(SyncStep1(b"\x00"), SyncUpdate(update))
         try:
             await client.next(Ack, lambda ack: ack.count == 1)
         except ConnectionClosed:
