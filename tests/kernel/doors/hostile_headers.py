@@ -255,7 +255,7 @@ class HeaderDoors:
     async def verdicts(self, case: Case) -> dict[str, bool]:
         """By door whether the case came in; without the doors that cannot express it."""
         ways: dict[str, Callable[[Case], Awaitable[bool | None]]] = {
-            "raw draft": self._raw,
+            "raw draft": self.raw,
             "import": self._import,
         }
         if case.field not in _NO_TOOLS_PARAMETER:
@@ -263,7 +263,8 @@ class HeaderDoors:
         found = {name: await way(case) for name, way in ways.items()}
         return {name: one for name, one in found.items() if one is not None}
 
-    async def _raw(self, case: Case) -> bool | None:
+    async def raw(self, case: Case) -> bool | None:
+        """Whether it came in with a draft of a stock client; None if no update can hold it."""
         served, context = self.served, await self.served.context()
         doc: Doc[Any] = Doc(client_id=self._random.randrange(2**32, 2**53))
         doc.apply_update(context.document.update_since())

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import tempfile
@@ -94,3 +95,47 @@ async def test_header_values_without_the_check_of_raw_drafts_come_in(
     monkeypatch.setattr(draft_rules, "check_field", lambda *_: None)
     with pytest.raises(AssertionError, match="'raw draft': True"):
         await send_everywhere(tmp_path, [case])
+
+
+def nested(depth: int) -> str:
+    return '{"a":' * depth + "1" + "}" * depth
+
+
+DAMAGED = [
+    *(Case("metadata", nested(depth), sound=False) for depth in (65, 200, 260, 945, 20_000)),
+    Case("input", json.dumps("[" * 2_000), sound=False),
+    HALF,
+    Case("metadata", r'{"a": ["\udfff"], "\ud800": 1e400}', sound=False),
+    Case("exit_code", "1e308", sound=False),
+    Case("stopped_by", '"root x"', sound=False),
+    Case("created", json.dumps("x" * 10_000), sound=False),
+    ODD,
+]
+
+
+async def test_damaged_headers_of_an_earlier_version_are_read_copied_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nothing_fails():
+        async with served_kernel(tmp_path) as served:
+            doors = await HeaderDoors.of(served)
+            with monkeypatch.context() as earlier:
+                earlier.setattr(draft_rules, "check_field", lambda *_: None)
+                earlier.setattr(draft_rules, "_TOOLS_ONLY", ())
+                for case in DAMAGED:
+                    assert await doors.raw(case), case
+            damaged = list(doors.made)
+            await read_everything(doors)
+            await served.stop()
+            report = await examine(tmp_path / "data")
+            found = [str(one) for one in report.all() if one.context == "default"]
+            assert len(found) == len(damaged)
+            for block, case in zip(damaged, DAMAGED, strict=True):
+                (finding,) = [one for one in found if block in one]
+                assert finding.startswith("default: header:")
+                assert case.field in finding
+            assert [one for one in report.all() if one.context != "default"] == []
+            await served.start()
+            status, listed = await doors.ask("block.list", {})
+            assert status == 200
+            assert set(damaged) <= {one["block_id"] for one in listed["blocks"]}
