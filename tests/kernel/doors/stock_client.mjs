@@ -32,6 +32,11 @@ createInterface({ input: process.stdin }).on('line', line => {
   if (command.insert) content().insert(command.insert[0], command.insert[1])
   if (command.delete) content().delete(command.delete[0], command.delete[1])
   if (command.field) blocks.get(block).set(command.field[0], command.field[1])
+  if (command.draft) {
+    const draft = new Y.Map(Object.entries(command.draft.fields))
+    draft.set('content', new Y.Text('x'))
+    doc.transact(() => blocks.set(command.draft.id, draft))
+  }
   if (command.presence) {
     for (const [key, value] of Object.entries(command.presence)) {
       provider.awareness.setLocalStateField(key, value)
