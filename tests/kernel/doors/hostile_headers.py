@@ -128,8 +128,8 @@ _MALFORMED: Final = st.sampled_from(
         "[" * 2_000,
     ]
 ).map(lambda text: (text, False))
-_LARGE: Final = st.sampled_from([(999_900, True), (1_000_001, False), (1_500_000, False)]).map(
-    lambda size: (f'{{"own": "{"x" * (size[0] - 12)}"}}', size[1])
+_LARGE: Final = st.sampled_from([(1_000_000, True), (1_000_001, False), (1_500_000, False)]).map(
+    lambda size: (f'{{"own": "{"x" * (size[0] - 11)}"}}', size[1])
 )
 _DOCUMENTS: Final = st.one_of(
     _PLAIN,
