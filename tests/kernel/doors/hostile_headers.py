@@ -157,11 +157,11 @@ CLOSED: Final[dict[str, list[str]]] = {
     "role": list(Role),
     "status": list(Status),
 }
-IDS: Final = {
+IDS: Final[dict[str, list[Any]]] = {
     "source_context": ["a" * 32],
     "source_block": [f"{'a' * 32}.{'b' * 32}.7", f"{'0' * 32}.{'f' * 32}.9007199254740991"],
 }
-CREATIONS: Final = ["1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", CREATED, ""]
+CREATIONS: Final[list[Any]] = ["1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z", CREATED, ""]
 STRANGE: Final = [
     *("\x1b[31m", "\x00", "a\nb", "\t", "\x7f", "\x9b2J", "\u2028", "a\u2029b"),
     *("x" * 4_097, "x" * 20_000),
@@ -192,7 +192,9 @@ def _fitting(field: str) -> list[Any]:
         return [True, False]
     if field in IDS:
         return IDS[field]
-    return {"exit_code": [0, -15, 2**53 - 1], "created": CREATIONS}.get(field, ["a", "", "x y"])
+    if field == "created":
+        return CREATIONS
+    return [0, -15, 2**53 - 1] if field == "exit_code" else ["a", "", "x y"]
 
 
 def _is_sound(field: str, value: Any) -> bool:

@@ -13,15 +13,18 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from antiphon_kernel.client.standing import ReplicaState
+from antiphon_kernel.kernel import block_header
 from antiphon_kernel.kernel.admission import draft_rules
 from antiphon_kernel.kernel.at_rest.doctor.examination import examine
 from antiphon_kernel.kernel.at_rest.doctor.findings import Check
+from antiphon_kernel.kernel.exchange import importing
 from tests.kernel.doors.hostile_headers import (
     CASES,
     Case,
@@ -36,18 +39,29 @@ TOGETHER = 20
 EXAMPLES = max(1, int(os.environ.get("ANTIPHON_CASES", "60")) // TOGETHER)
 
 
+class Records(logging.Handler):
+    """What is logged from a level on."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
 @contextmanager
 def nothing_fails() -> Iterator[None]:
     """Nothing logs an error or a traceback meanwhile."""
-    records: list[logging.LogRecord] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = records.append  # type: ignore[method-assign]
+    handler = Records()
     logging.getLogger().addHandler(handler)
     try:
         yield
     finally:
         logging.getLogger().removeHandler(handler)
-    bad = [one.getMessage() for one in records if one.exc_info or one.levelno >= logging.ERROR]
+    bad = [
+        one.getMessage() for one in handler.records if one.exc_info or one.levelno >= logging.ERROR
+    ]
     assert bad == []
 
 
@@ -88,12 +102,24 @@ HALF = Case("metadata", r'{"a": "\ud800"}', sound=False)
 ODD = Case("tool_kind", '"\\u001b[31m"', sound=False)
 
 
-@pytest.mark.parametrize("case", [DEEP, HALF, ODD])
-async def test_header_values_without_the_check_of_raw_drafts_come_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case
+@pytest.mark.parametrize(
+    ("module", "check", "door", "case"),
+    [
+        *((draft_rules, "check_field", "raw draft", case) for case in (DEEP, HALF, ODD)),
+        (block_header, "check_value", "tool", ODD),
+        (importing, "check_value", "import", ODD),
+    ],
+)
+async def test_header_values_without_the_check_of_a_door_come_in_by_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    check: str,
+    door: str,
+    case: Case,
 ) -> None:
-    monkeypatch.setattr(draft_rules, "check_field", lambda *_: None)
-    with pytest.raises(AssertionError, match="'raw draft': True"):
+    monkeypatch.setattr(module, check, lambda *_, **__: None)
+    with pytest.raises(AssertionError, match=f"'{door}': True"):
         await send_everywhere(tmp_path, [case])
 
 
