@@ -64,12 +64,15 @@ class Blocks:
         """Raises KeyError if there is no such block."""
         header = self._headers.get(block)
         if header is None:
-            stored = self.stored(block)
-            with self._doc.transaction():
-                keys = stored.keys()
-                fields = {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
-            header = self._headers[block] = read_header(block, fields)
+            header = self._headers[block] = read_header(block, self.fields(block))
         return header
+
+    def fields(self, block: str) -> dict[str, Any]:
+        """Everything that is stored of a block but content and schema, as it is stored."""
+        stored = self.stored(block)
+        with self._doc.transaction():
+            keys = stored.keys()
+            return {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
 
     def schema(self, block: str) -> Schema:
         """What the content of a block looks like; a text if what is stored is no schema.

@@ -154,6 +154,13 @@ class Document:
         """Raises KeyError if there is no such block."""
         return self._read.header(block)
 
+    def stored_fields(self, block: str) -> dict[str, Any]:
+        """Return the header fields of a block as they are stored, whatever their values are.
+
+        Raises KeyError if there is no such block.
+        """
+        return self._read.fields(block)
+
     def schema(self, block: str) -> Schema:
         """What the content of a block looks like; a text if what is stored is no schema.
 

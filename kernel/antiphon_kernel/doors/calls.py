@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from antiphon_kernel.doors.access import Access
@@ -27,6 +27,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import SHUTTING_DOWN, CloseCode
+from antiphon_kernel.wire.json_text import unique_names
 
 FAREWELL_SECONDS: Final = 1.0
 """How long the calls of a kernel that ends may take."""
@@ -76,12 +77,12 @@ class Calls:
                 result = await self._kernel.call(visit.actor, request.path_params["tool"], params)
             except NotAdmittedError as error:
                 status = 429 if error.code is ErrorCode.RATE_LIMITED else 401
-                return JSONResponse({"error": error.as_json()}, status)
+                return _json({"error": error.as_json()}, status)
             except AntiphonError as error:
-                return JSONResponse({"error": error.as_json()}, HTTP_STATUS.get(error.code, 400))
+                return _json({"error": error.as_json()}, HTTP_STATUS.get(error.code, 400))
             subscriptions = self._kernel.subscriptions.claim(visit.actor.session)
             if not subscriptions:
-                return JSONResponse(result)
+                return _json(result)
             lines = _lines(result, subscriptions[0], stack.pop_all())
             return StreamingResponse(lines, media_type="application/x-ndjson")
 
@@ -208,6 +209,11 @@ async def _lines(
             yield json.dumps(message) + "\n"
 
 
+def _json(content: Mapping[str, Any], status: int = 200) -> Response:
+    """Make an answer that can be encoded whatever is in it: ASCII, as over a WebSocket."""
+    return Response(json.dumps(content), status, media_type="application/json")
+
+
 def _parse_params(body: bytes) -> dict[str, Any]:
     if not body.strip():
         return {}
@@ -236,7 +242,9 @@ def _finite(text: str) -> float:
 
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
-_DECODER: Final = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=unique_names, parse_constant=_finite, parse_float=_finite
+)
 
 
 def _not_a_call(expected: str, found: object) -> AntiphonError:

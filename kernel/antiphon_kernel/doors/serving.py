@@ -212,7 +212,8 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _bind_tcp(port: int) -> sockets.socket:
-    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
+    # With its protocol named, asyncio turns off the delay of small frames on what it accepts.
+    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM, sockets.IPPROTO_TCP)
     try:
         sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
         sock.bind((HOST, port))

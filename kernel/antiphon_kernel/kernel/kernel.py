@@ -34,6 +34,7 @@ from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import (
+    SYSTEM_NAME,
     BlockId,
     IdSource,
     KernelId,
@@ -133,7 +134,7 @@ class Kernel:
         self.id = KernelId(await self._journal.setting("kernel") or "")
         self.owner = self.gate.owner = self.members[await self._journal.setting("owner") or owner]
         await self.members.give_role(self.owner, AccessRole.OWNER)
-        self.system = self.open_session(self.members["system"], "kernel")
+        self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
         self.writers = Writers(self.members, self.system)
         self._open = OpenContexts(
             self._journal,

@@ -13,7 +13,10 @@ class Limits(BaseModel):
     block_code_points: int = 8_000_000
     """Text of one block."""
     value_code_points: int = 1_000_000
-    """JSON of one item of a list, one entry of a log or one field that is no text."""
+    """JSON of one item of a list, one entry of a log or one field that is no text; `metadata` and
+    `input` of a header too."""
+    header_code_points: int = 4_096
+    """A header field that is a line of text: a path, the name of a tool."""
     list_items: int = 100_000
     """Items of one list, entries of one log."""
     schema_code_points: int = 100_000

@@ -142,6 +142,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         "The caller may not do this.",
         {
             "username": "who the kernel takes the caller for",
+            "usernames": "whom an import credits with text and may not, at most 20",
             "role": "the caller's role",
             "needs": "the right it takes",
             "allowed": "the roles that may",

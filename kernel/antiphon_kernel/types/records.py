@@ -53,7 +53,7 @@ class Member:
         try:
             fields = json.loads(stored)
             return cls(principal, str(fields["name"]), fields["kind"], int(fields["colour"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
 
 

@@ -38,6 +38,11 @@ createInterface({ input: process.stdin }).on('line', line => {
   if (command.undo) undoManager.undo()
   if (command.redo) undoManager.redo()
   if (command.field) blocks.get(block).set(command.field[0], command.field[1])
+  if (command.draft) {
+    const draft = new Y.Map(Object.entries(command.draft.fields))
+    draft.set('content', new Y.Text('x'))
+    doc.transact(() => blocks.set(command.draft.id, draft))
+  }
   if (command.presence) {
     for (const [key, value] of Object.entries(command.presence)) {
       provider.awareness.setLocalStateField(key, value)

@@ -13,8 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from antiphon_kernel.client.standing import ReplicaState
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from tests.kernel.served import CuttableProxy, ServedKernel
 from tests.waiting import PATIENCE, until
 
@@ -36,6 +40,9 @@ class StockClient:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             self.said.append(json.loads(line))
+
+    def count(self, key: str) -> int:
+        return sum(key in one for one in self.said)
 
     def last(self, key: str) -> Any:
         return next((one[key] for one in reversed(self.said) if key in one), None)
@@ -208,6 +215,30 @@ async def test_what_the_client_and_then_block_undo_bring_back_is_there_once(
     assert await authors(served, block) == by_client
     await turn_all(served, "block.undo", block)
     assert await authors(served, block) == [("abc", "amy")]
+
+
+@pytest.mark.parametrize(
+    "metadata", ["[" * 1_000 + "]" * 1_000, '{"a":' * 300 + "1" + "}" * 300, r'{"a": "\ud800"}']
+)
+async def test_a_refused_draft_that_is_sent_again_and_again_disturbs_nobody(
+    modules: Path, served: ServedKernel, caplog: pytest.LogCaptureFixture, metadata: str
+) -> None:
+    block = await served.block("hello")
+    context = await served.context()
+    ben = await served.replica("ben")
+    states: list[ReplicaState] = []
+    ben.watch_state(lambda: states.append(ben.state))
+    clients = context.structure.placement.clients()
+    async with stock_client(modules, served, block) as client:
+        draft = f"{context.id}.{served.me.principal.id}.{DRAFT_SEQ_MIN + 7}"
+        client.tell(draft={"id": draft, "fields": {"metadata": metadata}})
+        await until(lambda: client.count("closed") == 4, "four refusals")
+    assert {one["closed"] for one in client.said if "closed" in one} == {4403}
+    assert list(context.document.block_ids()) == [block]
+    assert context.structure.placement.clients() == clients
+    assert set(states) <= {ReplicaState.LIVE}
+    assert [one for one in caplog.records if one.exc_info] == []
+    await served.kernel.call(served.me, "block.list", {})
 
 
 async def test_the_example_in_the_docs_does_what_it_says(

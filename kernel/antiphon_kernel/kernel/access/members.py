@@ -15,7 +15,14 @@ from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM, IdSource, PrincipalId, is_name
+from antiphon_kernel.types.ids import (
+    NAME_LENGTH,
+    SYSTEM,
+    SYSTEM_NAME,
+    IdSource,
+    PrincipalId,
+    is_name,
+)
 from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import Principal
 
@@ -52,8 +59,8 @@ class Members:
     async def _load(self, known: dict[str, Principal]) -> None:
         self._principals.update(known)
         self._by_id.update((one.id, one) for one in known.values())
-        if "system" not in known:
-            await self._add(Principal(SYSTEM, "system", PrincipalKind.SYSTEM), None)
+        if SYSTEM_NAME not in known:
+            await self._add(Principal(SYSTEM, SYSTEM_NAME, PrincipalKind.SYSTEM), None)
         for user in await self.auth.users():
             self._users[user.principal] = user
             if user.username not in self._principals:

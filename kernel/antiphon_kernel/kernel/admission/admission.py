@@ -256,6 +256,8 @@ class UpdateCheck:
             return
         block = place.container.block or ""
         is_new = self._drafts.owns(place)
+        if is_new:
+            self._drafts.note(item)
         if self._submissions.submits(item, place, self._staged.statuses(block), is_new=is_new):
             self.submitted[block] = len(self.order)
             return

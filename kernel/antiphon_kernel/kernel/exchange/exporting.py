@@ -27,6 +27,7 @@ from antiphon_kernel.kernel.exchange.records import (
     RunLine,
     header_fields,
 )
+from antiphon_kernel.kernel.header_conformity import without_damage
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind
@@ -35,6 +36,8 @@ from antiphon_kernel.types.records import BlockHeader, Principal
 
 async def export_context(kernel: Kernel, context: Context) -> Export:
     """Everything of a context but what is undone and who did what when.
+
+    Damaged header values are left out, so that what is exported can be imported.
 
     Raises:
         AntiphonError: storage_failed.
@@ -54,7 +57,7 @@ async def export_context(kernel: Kernel, context: Context) -> Export:
             BlockLine(
                 id=block,
                 version=context.version(block),
-                header=header_fields(document.header(block)),
+                header=header_fields(without_damage(document.header(block), kernel.limits)),
                 text=document.text(block),
                 authors=[*_authors(history, schema)],
                 **structured,

@@ -8,18 +8,20 @@ from collections.abc import Iterator, Mapping
 from antiphon_kernel.document.conformity import Rule
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.header import ENUMS, known_value
+from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
 from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
 from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, InheritedRun, InheritedText
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.exchange.records import BlockLine, Export, RunLine
+from antiphon_kernel.kernel.header_conformity import check_value
 from antiphon_kernel.kernel.hosting.directory import Beginning
 from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.quoting import LISTED, listed, shortened, shown
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
 
 
@@ -30,8 +32,12 @@ async def import_context(kernel: Kernel, actor: Actor, export: Export, label: st
     keep their numbers, their order and their fields.
 
     Raises:
-        AntiphonError: invalid_params if something in it cannot be; storage_failed.
+        AntiphonError: invalid_params or too_large if something in it cannot be; permission_denied
+            if it credits text to somebody whom the importer may not name; storage_failed.
     """
+    for block in export.blocks:
+        _check_header(block, kernel.limits)
+    _check_principals(kernel, actor.principal, export)
     principals: dict[str, Principal] = {}
     for line in export.principals:
         known = await kernel.principal(line.username, _kind(line.kind))
@@ -41,6 +47,55 @@ async def import_context(kernel: Kernel, actor: Actor, export: Export, label: st
         return Beginning([_commit(kernel, actor, export, row, principals)])
 
     return await kernel.create_context(label, first)
+
+
+def _check_header(block: BlockLine, limits: Limits) -> None:
+    """Refuse header fields that no tool would have written."""
+    for name, value in block.header.items():
+        if name not in FIELDS:
+            raise _refusal(block.id, f"there is no header field {shown(name)}")
+        try:
+            check_value(name, value, limits)
+        except AntiphonError as error:
+            code = ErrorCode(error.code)
+            raise _refusal(block.id, error.message.removesuffix("."), code) from error
+
+
+def _check_principals(kernel: Kernel, importer: Principal, export: Export) -> None:
+    """Refuse authors whom the export would credit with text that they may not have written.
+
+    Whose kernel it is brings back what it exported; everybody else names only themselves and
+    people and models that this kernel does not know.
+    """
+    others: list[str] = []
+    known_here = {one.username: one for one in kernel.members}
+    for line in export.principals:
+        kind, name = _kind(line.kind), line.username
+        known = known_here.get(name)
+        if (kind is PrincipalKind.SYSTEM) != (name == SYSTEM_NAME):
+            raise _wrong_author(name, f"the name {SYSTEM_NAME} is the kernel's own, and only its")
+        if known is not None and known.kind is not kind:
+            raise _wrong_author(name, f"here it is a {known.kind}, in the export a {kind}")
+        is_kernels = kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE)
+        if is_kernels or (known is not None and known.id != importer.id):
+            others.append(name)
+    if others and importer.id != kernel.owner.id:
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
+            f"The export credits text to {listed(others)} of this kernel, and only"
+            f" {kernel.owner.username}, whose kernel it is, may import that: ask them. Nothing was"
+            " imported.",
+            usernames=others[:LISTED],
+        )
+
+
+def _wrong_author(name: str, why: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"The export's author {shown(name)} cannot be taken over: {why}. Rename it in the export."
+        " Nothing was imported.",
+        username=shortened(name),
+    )
 
 
 def _commit(
@@ -212,9 +267,9 @@ def _kind(stated: str) -> PrincipalKind:
         ) from error
 
 
-def _refusal(block: str, what: str) -> AntiphonError:
+def _refusal(block: str, what: str, code: ErrorCode = ErrorCode.INVALID_PARAMS) -> AntiphonError:
     return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+        code,
         f"Block {shortened(block)} cannot be imported: {what}. Nothing was imported.",
         block=shortened(block),
     )

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import shortened
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.wire.json_text import unique_names
 
 FORMAT: Final = 1
 """The version of this form."""
@@ -125,12 +126,16 @@ def _numbered(lines: Iterable[str]) -> Iterator[ContextLine | PrincipalLine | Bl
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                yield _LINES.validate_json(line)
+                read = _LINES.validate_json(line)
+                json.loads(line, object_pairs_hook=unique_names)  # the validator takes the last one
+                yield read
             except ValidationError as error:
                 first = error.errors(include_url=False)[0]
                 where = shortened(".".join(map(str, first["loc"])))
                 what = _UNTYPED if first["type"] == "union_tag_not_found" else first["msg"]
                 raise _refusal(number, f"{where}: {what}" if where else what) from error
+            except ValueError as error:
+                raise _refusal(number, str(error)) from error
 
 
 def _refusal(line: int, what: str) -> AntiphonError:

@@ -82,7 +82,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     elif params.role is Role.MODEL or params.kind is BlockKind.TOOL_RESULT:
         raise _unanswering(params)
     after = await block_in(call, context, params.after) if params.after is not None else None
-    fields = header_fields(params.metadata)
+    fields = header_fields(params.metadata, context.limits)
     if params.kind is BlockKind.TOOL_RESULT and parent is not None:
         fields["tool_call_id"] = _call_id(document.header(parent), fields.get("tool_call_id"))
     block = context.next_block_id(call.actor.principal.id)

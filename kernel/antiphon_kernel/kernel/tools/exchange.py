@@ -78,12 +78,13 @@ async def export(call: Call, params: ContextExportParams) -> ContextExportResult
     return ContextExportResult(label=context.label, version=version, text=text)
 
 
-@tool("context.import", needs=Right.OWN)
+@tool("context.import", needs=Right.OWN, errors=(ErrorCode.TOO_LARGE,))
 async def import_(call: Call, params: ContextImportParams) -> ContextImportResult:
     """Make a new context of an exported one: it is there whole, or not at all.
 
-    People and models are matched by username; who wrote what is taken over, what could be undone
-    is not. A block of a model that answers nothing in the export answers nothing here.
+    People and models are matched by username and kind; who wrote what is taken over, what could be
+    undone is not. Text of others whom this kernel knows is imported only by whose kernel it is.
+    A block of a model that answers nothing in the export answers nothing here.
     """
     exported = read_export(params.text)
     label = params.label if params.label is not None else exported.context.label

@@ -8,6 +8,7 @@ from antiphon_kernel.document.conformity import EXACT_INTEGER
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.access.permissions import check_status
 from antiphon_kernel.kernel.context.order import order_at_end
+from antiphon_kernel.kernel.header_conformity import check_value
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.kernel.submissions import Submission
@@ -37,6 +38,7 @@ class StatusParams(Params):
     errors=(
         *REFERENCES,
         ErrorCode.INVALID_TRANSITION,
+        ErrorCode.TOO_LARGE,
     ),
 )
 async def status(call: Call, params: StatusParams) -> WriteResult:
@@ -58,6 +60,8 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
             status=str(header.status),
         )
     fields = _changed_fields(params, header)
+    for name, value in fields.items():
+        check_value(name, value, context.limits)
 
     def write() -> None:
         if submits and context.document.block_ids()[-1] != block:

@@ -207,3 +207,79 @@ async def test_markdown_shows_every_text_under_who_wrote_it(
         "aria",
         "bo",
     ]
+
+
+def credited_to(exported: str, name: str, kind: str) -> str:
+    """An export whose author bo has another name and kind."""
+    bo = '"username": "bo", "kind": "human"'
+    assert bo in exported
+    return exported.replace(bo, f'"username": "{name}", "kind": "{kind}"')
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("amy", "human"), ("bo", "human"), ("aria", "model"), ("system", "system")),
+        ("a-feed", "source"),
+    ],
+)
+async def test_an_import_by_another_owner_credits_nobody_else_who_is_here(
+    kernel: Kernel, amy: Actor, written: str, name: str, kind: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    eve = await other_owner(kernel, amy)
+    params = {"text": credited_to(exported, name, kind), "label": "forged"}
+    with pytest.raises(AntiphonError, match=name) as caught:
+        await kernel.call(eve, "context.import", params)
+    assert caught.value.code is ErrorCode.PERMISSION_DENIED
+    assert name in caught.value.details["usernames"]
+    assert [row.label for row in kernel.context_rows()] == ["default"]
+
+
+async def other_owner(kernel: Kernel, amy: Actor) -> Actor:
+    await kernel.principal("eve")
+    await kernel.call(amy, "kernel.role", {"principal": "eve", "role": "owner"})
+    return kernel.open_session(kernel.find_principal("eve"), "test")
+
+
+async def test_an_import_by_another_owner_takes_what_they_and_strangers_wrote(
+    kernel: Kernel, amy: Actor, written: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    for name, taken in (("amy", "eve"), ("bo", "zoe"), ("aria", "nova")):
+        exported = exported.replace(f'"username": "{name}"', f'"username": "{taken}"')
+    eve = await other_owner(kernel, amy)
+    await kernel.call(eve, "context.import", {"text": exported, "label": "copy"})
+    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+    assert [one.get("authors") for one in told(again)] == [
+        one.get("authors") for one in told(exported)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("system", "human"), ("zoe", "system"), ("bo", "model"), ("aria", "human")]
+)
+async def test_an_author_of_another_kind_than_the_one_here_is_refused(
+    kernel: Kernel, amy: Actor, written: str, name: str, kind: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    params = {"text": credited_to(exported, name, kind), "label": "forged"}
+    with pytest.raises(AntiphonError, match=name) as caught:
+        await kernel.call(amy, "context.import", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert "zoe" not in kernel.members
+
+
+async def test_what_the_kernel_itself_wrote_is_imported_by_its_owner(
+    kernel: Kernel, amy: Actor
+) -> None:
+    said = {"role": "system", "kind": "text", "content": "begin", "status": "done"}
+    await kernel.call(kernel.system, "block.create", said)
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
+    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+    assert without_label(told(again)) == without_label(told(exported))
+
+
+def without_label(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line | {"label": ""} for line in lines]
