@@ -65,7 +65,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
         context.document.set_fields(block, **fields)
 
     if fields:
-        written = context.write(call.actor, "status", write, undo=None)
+        written = context.write(call.actor, "status", write, blocks=[block], undo=None)
         await written.saved()
     else:
         await context.settled()

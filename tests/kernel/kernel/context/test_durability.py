@@ -237,9 +237,9 @@ async def test_a_change_that_breaks_off_half_way_leaves_nothing_behind(
         raise OverflowError("half-way")
 
     with pytest.raises(OverflowError):
-        context.write(bo, "splice", break_off)
+        context.write(bo, "splice", break_off, blocks=[block])
     with pytest.raises(AntiphonError) as caught:
-        context.write(bo, "splice", lambda: None)
+        context.write(bo, "splice", lambda: None, blocks=[block])
     assert caught.value.code is ErrorCode.STORAGE_FAILED
 
     again = {"block_id": block, "offset": 4, "insert": " and said"}
