@@ -117,7 +117,7 @@ def text_of(case: Case, client_id: int, steps: int = 3) -> bytes:
 def set_status(case: Case, block: str, status: Status) -> None:
     document = case.context.document
     case.context.write(
-        case.amy, "status", lambda: document.set_fields(block, status=status), blocks=[block]
+        case.bo, "status", lambda: document.set_fields(block, status=status), blocks=[block]
     )
 
 

@@ -191,14 +191,18 @@ async def test_a_commit_built_on_a_lost_one_is_refused_even_after_reading_again(
         stale.document.splice(block, 0, 0, "lost ")
 
     async with broken_disk(data):
-        first = stale.write(amy, "splice", insert)
+        first = stale.write(amy, "splice", insert, blocks=[block])
         await asyncio.wait([first.on_disk])
-        second = stale.write(amy, "splice", insert) if not first.on_disk.exception() else None
+        second = (
+            stale.write(amy, "splice", insert, blocks=[block])
+            if not first.on_disk.exception()
+            else None
+        )
         assert second is None
     fresh = await kernel.context()
     assert fresh is not stale
     with pytest.raises(AntiphonError):
-        stale.write(amy, "splice", insert)
+        stale.write(amy, "splice", insert, blocks=[block])
     assert fresh.document.text(block) == "safe"
 
 
