@@ -125,6 +125,19 @@ async def test_what_it_may_not_write_closes_its_connection(
     assert context.document.header(block).status == "running"
 
 
+async def test_what_it_writes_into_a_draft_of_another_closes_its_connection(
+    modules: Path, served: ServedKernel
+) -> None:
+    bo = served.kernel.open_session(await served.kernel.principal("bo"), "test")
+    new = {"role": "user", "kind": "text", "content": "thank you"}
+    draft = (await served.kernel.call(bo, "block.create", new))["block_id"]
+    context = await served.context()
+    async with stock_client(modules, served, draft) as client:
+        client.tell(insert=[0, "!id > PWNED #" + "\n" * 40])
+        await until(lambda: client.last("closed") == 4403, "the connection is closed")
+    assert context.document.text(draft) == "thank you"
+
+
 async def test_the_example_in_the_docs_does_what_it_says(
     modules: Path, served: ServedKernel
 ) -> None:
