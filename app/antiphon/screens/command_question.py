@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
-from antiphon.screens.page import Page
+from antiphon.screens.page import Page, wrapped
 from antiphon.status.line import Piece, StatusLine
 
 TITLE: Final = "Run this command?"
@@ -69,10 +69,9 @@ class CommandQuestion(ModalScreen[bool]):
         self.call_after_refresh(self._look)
 
     def _rows(self, width: int, theme: CellTheme) -> list[list[Piece]]:
-        rows = [
-            [Piece(TITLE, theme.heading_2), Piece(f"   {self._reason}", theme.dim)],
-            [],
-        ]
+        rows = [[Piece(TITLE, theme.heading_2)]]
+        rows += [[Piece(line, theme.dim)] for line in wrapped(self._reason, width)]
+        rows.append([])
         for line in self._command.split("\n"):
             for part in chop_cells(displayable(line.expandtabs()), width) or [""]:
                 rows.append([Piece(part, theme.text)])
@@ -80,7 +79,8 @@ class CommandQuestion(ModalScreen[bool]):
 
     def _look(self) -> None:
         page = self._page
-        if page.size.height and page.max_scroll_y <= round(page.scroll_y):
+        is_laid_out = page.size.height and page.virtual_size.height
+        if is_laid_out and page.max_scroll_y <= round(page.scroll_y):
             self._answers.is_read = True
         self._answers.say(self._answers.is_read)
 
