@@ -315,7 +315,8 @@ def _check_stated(transaction: Transaction, blocks: Sequence[str]) -> None:
     Order keys are an exception: neighbours get others where there is no room between them.
     """
     change = transaction.change
-    touched = {part.block for part in (*change.texts, *change.contents)}
+    touched = {text.block for text in change.texts}
+    touched.update(content.block for content in change.contents)
     touched.update(header.block for header in change.headers if header.fields != _ORDER)
     unstated = touched.difference(blocks, change.added)
     if unstated:

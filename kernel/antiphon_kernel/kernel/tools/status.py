@@ -43,7 +43,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     """Move a block on: pending, running, done or error, never back.
 
     A person's draft that becomes done is submitted: it moves to the end of the context. Only the
-    author of a block or the owner of the kernel may do this.
+    author of a block or the owner of the kernel may do this; of a draft only its author.
     """
     context, block = await call.block(params.block_id)
     header = context.document.header(block)
