@@ -175,7 +175,7 @@ async def test_a_block_that_a_model_is_writing_is_edited_by_everybody_who_writes
 async def test_a_running_block_with_a_schema_is_no_draft(
     kernel: Kernel, amy: Actor, bo: Actor
 ) -> None:
-    schema = {"type": "map", "fields": [{"name": "title", "field_type": "string"}]}
+    schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
     new = {"role": "user", "kind": "text", "schema": schema, "content": {"title": "a"}}
     block = (await kernel.call(bo, "block.create", new))["block_id"]
     title = {"block_id": block, "field": "title", "value": "b"}
