@@ -87,6 +87,7 @@ class Doors:
         self.sync = f"ws://{HOST}:{port}/sync"
         self.socket = socket
         """The unix socket; in a private folder elsewhere if the asked for path was too long."""
+        self._socket_id = _identity(socket)
         self._doorman = Doorman()
         self._sync_door = sync_door
         self._calls = calls
@@ -141,10 +142,13 @@ class Doors:
 
     async def close(self) -> None:
         """Stop listening, tell every client, wait shortly, then drop who is left."""
+        # Once the data folder has been deleted, another kernel's socket may be at the path.
+        is_own = _identity(self.socket) == self._socket_id
         for server, _ in self._listeners:
             server.close()
         self._closing()
-        self.socket.unlink(missing_ok=True)
+        if is_own:
+            self.socket.unlink(missing_ok=True)
         await asyncio.gather(self._sync_door.server.stop(), self._calls.stop())
         for _, state in self._listeners:
             for connection in tuple(state.connections):
@@ -196,6 +200,15 @@ async def serve(
     await doors.listen(application, tcp, "tcp", limits)
     await doors.listen(application, unix, "unix", limits)
     return doors
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Two equal ones mean the same file, as long as it is open; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _bind_tcp(port: int) -> sockets.socket:

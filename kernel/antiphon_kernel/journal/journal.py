@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from antiphon_kernel.journal.commit_rows import Numbers, commit_rows, new_sessions
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.inherited import read_inherited
+from antiphon_kernel.journal.open_files import StorageLostError
 from antiphon_kernel.journal.rows import (
     BlockChange,
     BlockRow,
@@ -37,6 +40,9 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_clo
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
 
+WATCH_SECONDS: Final = 2.0
+"""Seconds between two looks at the files while nobody writes."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -57,17 +63,26 @@ class Journal:
         self._new_sessions: list[Row] = []
         self._last_context = 0
         self._broken: AntiphonError | None = None
+        self._on_lost: list[Callable[[StorageLostError], None]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self.lost: StorageLostError | None = None
+        """Why nothing more is saved, also after the file is back; what is there can be read."""
+        self._files: list[Database] = []
+        self.depend_on(database)
 
     @classmethod
-    async def open(cls, path: Path) -> Journal:
+    async def open(cls, path: Path, spare: Path | None = None) -> Journal:
         """Open or create the database at `path` and bring it to the current version.
+
+        Args:
+            spare: a file to copy everything to if the database is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed if the file cannot be opened, is damaged, or was written
                 by a newer version.
         """
-        journal = cls(await Database.open(path))
+        journal = cls(await Database.open(path, spare=spare))
         try:
             await journal._load_numbers()
         except AntiphonError:
@@ -75,6 +90,7 @@ class Journal:
             raise
         journal._writer = asyncio.create_task(journal._write_forever(), name="journal writer")
         journal._writer.add_done_callback(journal._writer_ended)
+        journal._watch = asyncio.create_task(journal._watch_files(), name="journal watch")
         return journal
 
     async def close(self) -> None:
@@ -82,9 +98,10 @@ class Journal:
         while not self._idle.is_set():
             await self._idle.wait()  # and again, if more has come since it was set
         self._broken = self._broken or kernel_is_closing()
-        if self._writer is not None:
-            self._writer.cancel()
-            await asyncio.wait([self._writer])
+        for task in (self._writer, self._watch):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         await self._database.close()
 
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
@@ -114,6 +131,8 @@ class Journal:
         numbers = self._numbers
         number = numbers.sessions[session] = len(numbers.sessions) + 1
         row = (number, session, numbers.principals[principal.id], via, opened)
+        if self._broken is not None:
+            return
         self._new_sessions.append(row)
         self._idle.clear()
         self._wake.set()
@@ -246,6 +265,42 @@ class Journal:
         self._wake.set()
         return future
 
+    def refuse_if_broken(self) -> None:
+        """Raises AntiphonError storage_failed if nothing can be committed any more."""
+        if self._broken is not None:
+            raise self._broken
+
+    def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
+        """Call `listener` once when nothing can be saved any more, before any commit fails."""
+        self._on_lost.append(listener)
+
+    def depend_on(self, database: Database) -> None:
+        """Commit nothing more once the files of this database have been lost."""
+        self._files.append(database)
+        database.on_lost(self._lose)
+
+    def _lose(self, error: StorageLostError) -> None:
+        if self.lost is not None:
+            return
+        self.lost = self._broken = error
+        _log.critical("%s", error)
+        self._new_sessions.clear()
+        for listener in tuple(self._on_lost):
+            listener(error)
+
+    async def _watch_files(self) -> None:
+        """Find a lost file also while nobody writes."""
+        while self.lost is None:
+            await asyncio.sleep(WATCH_SECONDS)
+            try:
+                for database in self._files:
+                    await database.check_files()
+            except StorageLostError:
+                return  # `_lose` has been called
+            except AntiphonError as error:
+                if error.code is ErrorCode.STORAGE_FAILED:
+                    _log.warning("the kernel's files cannot be checked: %s", error)
+
     async def _write_forever(self) -> None:
         while True:
             await self._wake.wait()
@@ -295,10 +350,14 @@ class Journal:
 
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One transaction for all of them; the error if it did not happen."""
+        if self._broken is not None:
+            return self._broken
         sessions = list(self._new_sessions)
         try:
             rows = commit_rows(group, self._numbers)
             await self._database.write([new_sessions(sessions), *rows])
+        except StorageLostError as error:
+            return error
         except AntiphonError as error:
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error

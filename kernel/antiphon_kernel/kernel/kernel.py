@@ -74,6 +74,7 @@ class Kernel:
         """`ws://HOST:PORT/sync`, once its doors are open."""
         self.search = SearchIndex(journal.search, self.context_rows, self.context)
         self._journal = journal
+        journal.on_lost(self.subscriptions.close)
         self.contexts = Directory(journal, clock, ids)
         self.quarantine = Quarantine(journal)
         self.submissions = Submissions()
@@ -92,11 +93,13 @@ class Kernel:
         clock: Clock | None = None,
         ids: IdSource | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        spare: Path | None = None,
     ) -> Kernel:
         """Open the kernel of a data folder, founding it if it is new.
 
         Args:
             owner: username of the owner, if the kernel is founded now.
+            spare: a file to copy the journal to if it is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed.
@@ -104,12 +107,13 @@ class Kernel:
         _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
-        journal = await Journal.open(data / JOURNAL_FILE)
+        journal = await Journal.open(data / JOURNAL_FILE, spare)
         try:
             members = await Members.open(journal, data / AUTH_FILE, clock, ids)
         except BaseException:
             await journal.close()
             raise
+        journal.depend_on(members.auth.database)
         kernel = cls(journal, members, project, registry, clock, ids, limits)
         try:
             await kernel._start(owner)

@@ -176,7 +176,11 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ErrorCode.STORAGE_FAILED: Meaning(
         "What was to be kept could not be written, or what is kept cannot be read. Nothing of the"
         " call was acknowledged.",
-        {"path": "the file", "found": "what it holds"},
+        {
+            "path": "the file",
+            "found": "what it holds",
+            "copy": "where all that was saved has been copied to, if the file was deleted",
+        },
     ),
 }
 """Every code there is."""

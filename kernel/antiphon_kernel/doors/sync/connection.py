@@ -150,15 +150,7 @@ class Connection:
 
     async def hang_up(self, goodbye: Goodbye) -> None:
         """Send what `finish` was given."""
-        if goodbye.frame is not None:
-            await self.send(goodbye.frame)
-        await self._send(
-            {
-                "type": "websocket.close",
-                "code": int(goodbye.code),
-                "reason": short_reason(goodbye.reason),
-            }
-        )
+        await hang_up(self._send, goodbye)
 
     def _saved(self) -> None:
         if self.receipts.failure is not None:
@@ -169,6 +161,14 @@ class Connection:
             )
         elif self._wants_acks:
             self.outgoing.ack(self.receipts.on_disk)
+
+
+async def hang_up(send: Send, goodbye: Goodbye) -> None:
+    """Send a goodbye over a connection that has been accepted."""
+    if goodbye.frame is not None:
+        await send({"type": "websocket.send", "bytes": goodbye.frame})
+    reason = short_reason(goodbye.reason)
+    await send({"type": "websocket.close", "code": int(goodbye.code), "reason": reason})
 
 
 def short_reason(reason: str) -> str:

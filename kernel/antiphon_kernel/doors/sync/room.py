@@ -85,10 +85,10 @@ class Room(YRoom):
         self._heartbeat.cancel()
         self._broadcasting.close()
 
-    def dismiss(self, code: CloseCode, reason: str) -> None:
+    def dismiss(self, goodbye: Goodbye) -> None:
         """Say goodbye to everyone."""
         for client in self.clients:
-            client.finish(Goodbye(code, reason))
+            client.finish(goodbye)
 
     # One client
 
@@ -295,7 +295,7 @@ class Room(YRoom):
                 client.outgoing.frame(frame)
 
     def _failed(self, error: AntiphonError) -> None:
-        self.dismiss(CloseCode.RESTART, error.message)
+        self.dismiss(Goodbye(CloseCode.RESTART, error.message))
 
 
 def _too_fast() -> Goodbye:

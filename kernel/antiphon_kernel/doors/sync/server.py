@@ -15,9 +15,10 @@ from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.scope import CUT_EXTENSION, LEASH, WAITING_EXTENSION
 from antiphon_kernel.doors.sync.connection import (
     Connection,
+    Goodbye,
     Receive,
     Send,
-    short_reason,
+    hang_up,
 )
 from antiphon_kernel.doors.sync.pace import TokenBucket
 from antiphon_kernel.doors.sync.room import Room
@@ -26,6 +27,7 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import SHUTTING_DOWN, CloseCode
+from antiphon_kernel.wire.frames import PermissionDenied, encode_frame
 
 FAREWELL_SECONDS: Final = 1.0
 
@@ -42,6 +44,11 @@ class SyncServer(WebsocketServer):
         super().__init__(log=logging.getLogger("antiphon.sync"))
         self._kernel = kernel
         self._limits = limits
+        kernel.journal.on_lost(self._dismiss_all)
+
+    def _dismiss_all(self, error: AntiphonError) -> None:
+        for room in self.rooms.values():
+            room.dismiss(_storage_lost(error))
 
     async def get_room(self, name: str) -> Room:
         """The room of the context that `name` (a label or an id) refers to.
@@ -72,7 +79,7 @@ class SyncServer(WebsocketServer):
         """Say goodbye to everyone, and give them a moment to hear it."""
         rooms = tuple(self.rooms.values())
         for room in rooms:
-            room.dismiss(CloseCode.RESTART, SHUTTING_DOWN)
+            room.dismiss(Goodbye(CloseCode.RESTART, SHUTTING_DOWN))
         goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
         if goodbyes:
             await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
@@ -100,6 +107,10 @@ class SyncDoor(ASGIServer):
         try:
             async with self._access.session(scope) as visit:
                 await self._queue_up(visit.actor)
+                lost = self._kernel.journal.lost
+                if lost is not None:
+                    await hang_up(send, _storage_lost(lost))
+                    return
                 extensions = scope.get("extensions") or {}
                 connection = Connection(
                     scope["path_params"]["context"],
@@ -143,8 +154,14 @@ class SyncDoor(ASGIServer):
             await asyncio.sleep(delay)
 
 
+def _storage_lost(error: AntiphonError) -> Goodbye:
+    """What everybody is told who follows a document; a close frame would hold only half of it."""
+    frame = encode_frame(PermissionDenied(error.message))
+    return Goodbye(CloseCode.STORAGE_LOST, error.message, frame)
+
+
 async def _refuse(send: Send, code: CloseCode, reason: str) -> None:
-    await send({"type": "websocket.close", "code": int(code), "reason": short_reason(reason)})
+    await hang_up(send, Goodbye(code, reason))
 
 
 def _nothing() -> None:

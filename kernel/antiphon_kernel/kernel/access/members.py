@@ -41,12 +41,7 @@ class Members:
             AntiphonError: storage_failed.
         """
         known = {one.username: one for one in await journal.principals()}
-
-        def principal_of(username: str) -> str:
-            found = known.get(username)
-            return found.id if found is not None else ids.uuid7()
-
-        members = cls(journal, await AuthStore.open(path, principal_of), clock, ids)
+        members = cls(journal, await AuthStore.open(path), clock, ids)
         try:
             await members._load(known)
         except BaseException:
@@ -202,4 +197,4 @@ class Members:
 
 def _half_made(user: User) -> Principal:
     """Who has a role already, and is not in the journal: it broke off, or could not be written."""
-    return Principal(user.principal, user.username, user.kind or PrincipalKind.HUMAN)
+    return Principal(user.principal, user.username, user.kind)

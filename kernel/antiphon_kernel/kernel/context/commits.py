@@ -216,9 +216,10 @@ class Commits:
             raise
 
     def refuse_if_stopped(self) -> None:
-        """Raises AntiphonError storage_failed if a commit has failed."""
+        """Raises AntiphonError storage_failed if a commit has failed, or none can be made."""
         if self._failure is not None:
             raise self._failure
+        self._journal.refuse_if_broken()
 
     def subscribe(self, listener: Callable[[Broadcast], None]) -> Callable[[], None]:
         """Call `listener` with each change once it is on disk; returns the way to stop."""

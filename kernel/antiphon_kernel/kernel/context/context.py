@@ -139,6 +139,11 @@ class Context:
 
     # Writing
 
+    @property
+    def is_writable(self) -> bool:
+        """False once the kernel cannot save anything more."""
+        return self._journal.lost is None
+
     def write(
         self,
         actor: Actor,
