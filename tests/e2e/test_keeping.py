@@ -37,7 +37,7 @@ def data(machine: Machine) -> Path:
 @pytest.fixture
 def block(machine: Machine, data: Path) -> str:
     """A text that two have written; beside it a map, in the default context."""
-    made = machine.call(data, "block.create", role="user", kind="text", content=TEXT)
+    made = machine.call(data, "block.create", role="user", kind="text", content=TEXT, status="done")
     block = str(made["block_id"])
     call(data, "block.splice", "bo", block_id=block, offset=0, insert="very ")
     schema = {"type": "map", "fields": FIELDS}

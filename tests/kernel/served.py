@@ -170,7 +170,7 @@ class ServedKernel:
 
     async def block(self, content: str = "", **params: Any) -> str:
         """A new block of the owner's."""
-        request = {"role": "user", "kind": "text", "content": content, **params}
+        request = {"role": "system", "kind": "text", "content": content, **params}
         return str((await self.kernel.call(self.me, "block.create", request))["block_id"])
 
 

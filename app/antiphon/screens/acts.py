@@ -115,7 +115,9 @@ class Acts:
             editor = self._desk.composer.editor
             editor.move_cursor(editor.document.end)
             editor.focus()
-            self._desk.hint("The call has run already: its command is here to be run again.")
+            self._desk.hint(
+                "The call has run already. Enter shows its command and asks to run it again."
+            )
 
     # Cells
 

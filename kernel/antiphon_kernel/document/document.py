@@ -168,6 +168,15 @@ class Document:
         """
         return self._read.schema(block)
 
+    def is_draft(self, block: str) -> bool:
+        """Return whether a block is a person's message that has not been sent.
+
+        A block with another schema than a text's is none: nobody sends it.
+
+        Raises KeyError if there is no such block.
+        """
+        return self.header(block).is_draft and self.schema(block) == TEXT
+
     def container(self, block: str, path: str | None = None) -> Container | None:
         """What holds a block's content, or a part of it; None if there is nothing there.
 

@@ -189,7 +189,7 @@ async def structured_block(served: ServedKernel) -> str:
     template = document.header(document.block_ids()[0])
     header = replace(template, id=str(context.next_block_id(served.me.principal.id)))
     change = partial(document.create_block, header, schema=schema)
-    await context.write(served.me, "create", change).saved()
+    await context.write(served.me, "create", change, blocks=()).saved()
     entry = {"block_id": header.id, "section": "log", "entry": "written down"}
     await served.kernel.call(served.me, "block.append_log", entry)
     return header.id

@@ -137,6 +137,19 @@ async def test_what_it_may_not_write_closes_its_connection(
     assert context.document.header(block).status == "running"
 
 
+async def test_what_it_writes_into_a_draft_of_another_closes_its_connection(
+    modules: Path, served: ServedKernel
+) -> None:
+    bo = served.kernel.open_session(await served.kernel.principal("bo"), "test")
+    new = {"role": "user", "kind": "text", "content": "thank you"}
+    draft = (await served.kernel.call(bo, "block.create", new))["block_id"]
+    context = await served.context()
+    async with stock_client(modules, served, draft) as client:
+        client.tell(insert=[0, "!id > PWNED #" + "\n" * 40])
+        await until(lambda: client.last("closed") == 4403, "the connection is closed")
+    assert context.document.text(draft) == "thank you"
+
+
 async def authors(served: ServedKernel, block: str) -> list[tuple[str, str]]:
     """A text in pieces, each with the name of its author."""
     read = await served.kernel.call(served.me, "block.read", {"block_id": block})
@@ -261,7 +274,7 @@ async def test_the_example_in_the_docs_does_what_it_says(
         await until(lambda: context.document.text(block) == "hello, from JavaScript")
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
-        assert line.decode() == f"{block} user text: hello\n"
+        assert line.decode() == f"{block} system text: hello\n"
     finally:
         if process.returncode is None:
             process.kill()

@@ -39,7 +39,10 @@ async def test_the_encoded_state_does_not_grow_with_the_number_of_appends(tmp_pa
         block = await kernel.block("")
         for _ in range(MANY // 10):
             kernel.context.write(
-                kernel.owner, "append", lambda: kernel.context.document.append(block, "word ")
+                kernel.owner,
+                "append",
+                lambda: kernel.context.document.append(block, "word "),
+                blocks=[block],
             )
         text = kernel.context.document.length(block)
         assert len(kernel.context.document.update_since()) < text + 1_000

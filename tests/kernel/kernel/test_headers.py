@@ -105,7 +105,9 @@ async def test_a_stored_value_that_is_unknown_is_kept_and_shown(
     context = await kernel.context()
     odd = {"kind": "poem", "role": "muse", "status": "asleep", "tool_kind": "abacus"}
     odd |= {"drift_kind": "seep"}
-    written = context.write(amy, "test", lambda: context.document.set_fields(block, **odd))
+    written = context.write(
+        amy, "test", lambda: context.document.set_fields(block, **odd), blocks=[block]
+    )
     await written.saved()
     await kernel.call(amy, "block.collapse", {"block_id": block})
     await kernel.close()

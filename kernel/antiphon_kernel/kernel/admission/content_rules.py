@@ -26,6 +26,7 @@ from antiphon_kernel.document.schema import (
     path_of,
 )
 from antiphon_kernel.document.schema import Part as SchemaPart
+from antiphon_kernel.kernel.access.permissions import check_draft
 from antiphon_kernel.kernel.admission.part_rules import (
     FieldRule,
     ListRule,
@@ -102,6 +103,8 @@ class ContentRules:
         container, key = place.container, place.key
         names = container.path or ()
         path = path_of(names)
+        if container.block is not None and container.block in self._document:
+            check_draft(self._document, container.block, self._actor.principal)
         schema = self._schema(container.block)
         held: SchemaPart | None = schema
         if path is not None or not isinstance(schema, TextSchema):

@@ -69,7 +69,7 @@ class Writers:
             for block in due:
                 document.set_fields(block, status=Status.ERROR, stop_reason=INTERRUPTED)
 
-        context.write(self.system, "interrupt", mark, undo=None)
+        context.write(self.system, "interrupt", mark, blocks=due, undo=None)
         return True
 
     def _keep_alive(self, context: Context, applied: Applied) -> None:

@@ -112,7 +112,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
 
     if not status.terminal:
         call.kernel.writers.writes(call.actor, str(block))
-    written = context.write(call.actor, "create", write)
+    written = context.write(call.actor, "create", write, blocks=())
     await written.saved()
     spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
     if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:

@@ -45,7 +45,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     """Move a block on: pending, running, done or error, never back.
 
     A person's draft that becomes done is submitted: it moves to the end of the context. Only the
-    author of a block or the owner of the kernel may do this.
+    author of a block or the owner of the kernel may do this; of a draft only its author.
     """
     context, block = await call.block(params.block_id)
     header = context.document.header(block)
@@ -69,7 +69,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
         context.document.set_fields(block, **fields)
 
     if fields:
-        written = context.write(call.actor, "status", write, undo=None)
+        written = context.write(call.actor, "status", write, blocks=[block], undo=None)
         await written.saved()
     else:
         await context.settled()

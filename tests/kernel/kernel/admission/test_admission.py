@@ -53,7 +53,9 @@ async def block(context: Context, amy: Actor, make: Make) -> str:
     schema = decode_schema(json.dumps(SCHEMA))
     assert schema is not None
     document = context.document
-    await context.write(amy, "create", lambda: document.create_block(header, schema=schema)).saved()
+    await context.write(
+        amy, "create", lambda: document.create_block(header, schema=schema), blocks=()
+    ).saved()
     return header.id
 
 
@@ -276,7 +278,9 @@ async def test_reading_the_places_off_a_document_gives_others_their_turn(
     reading = asyncio.create_task(context.structure.read())
     await asyncio.sleep(0)
     document = context.document
-    await context.write(amy, "splice", lambda: document.append(block, " and more")).saved()
+    await context.write(
+        amy, "splice", lambda: document.append(block, " and more"), blocks=[block]
+    ).saved()
     await reading
     peer = Peer(context)
     peer.content(block).insert(0, "> ")

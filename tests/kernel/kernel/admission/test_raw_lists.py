@@ -164,7 +164,7 @@ async def test_a_list_that_is_too_long_takes_deletions(
         assert isinstance(container, Array)
         container.extend([3.0, 4.0, 5.0])
 
-    await context.write(amy, "test", overfill).saved()
+    await context.write(amy, "test", overfill, blocks=[block]).saved()
     assert read_content(context.document, block, "state/few").violations
 
     def delete(content: Any, count: int) -> None:

@@ -58,8 +58,12 @@ async def test_nothing_slips_in_beside_what_has_been_collected(
 ) -> None:
     """The engine takes the place of such an item from its other neighbour."""
     document = context.document
-    await context.write(amy, "test", lambda: document.append(block, "closed", "sealed")).saved()
-    await context.write(amy, "test", lambda: document.append(block, "open", "state/title")).saved()
+    await context.write(
+        amy, "test", lambda: document.append(block, "closed", "sealed"), blocks=[block]
+    ).saved()
+    await context.write(
+        amy, "test", lambda: document.append(block, "open", "state/title"), blocks=[block]
+    ).saved()
     layout = Layout(context, block)
     if path == "header":
         after = layout.containers[""]
