@@ -29,7 +29,8 @@ async def damaged_call(here: World, stored: str) -> str:
         tool_name="shell",
         input=stored,
     )
-    await context.write(here.me, "test", partial(document.create_block, header)).saved()
+    create = partial(document.create_block, header)
+    await context.write(here.me, "test", create, blocks=[header.id]).saved()
     return header.id
 
 
