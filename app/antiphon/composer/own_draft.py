@@ -48,6 +48,7 @@ class OwnDraft:
         self._new_seq = new_seq
         self._principal: PrincipalId | None = None
         self._typed_here = True
+        self._is_copy = False
         self.local = Document(client_id=1)
         self.local.create_block(
             BlockHeader(LOCAL_BLOCK, BlockKind.TEXT, Role.USER, Status.PENDING, "", "", "")
@@ -65,8 +66,8 @@ class OwnDraft:
     def is_typed_here(self) -> bool:
         """Whether all of the message was typed or pasted in this window since it was empty.
 
-        Everything else changes that: a draft of an earlier session, a copied command, an undo, a
-        change that came with the shared document.
+        Everything else changes that: a draft of an earlier session, an undo, a change that came
+        with the shared document, and a copied command until it is edited here.
         """
         return self._typed_here
 
@@ -109,7 +110,7 @@ class OwnDraft:
         self.local.splice(LOCAL_BLOCK, 0, len(self.text), "")
 
     def write(self, text: str, *, typed_here: bool = False) -> None:
-        """Replace the message by `text`.
+        """Replace the message by `text`; it is this window's own once it is edited here.
 
         Args:
             typed_here: whether it comes back after it had been typed in this window.
@@ -118,6 +119,7 @@ class OwnDraft:
             self.clear()
             self.local.append(LOCAL_BLOCK, text)
         self._typed_here = typed_here or not text
+        self._is_copy = not self._typed_here
 
     def release(self) -> str:
         """Let go of the draft block, to be submitted; the message is empty then.
@@ -188,10 +190,11 @@ class OwnDraft:
         self.block = header.id
 
     def _typed(self, change: DocumentChange) -> None:
-        if not self.text:
+        if not self.text or (self._is_copy and change.origin == TYPED):
             self._typed_here = True
         elif change.origin != TYPED:
             self._typed_here = False
+        self._is_copy = False
         if change.origin == ORIGIN:
             return
         if self.block is None:

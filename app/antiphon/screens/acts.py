@@ -116,7 +116,7 @@ class Acts:
             editor.move_cursor(editor.document.end)
             editor.focus()
             self._desk.hint(
-                "The call has run already. Enter shows its command and asks to run it again."
+                "The call has run already: edit its command here, or press Enter to be asked."
             )
 
     # Cells

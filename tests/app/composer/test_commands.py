@@ -113,6 +113,19 @@ async def test_a_copied_command_runs_when_the_person_says_so(tmp_path: Path) -> 
             await runs(here)
 
 
+async def test_a_copied_command_runs_at_once_when_it_has_been_edited_here(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        await here.cell("touch ra", kind="tool_call")
+        async with opened(here) as there:
+            await there.live()
+            await there.sees("touch ra")
+            await there.press("up", "enter")
+            await until(lambda: there.message == "!touch ra", "the command")
+            await there.type("n")
+            await there.press("enter")
+            await runs(here)
+
+
 async def test_a_command_that_an_undo_brought_back_is_asked_about(tmp_path: Path) -> None:
     async with world(tmp_path) as here, opened(here) as there:
         await there.live()

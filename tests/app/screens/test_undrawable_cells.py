@@ -30,7 +30,7 @@ async def damaged_call(here: World, stored: str) -> str:
         input=stored,
     )
     create = partial(document.create_block, header)
-    await context.write(here.me, "test", create, blocks=[header.id]).saved()
+    await context.write(here.me, "test", create, blocks=()).saved()
     return header.id
 
 
