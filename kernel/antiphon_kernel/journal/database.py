@@ -27,7 +27,7 @@ class _Connection(aiosqlite.Connection):
     A trip costs as much as several statements, and each of them would take one.
     """
 
-    async def transact(self, statements: Sequence[Statement]) -> None:
+    async def transact(self, statements: Iterable[Statement]) -> None:
         await self._execute(  # type: ignore[no-untyped-call]
             carry_out, self._conn, statements
         )
@@ -110,12 +110,16 @@ class Database:
             return cursor.lastrowid or 0
 
     async def write(self, statements: Iterable[Statement]) -> None:
-        """All statements in one transaction, or none of them."""
-        due = [(sql, rows) for sql, rows in statements if rows]
+        """All statements in one transaction, or none of them.
+
+        Args:
+            statements: if they are made one by one, they are made in the thread that writes: the
+                rows of a large transaction keep nobody waiting and are not there all at once.
+        """
         async with self._lock:
             self._refuse_if_closed()
             try:
-                await self._connection.transact(due)
+                await self._connection.transact(statements)
             except sqlite3.Error as error:
                 raise _failed(self.path, error) from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 Row = tuple[object, ...]
 
@@ -11,8 +11,8 @@ Statement = tuple[str, Sequence[Row]]
 """SQL, and the rows it is carried out for."""
 
 
-def carry_out(connection: sqlite3.Connection, statements: Sequence[Statement]) -> None:
-    """All statements in one transaction, or none of them.
+def carry_out(connection: sqlite3.Connection, statements: Iterable[Statement]) -> None:
+    """All statements in one transaction, or none of them; those without rows are left out.
 
     Raises:
         sqlite3.Error: nothing of it has happened, unless it was the commit that failed.
@@ -20,7 +20,8 @@ def carry_out(connection: sqlite3.Connection, statements: Sequence[Statement]) -
     try:
         connection.execute("BEGIN IMMEDIATE")
         for sql, rows in statements:
-            connection.executemany(sql, rows)
+            if rows:
+                connection.executemany(sql, rows)
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
