@@ -117,6 +117,10 @@ async def test_an_export_comes_back_beside_the_original(
     assert all(block.startswith(made["context_id"]) for block in document.block_ids())
 
 
+def less(line: str) -> str:
+    return line.replace('"blocks": 4', '"blocks": 3')
+
+
 BROKEN_OFF = '{"type": "error", "error": {"code": "storage_failed", "message": "No disk."}}'
 
 
@@ -130,7 +134,7 @@ BROKEN_OFF = '{"type": "error", "error": {"code": "storage_failed", "message": "
         (lambda lines: [one for one in lines if "a draft" not in one], "4 blocks, here are 3"),
         (lambda lines: [*lines[:-2], BROKEN_OFF], "Line 8"),
         (lambda lines: [one for one in lines if '"aria"' not in one], "principal"),
-        (lambda lines: [one for one in lines if ' "one\\n' not in one], "parent"),
+        (lambda lines: [less(one) for one in lines if ' "one\\n' not in one], "parent"),
         (lambda lines: [*lines[:-1], lines[-2], lines[-1]], "Line 9: Block"),
         (lambda lines: [re.sub(r'"parent": "[^"]*"', '"parent": {}', one) for one in lines], "{}"),
         (lambda lines: [one.replace('"end": 7', '"end": 6') for one in lines], "authors"),
