@@ -63,22 +63,23 @@ class Transfers:
         """Make a context of the lines of JSON in the body; answer as context.import does."""
         try:
             async with self._access.session(request.scope) as visit:
+                stream = request.stream()
                 try:
                     call = self._call(visit.actor, "context.import")
                     params = call.tool.parse({"text": "", **_query(request)})
                     assert isinstance(params, ContextImportParams)
-                    made = await imported(call, _body(call, request), params.label)
+                    made = await imported(call, _body(call, stream), params.label)
                 except AntiphonError:
-                    await self._read_out(visit.actor, request)
+                    await self._read_out(visit.actor, stream)
                     raise
                 return JSONResponse(made.model_dump(mode="json"))
         except AntiphonError as error:
             return _refusal(error)
 
-    async def _read_out(self, actor: Actor, request: Request) -> None:
+    async def _read_out(self, actor: Actor, stream: AsyncIterator[bytes]) -> None:
         """Read what a client is still sending: before that it reads no answer."""
         with suppress(ClientDisconnect, AntiphonError):
-            async for _ in request.stream():
+            async for _ in stream:
                 self._kernel.sessions.check(actor)
 
     def _call(self, actor: Actor, tool: str) -> Call:
@@ -119,10 +120,10 @@ class _Export(StreamingResponse):
             await part("", more=False)
 
 
-async def _body(call: Call, request: Request) -> AsyncIterator[bytes]:
+async def _body(call: Call, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The body of a request, for as long as the caller may import."""
     try:
-        async for chunk in request.stream():
+        async for chunk in stream:
             call.check()
             yield chunk
     except ClientDisconnect as error:

@@ -156,7 +156,9 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         "The principal has no undone edit left to redo there.",
         {"username": "whose edits were meant"},
     ),
-    ErrorCode.TOO_LARGE: Meaning("A limit on sizes or numbers is exceeded.", _LIMIT),
+    ErrorCode.TOO_LARGE: Meaning(
+        "A limit on sizes or numbers is exceeded.", {**_LIMIT, "line": "the line of the input"}
+    ),
     ErrorCode.RATE_LIMITED: Meaning(
         "The caller asks for more in a time than is allowed.",
     ),

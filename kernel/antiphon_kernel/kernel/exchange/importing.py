@@ -263,8 +263,9 @@ def _naming(line: int) -> Iterator[None]:
     except AntiphonError as error:
         if "line" in error.details:
             raise
-        message = f"Line {line}: {error.message}"
-        raise AntiphonError(error.code, message, **error.details, line=line) from error
+        error.message = f"Line {line}: {error.message}"
+        error.details = {**error.details, "line": line}
+        raise
 
 
 def _check_parents(parents: Mapping[str, str | None], limit: int, lines: Mapping[str, int]) -> None:
