@@ -80,7 +80,7 @@ def _block(context: Context, history: BlockHistory) -> BlockLine:
         id=block,
         version=context.version(block),
         header=header_fields(document.header(block)),
-        text=document.peek_text(block),
+        text=history.text() if schema == TEXT else "",
         authors=[*_authors(history, schema)],
         **structured,
     )
