@@ -87,7 +87,7 @@ async def import_lines(
             with _naming(number):
                 await reader.take(number, read_line(number, line))
             await slices.pause()
-        commits = reader.finish()
+        commits = await reader.finish(slices)
         blocks = reader.blocks
         check()
         return Beginning(commits)
@@ -148,7 +148,7 @@ class _Reader:
             case ContextLine():
                 raise refusal(number, "there is a line of the context already")
 
-    def finish(self) -> Sequence[Commit]:
+    async def finish(self, slices: TimeSlice) -> Sequence[Commit]:
         """Return the transactions, from seq 2 on.
 
         Raises:
@@ -162,10 +162,11 @@ class _Reader:
             )
         lines = dict(zip(self._parents, self._lines, strict=True))
         for block, parent in self._parents.items():
+            await slices.pause()
             if parent is not None and parent not in self._parents:
                 with _naming(lines[block]):
                     raise _refusal(block, f"its parent {shown(parent)} is not in the export")
-        _check_parents(self._parents, self._kernel.limits.parent_depth, lines)
+        await _check_parents(self._parents, self._kernel.limits.parent_depth, lines, slices)
         if not self._members:
             # An empty context names nobody; then whoever imports it is its first member.
             self._introduce(self._actor.principal)
@@ -268,13 +269,16 @@ def _naming(line: int) -> Iterator[None]:
         raise
 
 
-def _check_parents(parents: Mapping[str, str | None], limit: int, lines: Mapping[str, int]) -> None:
+async def _check_parents(
+    parents: Mapping[str, str | None], limit: int, lines: Mapping[str, int], slices: TimeSlice
+) -> None:
     """Refuse parents that run in a circle, and chains of them that no tool would let grow so long.
 
     Blocks that should answer something and do not are as they were where they come from.
     """
     above: dict[str, int] = {}
     for block in parents:
+        await slices.pause()
         chain: list[str] = []
         at: object = block
         while isinstance(at, str) and at in parents and at not in above:
