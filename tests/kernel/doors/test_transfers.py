@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,6 @@ from tests.kernel.doors.invited import as_invited, invite, own
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 
-LONG = bool(os.environ.get("ANTIPHON_LONG"))
 LARGE = 8
 """Blocks of a megabyte: more than fits into every buffer on the way."""
 
@@ -252,19 +250,3 @@ async def test_refused_import_is_answered_while_it_is_being_sent(large: ServedKe
         with pytest.raises(AntiphonError, match="Line 2") as caught:
             await import_(address, exported.replace(b"\n", b"\n{\n", 1), label="copy")
         assert caught.value.details["line"] == 2
-
-
-@pytest.mark.skipif(not LONG, reason="takes minutes")
-@pytest.mark.parametrize("blocks", [25_000, 50_000, 100_000])
-async def test_many_blocks_are_exported_and_imported_in_proportion(
-    served: ServedKernel, blocks: int
-) -> None:
-    for at in range(0, blocks, 500):
-        await asyncio.gather(*(served.block(f"line {at + n}", status="done") for n in range(500)))
-    loop = asyncio.get_running_loop()
-    began = loop.time()
-    exported = await export(served.locate())
-    assert loop.time() - began < blocks / 1_000
-    began = loop.time()
-    assert (await import_(served.locate(), exported, label="copy"))["blocks"] == blocks
-    assert loop.time() - began < blocks / 1_000

@@ -65,6 +65,8 @@ class Histories:
         self._settled = settled
         self._open: OrderedDict[str, BlockHistory] = OrderedDict()
         self._collecting: list[list[StoredOp]] = []
+        self._reading_many = asyncio.Lock()
+        """Held while a batch is read: however many ask, they take up the event loop one by one."""
 
     def opened(self, blocks: Sequence[str]) -> list[BlockHistory] | None:
         """Histories that are up to date with the document; None if one is not open."""
@@ -108,7 +110,7 @@ class Histories:
         index = JournalIndex(self._journal, self._context, self._number_if_any)
         at = 0
         while at < len(blocks):
-            async with self._collected() as (begun, collected):
+            async with self._reading_many, self._collected() as (begun, collected):
                 await index.extend(begun)
                 batch = self._next_batch(index, blocks, at)
                 results = await self._read_batch(index, batch, collected, read)

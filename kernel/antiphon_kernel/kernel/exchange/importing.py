@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -83,11 +83,12 @@ async def import_lines(
         nonlocal blocks
         reader = _Reader(kernel, actor, row)
         slices = TimeSlice()
-        async for number, line in lines:
-            with _naming(number):
-                await reader.take(number, read_line(number, line))
-            await slices.pause()
-        commits = await reader.finish(slices)
+        with closing(reader):
+            async for number, line in lines:
+                with _naming(number):
+                    await reader.take(number, read_line(number, line))
+                await slices.pause()
+            commits = await reader.finish(slices)
         blocks = reader.blocks
         check()
         return Beginning(commits)
@@ -170,8 +171,11 @@ class _Reader:
         if not self._members:
             # An empty context names nobody; then whoever imports it is its first member.
             self._introduce(self._actor.principal)
-        self._document.close()
         return self._commits
+
+    def close(self) -> None:
+        """Let go of the document."""
+        self._document.close()
 
     def _introduce(self, principal: Principal) -> None:
         if principal.id in self._members:
