@@ -126,7 +126,8 @@ def read_line(number: int, line: bytes) -> Line:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = shortened(".".join(map(str, first["loc"])))
-        what = _UNTYPED if first["type"] == "union_tag_not_found" else first["msg"]
+        said = first["msg"].replace(" at line 1 column ", " at column ")
+        what = _UNTYPED if first["type"] == "union_tag_not_found" else said
         raise refusal(number, f"{where}: {what}" if where else what) from error
     if isinstance(read, ContextLine) and read.format != FORMAT:
         raise refusal(number, f"it has the format {read.format}, this antiphon reads {FORMAT}")
