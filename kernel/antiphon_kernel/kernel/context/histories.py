@@ -113,7 +113,12 @@ class Histories:
             async with self._reading_many, self._collected() as (begun, collected):
                 await index.extend(begun)
                 batch = self._next_batch(index, blocks, at)
-                results = await self._read_batch(index, batch, collected, read)
+                histories = {self._number_of(one): self._new_history(one) for one in batch}
+                try:
+                    results = await self._read_batch(index, histories, collected, read)
+                finally:
+                    for history in histories.values():
+                        history.release()
                 if results is None:
                     await index.make_exact()
                     continue
@@ -135,12 +140,11 @@ class Histories:
     async def _read_batch(
         self,
         index: JournalIndex,
-        blocks: Sequence[str],
+        histories: Mapping[int, BlockHistory],
         collected: Sequence[StoredOp],
         read: Callable[[BlockHistory], T],
     ) -> list[T] | None:
-        """The results for some blocks; None if the index must be exact for that."""
-        histories = {self._number_of(block): self._new_history(block) for block in blocks}
+        """The results for new histories; None if the index must be exact for that."""
         inherited = await self._journal.inherited(self._context, histories)
         replay = Replay(histories, inherited)
         seqs = {seq for number in histories for seq in index.seqs(number)}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -234,3 +236,19 @@ async def test_export_reads_each_transaction_a_bounded_number_of_times(
         costs.append(read)
     assert costs[1] < 2.2 * costs[0]
     assert costs[2] < 2.2 * costs[1]
+
+
+async def test_export_leaves_no_text_in_memory(kernel: Kernel, make: Make) -> None:
+    for _ in range(6):
+        await make("x" * 500_000, status="done")
+    context = await kernel.context()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        async for _ in export_lines(kernel, context):
+            pass
+        left, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert left < 1_000_000
