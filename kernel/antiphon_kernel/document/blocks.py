@@ -141,6 +141,14 @@ class Blocks:
             mirror = self._mirrors[place] = TextMirror(str(content))
         return mirror
 
+    def peek(self, block: str, section: str | None) -> str:
+        """The same as a plain string, of which nothing is kept."""
+        mirror = self._mirrors.get(_place(block, section))
+        if mirror is not None:
+            return mirror.text
+        content = self.content(block, section)
+        return str(content) if content is not None else ""
+
     def read_mirror(self, block: str, section: str | None) -> TextMirror | None:
         """The same, if somebody has read that text."""
         return self._mirrors.get(_place(block, section))

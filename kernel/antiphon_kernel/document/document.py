@@ -49,6 +49,8 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
+from antiphon_kernel.wire.update import ContentKind, Struct
+from antiphon_kernel.wire.update_writer import encode_update
 
 
 class Document:
@@ -77,6 +79,18 @@ class Document:
         """A new, empty document."""
         document = cls(client_id)
         document.apply_update(genesis_update(context, epoch, label))
+        return document
+
+    @classmethod
+    def continued(cls, client_id: int, clock: int) -> Document:
+        """An empty document that goes on at a clock of its CRDT client id.
+
+        What is written into it fits behind the first items of this client elsewhere.
+        """
+        document = cls(client_id)
+        if clock:
+            passed = Struct(client_id, 0, clock, ContentKind.GC)
+            document.apply_update(encode_update([passed], ()))
         return document
 
     @classmethod
@@ -193,6 +207,10 @@ class Document:
         Raises KeyError if there is no such block.
         """
         return self._read.mirror(block, section).text
+
+    def peek_text(self, block: str, section: str | None = None) -> str:
+        """The same; if nobody has read it yet, it is not kept in memory either."""
+        return self._read.peek(block, section)
 
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""

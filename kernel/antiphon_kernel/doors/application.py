@@ -14,13 +14,16 @@ from starlette.types import ASGIApp
 from antiphon_kernel.doors.calls import Calls
 from antiphon_kernel.doors.leash import on_leashes
 from antiphon_kernel.doors.sync.server import SyncDoor
+from antiphon_kernel.doors.transfers import Transfers
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import shortened, shown
 
 
-def build_application(kernel: Kernel, calls: Calls, sync: SyncDoor) -> ASGIApp:
-    """Routes `/sync/{context}`, `/call`, `/call/{tool}` and `/health`."""
+def build_application(
+    kernel: Kernel, calls: Calls, sync: SyncDoor, transfers: Transfers
+) -> ASGIApp:
+    """Routes `/sync/{context}`, `/call`, `/call/{tool}`, `/export`, `/import` and `/health`."""
 
     async def health(_: Request) -> Response:
         return JSONResponse({"kernel": kernel.id})
@@ -31,6 +34,8 @@ def build_application(kernel: Kernel, calls: Calls, sync: SyncDoor) -> ASGIApp:
             WebSocketRoute("/sync/{context}", sync),
             WebSocketRoute("/call", calls.socket),
             Route("/call/{tool:path}", calls.post, methods=["POST"]),
+            Route("/export", transfers.export, methods=["GET"]),
+            Route("/import", transfers.import_, methods=["POST"]),
             Route("/health", health),
         ],
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon_kernel.types.conventions import CALL_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
     """Sizes in bytes, times in seconds."""
 
-    frame: int = 32 * 2**20
+    frame: int = CALL_BYTES
     """One WebSocket message; a client that was offline for long sends all it wrote in one."""
     awareness: int = 64 * 2**10
     """One awareness message; Yjs clients repeat in it what they have heard of others."""

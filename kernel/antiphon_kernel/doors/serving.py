@@ -25,6 +25,7 @@ from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.peer import for_own_user
 from antiphon_kernel.doors.scope import VIA, hide_token
 from antiphon_kernel.doors.sync.server import SyncDoor
+from antiphon_kernel.doors.transfers import Transfers
 from antiphon_kernel.doors.websocket import Doorman, attended_by
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
@@ -190,7 +191,7 @@ async def serve(
     access = Access(kernel, token)
     sync_door = SyncDoor(kernel, access, limits)
     calls = Calls(kernel, access, limits)
-    application = build_application(kernel, calls, sync_door)
+    application = build_application(kernel, calls, sync_door, Transfers(kernel, access))
     tcp = _bind_tcp(port)
     path, private_folder = _place_socket(socket)
     unix = _bind_unix(path)

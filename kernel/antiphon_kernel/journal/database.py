@@ -33,7 +33,7 @@ class _Connection(aiosqlite.Connection):
     A trip costs as much as several statements, and each of them would take one.
     """
 
-    async def transact(self, statements: Sequence[Statement], files: OpenFiles) -> None:
+    async def transact(self, statements: Iterable[Statement], files: OpenFiles) -> None:
         await self._execute(  # type: ignore[no-untyped-call]
             carry_out, self._conn, statements, files
         )
@@ -144,10 +144,14 @@ class Database:
         return cursor.lastrowid or 0
 
     async def write(self, statements: Iterable[Statement]) -> None:
-        """All statements in one transaction, or none of them."""
-        due = [(sql, rows) for sql, rows in statements if rows]
+        """All statements in one transaction, or none of them.
+
+        Args:
+            statements: if they are made one by one, they are made in the thread that writes: the
+                rows of a large transaction keep nobody waiting and are not there all at once.
+        """
         async with self._writing() as files:
-            await self._connection.transact(due, files)
+            await self._connection.transact(statements, files)
 
     async def check_files(self) -> None:
         """See that what is written still reaches the files at their paths.

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from antiphon_kernel.journal.rows import (
     SessionRow,
     StoredContext,
     StoredOp,
+    Touch,
 )
 from antiphon_kernel.journal.search_table import SearchTable
 from antiphon_kernel.journal.snapshots import Snapshots
@@ -31,6 +33,7 @@ from antiphon_kernel.journal.stored_ops import (
     check_sequence,
     read_block_changes,
     read_ops,
+    read_touches,
     read_updates,
 )
 from antiphon_kernel.journal.stored_undo import read_undo
@@ -53,7 +56,7 @@ class Journal:
         self._database = database
         self.snapshots = Snapshots(database)
         self.search = SearchTable(database)
-        self._waiting: list[tuple[Commit, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}
         self._failures: dict[int, AntiphonError] = {}
         self._wake = asyncio.Event()
@@ -228,16 +231,37 @@ class Journal:
         """
         return await read_ops(self._database, context, 0, upto=upto, block=block)
 
-    async def inherited(
-        self, context: ContextRow, block: int | None = None
-    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
-        """Who wrote the texts of copied blocks before they were copied: by number, by section.
+    async def ops_at(self, context: ContextRow, seqs: Collection[int]) -> list[StoredOp]:
+        """The committed transactions with these numbers, in order.
 
         Raises:
             DamagedContext: if a record cannot be read.
             AntiphonError: storage_failed.
         """
-        return await read_inherited(self._database, context, block)
+        return await read_ops(self._database, context, 0, seqs=seqs)
+
+    async def touches(self, context: ContextRow, after: int, limit: int) -> list[Touch]:
+        """What the first `limit` transactions with a higher `seq` than `after` touched.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_touches(self._database, context, after, limit)
+
+    async def inherited(
+        self, context: ContextRow, blocks: Collection[int] | None = None
+    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
+        """Who wrote the texts of copied blocks before they were copied: by number, by section.
+
+        Args:
+            blocks: numbers of those that are asked for; None for all.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_inherited(self._database, context, blocks)
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChange]:
         """What happened to the block with this number, in order.
@@ -256,11 +280,15 @@ class Journal:
         Futures are done in the order of the calls. After a failure (storage_failed) everything
         that was built on the lost commit fails too, until the context is loaded again.
         """
+        return self.commit_all((commit,))
+
+    def commit_all(self, commits: Sequence[Commit]) -> asyncio.Future[None]:
+        """Store successive transactions of one context, all or none; see `commit`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._broken is not None:
             future.set_exception(self._broken)
             return future
-        self._waiting.append((commit, future))
+        self._waiting.append((commits, future))
         self._idle.clear()
         self._wake.set()
         return future
@@ -306,19 +334,19 @@ class Journal:
             await self._wake.wait()
             self._wake.clear()
             group = list(self._waiting)
-            sound = [one for one, _ in group if self._is_sound(one)]
+            sound = [commits for commits, _ in group if self._is_sound(commits[0])]
             due = sound or self._new_sessions
-            error = await self._write_group(sound) if due else None
+            error = await self._write_group([*chain(*sound)]) if due else None
             if error is not None:
-                self._begin_generation({one.context.number for one in sound}, error)
+                self._begin_generation({one[0].context.number for one in sound}, error)
             written = set(map(id, sound)) if error is None else set()
-            for one, future in group:
+            for commits, future in group:
                 if future.cancelled():
                     continue
-                if id(one) in written:
+                if id(commits) in written:
                     future.set_result(None)
                 else:
-                    future.set_exception(self._failures[one.context.number])
+                    future.set_exception(self._failures[commits[0].context.number])
             del self._waiting[: len(group)]
             if not self._waiting and not self._wake.is_set():
                 self._idle.set()
@@ -355,7 +383,7 @@ class Journal:
         sessions = list(self._new_sessions)
         try:
             rows = commit_rows(group, self._numbers)
-            await self._database.write([new_sessions(sessions), *rows])
+            await self._database.write(chain([new_sessions(sessions)], rows))
         except StorageLostError as error:
             return error
         except AntiphonError as error:

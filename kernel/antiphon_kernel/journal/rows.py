@@ -156,6 +156,18 @@ class StoredOp:
 
 
 @dataclass(frozen=True, slots=True)
+class Touch:
+    """What one committed transaction touched, without what it wrote."""
+
+    seq: int
+    operation: str
+    size: int
+    """Bytes of its update."""
+    blocks: tuple[int, ...]
+    """Numbers of the blocks."""
+
+
+@dataclass(frozen=True, slots=True)
 class BlockChange:
     """One committed transaction as the history of one block shows it."""
 

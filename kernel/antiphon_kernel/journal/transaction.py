@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from antiphon_kernel.journal.open_files import OpenFiles
 
@@ -14,9 +14,9 @@ Statement = tuple[str, Sequence[Row]]
 
 
 def carry_out(
-    connection: sqlite3.Connection, statements: Sequence[Statement], files: OpenFiles
+    connection: sqlite3.Connection, statements: Iterable[Statement], files: OpenFiles
 ) -> None:
-    """All statements in one transaction, or none of them.
+    """All statements in one transaction, or none of them; those without rows are left out.
 
     Args:
         files: what the connection has open; they may be deleted at any time.
@@ -28,7 +28,8 @@ def carry_out(
     try:
         connection.execute("BEGIN IMMEDIATE")
         for sql, rows in statements:
-            connection.executemany(sql, rows)
+            if rows:
+                connection.executemany(sql, rows)
         files.check_before_commit()
         connection.execute("COMMIT")
         files.check_after_commit()

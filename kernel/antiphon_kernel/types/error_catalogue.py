@@ -142,7 +142,6 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         "The caller may not do this.",
         {
             "username": "who the kernel takes the caller for",
-            "usernames": "whom an import credits with text and may not, at most 20",
             "role": "the caller's role",
             "needs": "the right it takes",
             "allowed": "the roles that may",
@@ -159,7 +158,9 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         "The principal has no undone edit left to redo there.",
         {"username": "whose edits were meant"},
     ),
-    ErrorCode.TOO_LARGE: Meaning("A limit on sizes or numbers is exceeded.", _LIMIT),
+    ErrorCode.TOO_LARGE: Meaning(
+        "A limit on sizes or numbers is exceeded.", {**_LIMIT, "line": "the line of the input"}
+    ),
     ErrorCode.RATE_LIMITED: Meaning(
         "The caller asks for more in a time than is allowed.",
     ),

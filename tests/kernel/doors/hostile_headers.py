@@ -235,10 +235,13 @@ _NO_TOOLS_PARAMETER: Final = ("created", "order", "kind", "role", "status")
 class HeaderDoors:
     """A served kernel, and each way of bringing one header field into a new block of it."""
 
-    def __init__(self, served: ServedKernel, line: dict[str, Any], head: list[str]) -> None:
+    def __init__(
+        self, served: ServedKernel, head: list[str], line: dict[str, Any], end: str
+    ) -> None:
         self.served = served
-        self._line = line
         self._head = head
+        self._line = line
+        self._end = end
         self._random = random.Random(7)
         self.made: list[str] = []
         """Blocks that came in."""
@@ -251,8 +254,8 @@ class HeaderDoors:
         await served.kernel.create_context("model")
         await served.block("x", context="model")
         exported = await served.kernel.call(served.me, "context.export", {"context": "model"})
-        *head, block = exported["text"].splitlines()
-        return cls(served, json.loads(block), head)
+        *head, block, end = exported["text"].splitlines()
+        return cls(served, head, json.loads(block), end)
 
     async def verdicts(self, case: Case) -> dict[str, bool]:
         """By door whether the case came in; without the doors that cannot express it."""
@@ -337,7 +340,7 @@ class HeaderDoors:
         header = {**self._line["header"], case.field: json.loads(mark)}
         line = json.dumps({**self._line, "header": header}).replace(mark, case.text)
         label = f"imported-{len(self.imported)}"
-        params = {"text": "\n".join([*self._head, line]), "label": label}
+        params = {"text": "\n".join([*self._head, line, self._end]), "label": label}
         try:
             await self.served.kernel.call(self.served.me, "context.import", params)
         except AntiphonError:

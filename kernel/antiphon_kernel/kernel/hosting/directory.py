@@ -118,8 +118,7 @@ class Directory:
         except BaseException:
             self._reserved.remove(label)
             raise
-        # Handed in at once: they share a transaction of the database.
-        *_, founded = [self._journal.commit(one) for one in commits]
+        founded = self._journal.commit_all(commits)
         await self._until_stated(row, founded, label)
         if beginning.snapshot is not None:
             await self._journal.snapshots.write(row, beginning.snapshot)

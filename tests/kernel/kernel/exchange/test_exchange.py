@@ -43,7 +43,7 @@ def told(text: str) -> list[dict[str, Any]]:
             line |= {"context_id": "", "version": 0}
         elif line["type"] == "principal":
             line["id"] = line["username"]
-        else:
+        elif line["type"] == "block":
             line["version"] = 0
             line["id"] = short(line["id"], names)
             line["header"]["author"] = names[line["header"]["author"]]
@@ -117,15 +117,25 @@ async def test_an_export_comes_back_beside_the_original(
     assert all(block.startswith(made["context_id"]) for block in document.block_ids())
 
 
+def less(line: str) -> str:
+    return line.replace('"blocks": 4', '"blocks": 3')
+
+
+BROKEN_OFF = '{"type": "error", "error": {"code": "storage_failed", "message": "No disk."}}'
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
         (lambda lines: lines[1:], "line of the context"),
-        (lambda lines: [*lines, "{"], f"Line {9}"),
-        (lambda lines: [lines[0].replace('"format": 1', '"format": 2'), *lines[1:]], "format 2"),
+        (lambda lines: [*lines, "{"], f"Line {10}"),
+        (lambda lines: [lines[0].replace('"format": 2', '"format": 3'), *lines[1:]], "format 3"),
+        (lambda lines: lines[:-1], "broken off"),
+        (lambda lines: [one for one in lines if "a draft" not in one], "4 blocks, here are 3"),
+        (lambda lines: [*lines[:-2], BROKEN_OFF], "Line 8"),
         (lambda lines: [one for one in lines if '"aria"' not in one], "principal"),
-        (lambda lines: [one for one in lines if ' "one\\n' not in one], "parent"),
-        (lambda lines: [*lines, lines[-1]], "already a block"),
+        (lambda lines: [less(one) for one in lines if ' "one\\n' not in one], "parent"),
+        (lambda lines: [*lines[:-1], lines[-2], lines[-1]], "Line 9: Block"),
         (lambda lines: [re.sub(r'"parent": "[^"]*"', '"parent": {}', one) for one in lines], "{}"),
         (lambda lines: [one.replace('"end": 7', '"end": 6') for one in lines], "authors"),
         (lambda lines: [one.replace('"kind": "text"', '"kinds": 1') for one in lines], "kinds"),
@@ -150,7 +160,7 @@ async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]
     new = {"role": "user", "kind": "text", "content": "x"}
     await kernel.call(amy, "block.create", new)
     exported = (await kernel.call(amy, "context.export", {}))["text"]
-    *head, block = map(json.loads, exported.splitlines())
+    *head, block, _ = map(json.loads, exported.splitlines())
     stem = block["id"].rpartition(".")[0]
     blocks = []
     for number in range(1, length + 1):
@@ -158,7 +168,7 @@ async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]
         fields = {**block["header"], "order": f"a{number:05}", **above}
         blocks.append({**block, "id": f"{stem}.{number}", "header": fields})
     random.Random(length).shuffle(blocks)
-    return [*head, *blocks]
+    return [*head, *blocks, {"type": "end", "blocks": length}]
 
 
 async def test_a_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
@@ -228,11 +238,14 @@ async def test_an_import_by_another_owner_credits_nobody_else_who_is_here(
 ) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
     eve = await other_owner(kernel, amy)
-    params = {"text": credited_to(exported, name, kind), "label": "forged"}
+    strangers = exported.replace('"username": "amy"', '"username": "eve"').replace(
+        '"username": "aria"', '"username": "nova"'
+    )
+    params = {"text": credited_to(strangers, name, kind), "label": "forged"}
     with pytest.raises(AntiphonError, match=name) as caught:
         await kernel.call(eve, "context.import", params)
     assert caught.value.code is ErrorCode.PERMISSION_DENIED
-    assert name in caught.value.details["usernames"]
+    assert caught.value.details["username"] == name
     assert [row.label for row in kernel.context_rows()] == ["default"]
 
 
