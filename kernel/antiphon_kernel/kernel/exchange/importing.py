@@ -10,7 +10,14 @@ from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import ENUMS, known_value
 from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
-from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, InheritedRun, InheritedText
+from antiphon_kernel.journal.rows import (
+    BlockRow,
+    Commit,
+    ContextRow,
+    InheritedRun,
+    InheritedText,
+    SessionRow,
+)
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.exchange.records import BlockLine, Export, RunLine
 from antiphon_kernel.kernel.hosting.directory import Beginning
@@ -80,7 +87,7 @@ def _commit(
         seq=2,
         time=kernel.clock.now_ms(),
         principal=actor.principal,
-        session=actor.session,
+        session=SessionRow.of(actor),
         operation="import",
         blocks=rows,
         update=update,
