@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from antiphon_kernel.doors.calls import Calls
+from antiphon_kernel.doors.calls import Calls, Posting
 from antiphon_kernel.doors.leash import on_leashes
 from antiphon_kernel.doors.sync.server import SyncDoor
 from antiphon_kernel.kernel.kernel import Kernel
@@ -30,7 +30,7 @@ def build_application(kernel: Kernel, calls: Calls, sync: SyncDoor) -> ASGIApp:
         routes=[
             WebSocketRoute("/sync/{context}", sync),
             WebSocketRoute("/call", calls.socket),
-            Route("/call/{tool:path}", calls.post, methods=["POST"]),
+            Route("/call/{tool:path}", Posting(calls), methods=["POST"]),
             Route("/health", health),
         ],
     )

@@ -67,6 +67,7 @@ class Connection:
             limits.patience,
             time.monotonic,
         )
+        self.since = asyncio.get_running_loop().time()
         self.joined = False
         """Whether the client has said what it has: from then on it gets every change."""
         self.caught_up = False
