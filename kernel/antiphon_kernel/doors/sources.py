@@ -7,10 +7,10 @@ another origin says so, and a name that somebody else has pointed at this machin
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -27,26 +27,31 @@ def check_source(scope: Scope) -> None:
     Raises:
         AntiphonError: permission_denied.
     """
-    headers = Headers(scope=scope)
-    for host in headers.getlist("host") or [""]:
-        if not _is_loopback(f"//{host}"):
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    for host in hosts or [b""]:
+        if not _is_loopback(b"//" + host):
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
-                f"The kernel answers as localhost or 127.0.0.1, not as {shown(host)}: use one of"
+                f"The kernel answers as localhost or 127.0.0.1, not as {_shown(host)}: use one of"
                 " those in the address, and forward the port through SSH from another machine.",
             )
-    for origin in headers.getlist("origin"):
-        if not _is_loopback(origin):
+    for name, origin in scope["headers"]:
+        if name == b"origin" and not _is_loopback(origin):
             raise AntiphonError(
                 ErrorCode.PERMISSION_DENIED,
-                f"Pages from {shown(origin)} are not answered, only those from this machine:"
+                f"Pages from {_shown(origin)} are not answered, only those from this machine:"
                 " serve the page from localhost, or send no Origin.",
             )
 
 
-def _is_loopback(url: str) -> bool:
+def _shown(value: bytes) -> str:
+    return shown(value.decode("latin-1"))
+
+
+@lru_cache(maxsize=64)
+def _is_loopback(url: bytes) -> bool:
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url.decode("ascii"))
         name, _ = parts.hostname or "", parts.port
         if parts.username is not None or parts.path or parts.query or parts.fragment:
             return False
