@@ -19,20 +19,25 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import shortened, shown
 
 
-def build_application(kernel: Kernel, calls: Calls, sync: SyncDoor) -> ASGIApp:
-    """Routes `/sync/{context}`, `/call`, `/call/{tool}` and `/health`."""
+def routes(kernel: Kernel, calls: Calls, sync: SyncDoor) -> list[Route | WebSocketRoute]:
+    """Return every door: `/sync/{context}`, `/call`, `/call/{tool}` and `/health`."""
 
     async def health(_: Request) -> Response:
         return JSONResponse({"kernel": kernel.id})
 
+    return [
+        WebSocketRoute("/sync/{context}", sync),
+        WebSocketRoute("/call", calls.socket),
+        Route("/call/{tool:path}", Posting(calls), methods=["POST"]),
+        Route("/health", health),
+    ]
+
+
+def build_application(kernel: Kernel, calls: Calls, sync: SyncDoor) -> ASGIApp:
+    """Return all doors as one application."""
     application = Starlette(
         exception_handlers={404: _not_here, 405: _not_so},
-        routes=[
-            WebSocketRoute("/sync/{context}", sync),
-            WebSocketRoute("/call", calls.socket),
-            Route("/call/{tool:path}", Posting(calls), methods=["POST"]),
-            Route("/health", health),
-        ],
+        routes=routes(kernel, calls, sync),
     )
     # What comes to another path is refused: a redirected call would be answered by no error.
     application.router.redirect_slashes = False

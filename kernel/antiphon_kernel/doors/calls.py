@@ -57,10 +57,6 @@ _REFUSAL_STATUS: Final[Mapping[CloseCode, int]] = {
 """The same for somebody who is not let in; 401 if it is not here."""
 
 
-class _LateError(AntiphonError):
-    """The body of a request has not come in time."""
-
-
 class Calls:
     """The doors `/call` (a WebSocket) and `/call/{tool}` (POST)."""
 
@@ -98,8 +94,6 @@ class Calls:
         except NotAdmittedError as error:
             status = _REFUSAL_STATUS.get(error.close_code, 401)
             response = JSONResponse({"error": error.as_json()}, status)
-        except _LateError as error:
-            response = JSONResponse({"error": error.as_json()}, 408, {"Connection": "close"})
         except AntiphonError as error:
             status = HTTP_STATUS.get(error.code, 400)
             response = JSONResponse({"error": error.as_json()}, status)
@@ -177,20 +171,14 @@ class Calls:
     async def _body(self, request: Request) -> bytes:
         body = bytearray()
         try:
-            async with asyncio.timeout(self._limits.body):
-                async for chunk in request.stream():
-                    body += chunk
-                    if len(body) > self._limits.request:
-                        raise AntiphonError(
-                            ErrorCode.TOO_LARGE,
-                            f"A call may have {self._limits.request} bytes: send less at a time.",
-                            limit=self._limits.request,
-                        )
-        except TimeoutError as error:
-            raise _LateError(
-                ErrorCode.INVALID_JSON,
-                f"The body was not complete after {self._limits.body:g} seconds: send it at once.",
-            ) from error
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > self._limits.request:
+                    raise AntiphonError(
+                        ErrorCode.TOO_LARGE,
+                        f"A call may have {self._limits.request} bytes: send less at a time.",
+                        limit=self._limits.request,
+                    )
         except ClientDisconnect as error:
             raise AntiphonError(ErrorCode.INVALID_JSON, "The body ended early.") from error
         return bytes(body)

@@ -38,6 +38,11 @@ class TrackedProtocol(asyncio.Protocol):
         """Whether a whole request has come that is not answered yet."""
         raise NotImplementedError
 
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the rest of a request is still to come."""
+        return False
+
     def begin_session(self) -> None:
         """Mark the connection as authenticated."""
         self.tracker.admit(self)
@@ -68,8 +73,8 @@ class Connections:
     def __init__(self, limits: DoorLimits) -> None:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
-        self._members: dict[str, set[TrackedProtocol]] = {TCP: set(), UNIX: set()}
-        # In the order in which they became strangers, which is when, by the loop's clock.
+        # Since when they are what they are, by the loop's clock: the oldest is the first.
+        self._members: dict[str, dict[TrackedProtocol, float]] = {TCP: {}, UNIX: {}}
         self._strangers: dict[str, dict[TrackedProtocol, float]] = {TCP: {}, UNIX: {}}
         self._pause = min(1.0, limits.handshake / 4)
         self._sweeping = self._loop.call_later(self._pause, self._sweep)
@@ -102,17 +107,16 @@ class Connections:
     def discard(self, one: TrackedProtocol) -> None:
         """Forget a connection that is closed."""
         self._strangers[one.via].pop(one, None)
-        self._members[one.via].discard(one)
+        self._members[one.via].pop(one, None)
 
     def admit(self, one: TrackedProtocol) -> None:
         """Count a connection among those that have a session."""
         if self._strangers[one.via].pop(one, None) is not None:
-            self._members[one.via].add(one)
+            self._members[one.via][one] = self._loop.time()
 
     def release(self, one: TrackedProtocol) -> None:
         """Count a connection among the strangers again."""
-        if one in self._members[one.via]:
-            self._members[one.via].discard(one)
+        if self._members[one.via].pop(one, None) is not None:
             self._strangers[one.via][one] = self._loop.time()
 
     def _make_room(self) -> None:
@@ -139,9 +143,10 @@ class Connections:
                 if stalled or (idle and since < deadline):
                     self._drop(one)
         for members in self._members.values():
-            for one in list(members):
-                if self._is_stalled(one, now, self._limits.stalled):
-                    one.transport.abort()
+            for one, since in list(members.items()):
+                late = one.is_incomplete and since < now - self._limits.body
+                if self._is_stalled(one, now, self._limits.stalled) or late:
+                    one.drop()
 
     def _is_stalled(self, one: TrackedProtocol, now: float, patience: float) -> bool:
         """Whether the client has read nothing of what waits for it for `patience` seconds."""

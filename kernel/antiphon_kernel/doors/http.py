@@ -36,7 +36,10 @@ class HttpProtocol(TrackedProtocol, H11Protocol):
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[CONNECTION] = self
         scope["extensions"] = {CUT_EXTENSION: {"cut": self.transport.abort}}
-        await self._application(scope, receive, send)
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            del scope[CONNECTION]  # or all would wait for the garbage collector
 
     @property
     def is_served(self) -> bool:
@@ -44,8 +47,15 @@ class HttpProtocol(TrackedProtocol, H11Protocol):
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
+    @property
+    def is_incomplete(self) -> bool:
+        return self.is_served and self.cycle.more_body
+
     def drop(self) -> None:
-        if self.conn.trailing_data[0] and not self.transport.get_write_buffer_size():
+        asked = bool(self.conn.trailing_data[0])
+        if self.is_served:
+            asked = not self.cycle.response_started
+        if asked and not self.transport.get_write_buffer_size():
             self.transport.write(_TOO_LATE)
         super().drop()
 

@@ -79,6 +79,7 @@ class Leash:
                     with suppress(asyncio.CancelledError):  # it may have ended before it was told
                         await asyncio.sleep(0)
                 await self._closing
+            del scope[LEASH]  # or both would wait for the garbage collector
 
     async def _close(self, dismissal: Dismissal) -> None:
         try:

@@ -81,7 +81,12 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
             SEND_EXTENSION: {"send_now": self._send_now},
             WAITING_EXTENSION: {"waiting": self.queue.qsize},
         }
-        await super().run_asgi()
+        try:
+            await super().run_asgi()
+        finally:
+            # Or all of this would wait for the garbage collector.
+            del self.scope[CONNECTION]  # type: ignore[typeddict-item]
+            self.scope["extensions"] = extensions
 
     def handle_connect(self, event: Request) -> None:
         self._has_asked = True
