@@ -220,7 +220,8 @@ async def serve(
 
 
 def _bind_tcp(port: int) -> sockets.socket:
-    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
+    # The event loop sends small pieces without delay over what says that it is TCP.
+    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM, sockets.IPPROTO_TCP)
     try:
         sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
         sock.bind((HOST, port))
