@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, QueryParams
 from antiphon_kernel.doors.connections import TCP, UNIX, Connections
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.scope import CONNECTION, LEASH, TOKEN, VIA
-from antiphon_kernel.doors.sync.pace import Rates
+from antiphon_kernel.doors.token_bucket import Rates
 from antiphon_kernel.doors.wrong_tokens import WrongTokens
 from antiphon_kernel.kernel.access.invitations import NotAdmittedError, fingerprint_of
 from antiphon_kernel.kernel.access.permissions import check_act_as
