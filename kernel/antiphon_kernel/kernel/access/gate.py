@@ -125,7 +125,9 @@ class Gate:
         principal = actor.principal
         if session.credential is None:
             return False
-        if self._expiry is None and self._invitations.expires(session.credential) is not None:
+        expires = self._invitations.expires(session.credential)
+        soon = expires is not None and expires - actor.since < _LOOK_AGAIN_MS
+        if soon or (expires is not None and self._expiry is None):
             self.end_expired()
         before = self._last_here.get(principal.id)
         self._last_here[principal.id] = actor.since
@@ -193,6 +195,7 @@ class Gate:
 
     def end_expired(self) -> None:
         """End every session of an invitation that has expired; called again when the next does."""
+        self.close()
         now, due = self._clock.now_ms(), _LOOK_AGAIN_MS
         watched = False
         for number in self._sessions.credentials():
