@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import aclosing, suppress
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from antiphon_kernel.doors.access import Access
-from antiphon_kernel.doors.calls import HTTP_STATUS
-from antiphon_kernel.kernel.access.invitations import NotAdmittedError
+from antiphon_kernel.doors.calls import error_response
+from antiphon_kernel.doors.leash import LINES
 from antiphon_kernel.kernel.exchange.records import ErrorLine, as_line
 from antiphon_kernel.kernel.kernel import Call, Kernel
 from antiphon_kernel.kernel.tools.exchange import (
@@ -26,7 +26,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 
 _MEDIA_TYPES: Final = {
-    ExportFormat.JSONL: "application/x-ndjson",
+    ExportFormat.JSONL: LINES,
     ExportFormat.MARKDOWN: "text/markdown; charset=utf-8",
 }
 
@@ -42,29 +42,36 @@ class Transfers:
         self._kernel = kernel
         self._access = access
 
-    async def export(self, request: Request) -> Response:
+    async def export(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer with a context as text.
 
         An answer that ends early has been broken off; lines of JSON end with the reason then.
         """
-        async with AsyncExitStack() as stack:
-            try:
-                visit = await stack.enter_async_context(self._access.session(request.scope))
+        started = False
+        try:
+            async with self._access.session(scope) as visit:
+                await self._access.before_call(visit)
                 call = self._call(visit.actor, "context.export")
-                params = call.tool.parse(_query(request))
+                params = call.tool.parse(_query(Request(scope)))
                 assert isinstance(params, ContextExportParams)
                 context = await call.context(params.context)
-            except AntiphonError as error:
-                return _refusal(error)
-            text = exported(call, context, params.format)
-            return _Export(text, params.format, stack.pop_all())
+                answer = _Export(exported(call, context, params.format), params.format)
+                started = True
+                await answer(scope, receive, send)
+        except AntiphonError as error:
+            if started:
+                raise
+            await error_response(error)(scope, receive, send)
 
-    async def import_(self, request: Request) -> Response:
+    async def import_(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Make a context of the lines of JSON in the body; answer as context.import does."""
+        request = Request(scope, receive)
+        response: Response
         try:
-            async with self._access.session(request.scope) as visit:
+            async with self._access.session(scope) as visit:
                 stream = request.stream()
                 try:
+                    await self._access.before_call(visit)
                     call = self._call(visit.actor, "context.import")
                     params = call.tool.parse({"text": "", **_query(request)})
                     assert isinstance(params, ContextImportParams)
@@ -72,9 +79,10 @@ class Transfers:
                 except AntiphonError:
                     await self._read_out(visit.actor, stream)
                     raise
-                return JSONResponse(made.model_dump(mode="json"))
+            response = JSONResponse(made.model_dump(mode="json"))
         except AntiphonError as error:
-            return _refusal(error)
+            response = error_response(error)
+        await response(scope, receive, send)
 
     async def _read_out(self, actor: Actor, stream: AsyncIterator[bytes]) -> None:
         """Read what a client is still sending: before that it reads no answer."""
@@ -89,15 +97,12 @@ class Transfers:
 
 
 class _Export(StreamingResponse):
-    """An export on its way; the session ends with it."""
+    """An export on its way."""
 
-    def __init__(
-        self, text: AsyncGenerator[str, None], form: ExportFormat, session: AsyncExitStack
-    ) -> None:
+    def __init__(self, text: AsyncGenerator[str, None], form: ExportFormat) -> None:
         super().__init__(text, media_type=_MEDIA_TYPES[form])
         self._text = text
         self._form = form
-        self._session = session
 
     async def stream_response(self, send: Send) -> None:
         """Send all of it, or end the connection without the end of the answer."""
@@ -108,7 +113,7 @@ class _Export(StreamingResponse):
             await send({"type": "http.response.body", "body": body, "more_body": more})
 
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        async with self._session, aclosing(self._text):
+        async with aclosing(self._text):
             await send(start)
             try:
                 async for text in self._text:
@@ -134,11 +139,3 @@ async def _body(call: Call, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes
 
 def _query(request: Request) -> dict[str, Any]:
     return {name: value for name, value in request.query_params.items() if name != "as"}
-
-
-def _refusal(error: AntiphonError) -> Response:
-    if isinstance(error, NotAdmittedError):
-        status = 429 if error.code is ErrorCode.RATE_LIMITED else 401
-    else:
-        status = HTTP_STATUS.get(error.code, 400)
-    return JSONResponse({"error": error.as_json()}, status)

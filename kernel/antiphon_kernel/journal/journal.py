@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.journal.commit_rows import Numbers, commit_rows, new_sessions
+from antiphon_kernel.journal.commit_rows import commit_rows, session_rows
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.inherited import read_inherited
 from antiphon_kernel.journal.open_files import StorageLostError
@@ -37,7 +37,6 @@ from antiphon_kernel.journal.stored_ops import (
     read_updates,
 )
 from antiphon_kernel.journal.stored_undo import read_undo
-from antiphon_kernel.journal.transaction import Row
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId, PrincipalId
@@ -45,6 +44,8 @@ from antiphon_kernel.types.records import Principal
 
 WATCH_SECONDS: Final = 2.0
 """Seconds between two looks at the files while nobody writes."""
+_RECORDED: Final = 1_000
+"""Sessions that are remembered not to need a row any more; others are offered one again."""
 
 _log = logging.getLogger(__name__)
 
@@ -62,8 +63,11 @@ class Journal:
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._numbers = Numbers()
-        self._new_sessions: list[Row] = []
+        self._principals: dict[str, int] = {}
+        """What stands for a principal in other rows, by id."""
+        self._new_sessions: list[SessionRow] = []
+        self._recorded: dict[str, None] = {}
+        """Sessions that are known to be in the file: those that were used last."""
         self._last_context = 0
         self._broken: AntiphonError | None = None
         self._on_lost: list[Callable[[StorageLostError], None]] = []
@@ -127,21 +131,18 @@ class Journal:
             "INSERT INTO principals (id, username, kind, created) VALUES (?, ?, ?, ?)",
             (principal.id, principal.username, principal.kind, created),
         )
-        self._numbers.principals[principal.id] = number
+        self._principals[principal.id] = number
 
-    def add_session(self, session: str, principal: Principal, via: str, opened: int) -> None:
-        """Name a session; its row is written by itself, or with a commit that comes first."""
-        numbers = self._numbers
-        number = numbers.sessions[session] = len(numbers.sessions) + 1
-        row = (number, session, numbers.principals[principal.id], via, opened)
+    def add_session(self, session: SessionRow) -> None:
+        """Record a session that may never commit anything; with others, or with a commit."""
         if self._broken is not None:
             return
-        self._new_sessions.append(row)
+        self._new_sessions.append(session)
         self._idle.clear()
         self._wake.set()
 
     async def sessions(self) -> list[SessionRow]:
-        """Everybody who ever joined, in order."""
+        """Everybody who ever joined or committed, in the order in which they were recorded."""
         sql = (
             "SELECT s.id, p.id, s.via, s.opened FROM sessions s"
             " JOIN principals p ON p.number = s.principal ORDER BY s.number"
@@ -380,23 +381,27 @@ class Journal:
         """One transaction for all of them; the error if it did not happen."""
         if self._broken is not None:
             return self._broken
-        sessions = list(self._new_sessions)
+        count = len(self._new_sessions)
+        sessions = {one.id: one for one in self._new_sessions}
+        sessions |= {one.session.id: one.session for one in group}
+        unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
-            rows = commit_rows(group, self._numbers)
-            await self._database.write(chain([new_sessions(sessions)], rows))
+            rows = commit_rows(group, self._principals)
+            await self._database.write(chain([session_rows(unknown, self._principals)], rows))
         except StorageLostError as error:
             return error
         except AntiphonError as error:
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error
-        del self._new_sessions[: len(sessions)]
+        del self._new_sessions[:count]
+        self._recorded.update(dict.fromkeys(one.id for one in unknown))
+        while len(self._recorded) > _RECORDED:
+            del self._recorded[next(iter(self._recorded))]
         return None
 
     async def _load_numbers(self) -> None:
         rows = await self._database.select("SELECT id, number FROM principals")
-        principals = {row[0]: row[1] for row in rows}
-        rows = await self._database.select("SELECT id, number FROM sessions")
-        self._numbers = Numbers(principals, {row[0]: row[1] for row in rows})
+        self._principals = {row[0]: row[1] for row in rows}
         rows = await self._database.select("SELECT coalesce(max(number), 0) FROM contexts")
         self._last_context = rows[0][0]
 

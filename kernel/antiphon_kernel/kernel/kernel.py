@@ -11,7 +11,7 @@ from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.journal.auth import AUTH_FILE
 from antiphon_kernel.journal.copies import JOURNAL_FILE
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import ContextRow
+from antiphon_kernel.journal.rows import ContextRow, SessionRow
 from antiphon_kernel.kernel.access.gate import Gate
 from antiphon_kernel.kernel.access.invitations import Invitations
 from antiphon_kernel.kernel.access.members import Members
@@ -173,6 +173,7 @@ class Kernel:
         await self.search.stop()
         await self._open.interrupt_all()
         self.begin_closing()
+        self.gate.close()
         # What must be on disk is; snapshots take longer and may be cut short.
         await self._open.close()
         await self.members.close()
@@ -203,15 +204,24 @@ class Kernel:
         return self.members.role_of(principal)
 
     def open_session(
-        self, principal: Principal, via: str, *, credential: int | None = None
+        self, principal: Principal, via: str, *, credential: int | None = None, lasts: bool = True
     ) -> Actor:
-        """A principal connects; `via` says how, `credential` is the number of what let it in."""
+        """Begin a session of a principal.
+
+        It is recorded with the first change that it commits. Before that, whoever joins with an
+        invitation is recorded, and every session of the others that lasts.
+
+        Args:
+            via: how it came in: `unix`, `tcp`, `turn`, …
+            credential: number of the invitation that let it in.
+            lasts: False for a session of a single call.
+        """
         session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
-        self._journal.add_session(session, principal, via, now)
-        actor = Actor(principal, session, self.role_of(principal))
-        begun = OpenSession(actor, via, now, credential)
+        actor = Actor(principal, session, self.role_of(principal), via, now)
+        begun = OpenSession(actor, credential)
         self.sessions.begin(begun)
-        self.gate.came_in(begun)
+        if self.gate.came_in(begun) or (credential is None and lasts):
+            self._journal.add_session(SessionRow.of(actor))
         return actor
 
     async def close_session(self, actor: Actor) -> None:

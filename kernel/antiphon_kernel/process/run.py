@@ -98,7 +98,8 @@ async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock
             ready(address)
             idleness = Idleness(settings.patience, clock)
             alone = asyncio.create_task(
-                idleness.wait(lambda: doors.connections, lambda: turns.busy), name="idleness"
+                idleness.wait(lambda: doors.connections, lambda: doors.visits, lambda: turns.busy),
+                name="idleness",
             )
             waiting: set[asyncio.Future[Any]] = {ending, alone}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

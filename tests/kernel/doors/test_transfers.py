@@ -138,8 +138,8 @@ async def test_viewer_exports_and_does_not_import(served: ServedKernel) -> None:
 class SlowReader:
     """Asks for an export and reads it only when told to."""
 
-    def __init__(self, address: KernelAddress) -> None:
-        self._pieces = export_context(address, {})
+    def __init__(self, address: KernelAddress, **params: str) -> None:
+        self._pieces = export_context(address, params)
         self.read = b""
 
     async def begin(self) -> None:
@@ -192,6 +192,17 @@ async def test_export_ends_when_its_reader_is_dismissed(large: ServedKernel, end
     assert len(reader.read) < LARGE * 1_000_000
     with pytest.raises(AntiphonError, match=r"broken off|not as"):
         await import_(large.locate(), reader.read, label="copy")
+
+
+async def test_markdown_export_whose_reader_is_dismissed_is_cut_off(large: ServedKernel) -> None:
+    made = await invite(large, "editor", name="vera")
+    reader = SlowReader(as_invited(large, made["token"]), format="markdown")
+    await reader.begin()
+    await own(large, "kernel.kick", principal="vera")
+    error = await reader.rest()
+    assert error is not None
+    assert error.code is ErrorCode.NO_KERNEL
+    assert len(reader.read) < LARGE * 1_000_000
 
 
 async def test_export_of_a_kernel_that_ends_is_not_whole(large: ServedKernel) -> None:

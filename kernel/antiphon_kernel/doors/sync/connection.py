@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.outgoing import Outgoing
-from antiphon_kernel.doors.sync.pace import Pace, TokenBucket
+from antiphon_kernel.doors.sync.pace import Pace
 from antiphon_kernel.doors.sync.receipts import Receipts
+from antiphon_kernel.doors.token_bucket import TokenBucket
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import CloseCode
 
@@ -67,6 +68,7 @@ class Connection:
             limits.patience,
             time.monotonic,
         )
+        self.since = asyncio.get_running_loop().time()
         self.joined = False
         """Whether the client has said what it has: from then on it gets every change."""
         self.caught_up = False

@@ -288,9 +288,12 @@ class Room(YRoom):
         frame = presence_frame(())
         self._attendance.expire()
         oldest = self._loop.time() - self._limits.stalled
+        silent = self._loop.time() - self._limits.greeting
         for client in self.clients:
             if client.sending_since is not None and client.sending_since < oldest:
                 client.cut()
+            elif not client.joined and client.since < silent:
+                client.finish(Goodbye(CloseCode.TRY_AGAIN_LATER, "No sync step 1 came."))
             elif client.joined and not in_the_kernel:
                 client.outgoing.frame(frame)
 

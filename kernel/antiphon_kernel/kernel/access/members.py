@@ -196,7 +196,8 @@ class Members:
     async def _change(self, user: User, changed: Callable[[User], User]) -> None:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = changed(self._users[user.principal])
-        await self.auth.change_user(now)
+        # Whoever changes their own role loses the session that they do it through.
+        await to_the_end(self.auth.change_user(now))
 
     async def _store_role(self, principal: Principal, role: AccessRole) -> None:
         self._users[principal.id] = await self.auth.add_user(principal, role, self._clock.now_ms())

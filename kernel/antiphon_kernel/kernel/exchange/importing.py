@@ -15,7 +15,14 @@ from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
 from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
-from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, InheritedRun, InheritedText
+from antiphon_kernel.journal.rows import (
+    BlockRow,
+    Commit,
+    ContextRow,
+    InheritedRun,
+    InheritedText,
+    SessionRow,
+)
 from antiphon_kernel.kernel.exchange.records import (
     BlockLine,
     ContextLine,
@@ -233,7 +240,7 @@ class _Reader:
                 seq=len(self._commits) + 2,
                 time=self._time,
                 principal=self._actor.principal,
-                session=self._actor.session,
+                session=SessionRow.of(self._actor),
                 operation="import",
                 blocks=blocks,
                 update=transaction.update,
@@ -274,7 +281,7 @@ def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> P
                 f"The export credits text to {name} of this kernel, and only"
                 f" {kernel.owner.username}, whose kernel it is, may import that: ask them. Nothing"
                 " was imported.",
-                username=name,
+                author=name,
             )
     return kind
 

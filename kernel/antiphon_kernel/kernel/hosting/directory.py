@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import Commit, ContextRow
+from antiphon_kernel.journal.rows import Commit, ContextRow, SessionRow
 from antiphon_kernel.journal.snapshots import Snapshot
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.references import resolve
@@ -108,7 +108,7 @@ class Directory:
                     seq=1,
                     time=time,
                     principal=founder.principal,
-                    session=founder.session,
+                    session=SessionRow.of(founder),
                     operation="found",
                     blocks=(),
                     update=genesis_update(context, epoch, label),

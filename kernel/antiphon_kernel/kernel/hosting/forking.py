@@ -24,6 +24,7 @@ from antiphon_kernel.journal.rows import (
     ContextRow,
     InheritedRun,
     InheritedText,
+    SessionRow,
     StoredOp,
 )
 from antiphon_kernel.journal.snapshots import Snapshot
@@ -176,7 +177,7 @@ async def begin_fork(
                     seq=len(commits) + 2,
                     time=time,
                     principal=actor.principal,
-                    session=actor.session,
+                    session=SessionRow.of(actor),
                     operation=FORK,
                     update=update,
                     **contents,

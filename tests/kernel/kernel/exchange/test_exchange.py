@@ -245,7 +245,7 @@ async def test_an_import_by_another_owner_credits_nobody_else_who_is_here(
     with pytest.raises(AntiphonError, match=name) as caught:
         await kernel.call(eve, "context.import", params)
     assert caught.value.code is ErrorCode.PERMISSION_DENIED
-    assert caught.value.details["username"] == name
+    assert caught.value.details["author"] == name
     assert [row.label for row in kernel.context_rows()] == ["default"]
 
 
