@@ -56,18 +56,15 @@ class Nature(Enum):
 class Container:
     """One shared type."""
 
-    __slots__ = ("block", "frame", "mark", "path", "shared", "value", "written")
+    __slots__ = ("block", "frame", "mark", "path", "value", "written")
 
     def __init__(
-        self, block: str | None, path: tuple[str, ...] | None, shared: SharedType | None
+        self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
     ) -> None:
         self.block = block
         """The block it is in; None outside of blocks."""
         self.path = path
         """Where in the block's content; None for its header and outside of blocks."""
-        self.shared = shared
-        """What it is; None for a root."""
-        is_text = shared is SharedType.TEXT
         self.frame = Place(self, Nature.FRAME if path is None else Nature.ITEM)
         self.value = Place(self, Nature.VALUE) if is_text else self.frame
         self.mark = Place(self, Nature.MARK) if is_text else self.frame
@@ -85,7 +82,7 @@ class Place:
         self.nature = nature
 
 
-OUTSIDE: Final = Container(None, None, None)
+OUTSIDE: Final = Container(None, None)
 """Roots that hold no blocks, and whatever has no place."""
 
 NOWHERE: Final = Place(OUTSIDE, Nature.NOTHING)
@@ -216,19 +213,16 @@ class Placement:
             self._statuses[block] = (*before, ItemId(item.client, item.clock))
 
     def _make(self, item: Struct, place: Place) -> None:
-        shared = item.content
-        assert isinstance(shared, SharedType)
+        is_text = item.content is SharedType.TEXT
         container = self._container_of(item)
         made = OUTSIDE
         if item.parent == BLOCKS and item.key is not None:
-            made = place.container
-            made.shared = shared
-            self._blocks[item.key] = made
+            made = self._blocks[item.key] = place.container
         elif container.block is not None and container.path is None:
             if item.key == CONTENT:
-                made = Container(container.block, (), shared)
+                made = Container(container.block, (), is_text=is_text)
         elif container.path is not None and item.key is not None:
-            made = Container(container.block, (*container.path, item.key), shared)
+            made = Container(container.block, (*container.path, item.key), is_text=is_text)
         self._made[ItemId(item.client, item.clock)] = made
 
     # Asking
@@ -285,7 +279,7 @@ class Placement:
         if isinstance(parent, ItemId):
             return self.made_by(parent) or OUTSIDE
         if parent == BLOCKS and item.key is not None:
-            return self.block(item.key) or Container(item.key, None, None)
+            return self.block(item.key) or Container(item.key, None)
         return OUTSIDE if parent is not None else self._beside(item).container
 
     def block(self, key: str) -> Container | None:
