@@ -1,7 +1,7 @@
 """Reading a block's content as JSON, whatever its schema, and saying where it breaks it.
 
-Merging can break a schema though every single write kept it (two people fill the last place of a
-list): what is there is read all the same, and what is wrong is told beside it.
+An undo can break a schema though every single write kept it (it brings an item back into a list
+that is full by now): what is there is read all the same, and what is wrong is told beside it.
 """
 
 from __future__ import annotations
