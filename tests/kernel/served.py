@@ -171,7 +171,7 @@ class ServedKernel:
     async def context(self, reference: str = "default") -> Context:
         return await self.kernel.context(reference)
 
-    async def block(self, content: str = "", **params: Any) -> str:
+    async def block(self, content: Any = "", **params: Any) -> str:
         """A new block of the owner's."""
         request = {"role": "system", "kind": "text", "content": content, **params}
         return str((await self.kernel.call(self.me, "block.create", request))["block_id"])

@@ -35,14 +35,14 @@ SCHEMA = {
             "schema": {
                 "type": "map",
                 "fields": [
-                    {"name": "fixed", "field_type": "number", "read_only": True},
+                    {"name": "fixed", "field_type": "text", "read_only": True},
                     {"name": "free", "field_type": "number"},
                 ],
             },
         },
         {"name": "sealed", "schema": {"type": "text"}, "read_only": True},
         {"name": "log", "schema": {"type": "log"}},
-        {"name": "few", "schema": {"type": "list", "max_items": 2}},
+        {"name": "few", "schema": {"type": "list"}},
     ],
 }
 
