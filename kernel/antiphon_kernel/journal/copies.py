@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from antiphon_kernel.journal.database import SIDE_FILES, make_private
+from antiphon_kernel.journal.open_files import SIDE_FILES, make_private
 from antiphon_kernel.journal.schema import MIGRATIONS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -68,6 +68,16 @@ def back_up(journal: Path, target: Path) -> int:
     Raises:
         AntiphonError: invalid_params if the target exists; storage_failed.
     """
+    with open_to_read(journal) as source:
+        return write_copy(source, journal, target)
+
+
+def write_copy(source: sqlite3.Connection, journal: Path, target: Path) -> int:
+    """Do the same from an open connection, which need not lead to the file at `journal` any more.
+
+    Raises:
+        AntiphonError: invalid_params if the target exists; storage_failed.
+    """
     if target.exists():
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
@@ -76,15 +86,14 @@ def back_up(journal: Path, target: Path) -> int:
         )
     fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with open_to_read(journal) as source:
-            # Made here: a place that cannot be written to is no fault of the journal.
-            os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            try:
-                source.execute("VACUUM INTO ?", (str(fresh),))
-            except sqlite3.Error as error:
-                if not _is_about_the_target(error):
-                    raise
-                raise _not_written(target, str(error)) from error
+        # Made here: a place that cannot be written to is no fault of the journal.
+        os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            source.execute("VACUUM INTO ?", (str(fresh),))
+        except sqlite3.Error as error:
+            if not _is_about_the_target(error):
+                raise
+            raise _not_written(target, str(error)) from error
         check_journal(fresh)
         _to_disk(fresh)
         # A link and not a rename: what has come under that name meanwhile stays.
