@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -11,15 +12,36 @@ _MARKS: Final = (DATA_FOLDER, ".git")
 
 
 def project_root(folder: Path) -> Path:
-    """The nearest folder, from `folder` upwards, with data of ours or a git repository in it.
+    """Return the nearest folder, from `folder` upwards, with data of ours or a git repository.
 
-    `folder` itself where there is none.
+    `folder` itself where there is none. The search does not go above a repository, up to the user's
+    home, or to a place that belongs to another user or in which everybody may write: what is there
+    may have been put there by somebody else.
     """
     folder = folder.resolve()
-    for place in (folder, *folder.parents):
-        if any((place / mark).exists() for mark in _MARKS):
+    if _has_mark(folder):
+        return folder
+    owner, home = folder.stat().st_uid, _home()
+    if folder == home:
+        return folder
+    for place in folder.parents:
+        status = place.stat()
+        if place == home or status.st_uid != owner or status.st_mode & stat.S_IWOTH:
+            break
+        if _has_mark(place):
             return place
     return folder
+
+
+def _has_mark(place: Path) -> bool:
+    return any((place / mark).exists() for mark in _MARKS)
+
+
+def _home() -> Path | None:
+    try:
+        return Path.home().resolve()
+    except RuntimeError:  # nobody has said where it is
+        return None
 
 
 def data_folder(project: Path) -> Path:

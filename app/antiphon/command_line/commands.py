@@ -18,9 +18,9 @@ from antiphon.command_line.failures import Failure
 from antiphon.command_line.inviting import invite
 from antiphon.command_line.measuring import bench
 from antiphon.command_line.reaching import DATA, ChosenKernel, ask_kernel, calls_kernel
-from antiphon.command_line.running import program
-from antiphon.locations import data_folder, project_root
-from antiphon_kernel.client.usage import Commands
+from antiphon.command_line.running import chosen_data, program
+from antiphon.locations import project_root
+from antiphon_kernel.client.usage import Commands, exit_code
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def antiphon(
     is the nearest folder upwards with .antiphon or .git in it, else the current one.
 
     Exit codes: 0 well ended, 1 the app failed, 2 wrong arguments or an unfit terminal, 3 no kernel
-    could be found, reached or started.
+    could be found, reached or started, 5 the data folder is not trusted (`antiphon trust`).
     """
     if click_context.invoked_subcommand is not None:
         if (data, context, as_name) != (None, None, None):
@@ -68,7 +68,7 @@ def antiphon(
         return
     project = project_root(Path.cwd())
     _open_started(
-        (data or data_folder(project)).absolute(),
+        chosen_data(data, project),
         project,
         context=context,
         as_name=as_name,
@@ -125,14 +125,14 @@ def demo(
     add_help_option=False,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
-@click.option("--data", type=click.Path(file_okay=False, path_type=Path), envvar="ANTIPHON_DATA")
+@DATA
 @click.option("--project", type=click.Path(file_okay=False, exists=True, path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -> None:
     """Run the kernel in the foreground; `antiphon serve --help` lists its options."""
     project = project.resolve() if project is not None else project_root(Path.cwd())
     command = [sys.executable, "-m", "antiphon_kernel", "serve", *arguments]
-    command += ["--data", str((data or data_folder(project)).absolute()), "--project", str(project)]
+    command += ["--data", str(chosen_data(data, project)), "--project", str(project)]
     sys.stdout.flush()
     os.execv(sys.executable, command)
 
@@ -246,9 +246,14 @@ async def _call(
 def _find_running(data: Path | None) -> tuple[Path, bool]:
     """The data folder of the kernel to join, and whether it is a demo."""
     from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
+    from antiphon_kernel.types.errors import AntiphonError
 
     if data is not None:
-        if kernel_at(data) is None:
+        try:
+            address = kernel_at(data)
+        except AntiphonError as error:
+            raise Failure(error.message, exit_code(error)) from error
+        if address is None:
             raise Failure(
                 f"no kernel serves {data}: start one with `antiphon --data {data}`.",
                 ExitCode.NO_KERNEL,
@@ -289,7 +294,7 @@ def _open_started(
 
         starter.wait()
     except AntiphonError as error:
-        raise Failure(error.message, ExitCode.NO_KERNEL) from error
+        raise Failure(error.message, exit_code(error)) from error
     _open_app(
         AppOptions(data=data, context=context, as_name=as_name, demo=demo, restart=starter.restart)
     )

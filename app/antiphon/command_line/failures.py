@@ -30,11 +30,10 @@ class Failure(click.ClickException):
 
 def failed_call(error: AntiphonError, *, as_json: bool = False) -> Failure:
     """How a command ends whose call has failed; said as JSON on standard output too, if asked."""
-    from antiphon_kernel.types.errors import ErrorCode
+    from antiphon_kernel.client.usage import exit_code
 
     if as_json:
         from antiphon.command_line.calling import as_line
 
         click.echo(as_line({"error": error.as_json()}))
-    missing = error.code is ErrorCode.NO_KERNEL
-    return Failure(error.message, ExitCode.NO_KERNEL if missing else ExitCode.FAILED)
+    return Failure(error.message, exit_code(error))

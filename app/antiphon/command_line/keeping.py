@@ -8,20 +8,17 @@ from pathlib import Path
 
 import click
 
+from antiphon.command_line.reaching import DATA
+from antiphon.command_line.running import chosen_data
 from antiphon.locations import data_folder, project_root
+from antiphon_kernel.types.conventions import DATA_FOLDER
 
-_data = click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="ANTIPHON_DATA",
-    help="Where the kernel keeps its files.  [default: .antiphon in the project]",
-)
 _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@_data
+@DATA
 @_json
 def backup(file: Path, data: Path | None, as_json: bool) -> None:
     """Write everything that is on the kernel's disk now to FILE, which must not exist.
@@ -35,7 +32,7 @@ def backup(file: Path, data: Path | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
-@_data
+@DATA
 @_json
 def restore(file: Path, data: Path | None, as_json: bool) -> None:
     """Bring a backup back: FILE becomes the kernel's journal, under a new epoch.
@@ -49,7 +46,7 @@ def restore(file: Path, data: Path | None, as_json: bool) -> None:
 
 
 @click.command()
-@_data
+@DATA
 @_json
 def doctor(data: Path | None, as_json: bool) -> None:
     """Check everything that must hold for what is stored; nothing is changed.
@@ -64,7 +61,7 @@ def doctor(data: Path | None, as_json: bool) -> None:
 @click.command()
 @click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
 @click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
-@_data
+@DATA
 @_json
 def log(context: str | None, limit: int | None, data: Path | None, as_json: bool) -> None:
     """Print who joined, wrote and ran what, oldest first.
@@ -76,14 +73,30 @@ def log(context: str | None, limit: int | None, data: Path | None, as_json: bool
     _kernel("log", arguments, data, as_json)
 
 
+@click.command()
+@click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def trust(folder: Path | None, yes: bool) -> None:
+    """Say what a data folder holds that somebody else has made, and open it from now on.
+
+    A folder that came with a clone or an archive, was shared or moved, may name people and tokens
+    that you do not know. DIR is a project or a data folder.  [default: this project's]
+
+    Exit codes: 0 it is trusted, 1 it is not, 2 nobody can be asked, 5 others may write in it.
+    """
+    if folder is not None and (folder / DATA_FOLDER).exists():
+        folder = data_folder(folder)
+    _kernel("trust", ["--yes"] if yes else [], folder, as_json=False)
+
+
 def _kernel(command: str, arguments: list[str], data: Path | None, as_json: bool) -> None:
-    folder = (data or data_folder(project_root(Path.cwd()))).absolute()
+    folder = chosen_data(data, project_root(Path.cwd()))
     line = [sys.executable, "-m", "antiphon_kernel", command, "--data", str(folder)]
     line += ["--json"] if as_json else []
     # What begins with a dash may still be a file.
-    line += [*arguments, "--"] if command == "log" else ["--", *arguments]
+    line += [*arguments, "--"] if command in ("log", "trust") else ["--", *arguments]
     sys.stdout.flush()
     os.execv(sys.executable, line)
 
 
-COMMANDS = (backup, restore, doctor, log)
+COMMANDS = (backup, restore, doctor, log, trust)

@@ -14,6 +14,7 @@ from click.core import ParameterSource
 
 from antiphon.command_line.failures import failed_call
 from antiphon.command_line.interruption import ending_at_once, run
+from antiphon_kernel.client.usage import data_option
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.address import Locate
@@ -21,12 +22,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-DATA: Final = click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="ANTIPHON_DATA",
-    help="Where the kernel keeps its files.  [default: .antiphon in the project]",
-)
+DATA: Final = data_option(envvar="ANTIPHON_DATA")
 
 _URL: Final = click.option(
     "--url",

@@ -24,16 +24,30 @@ def program() -> str:
     return shlex.quote(str(called))
 
 
+def chosen_data(data: Path | None, project: Path) -> Path:
+    """Return the absolute data folder of a command; say on stderr if it is above this folder.
+
+    Args:
+        data: the folder that the command line names, None for the project's.
+    """
+    if data is not None:
+        return data.absolute()
+    folder = data_folder(project)
+    if project != Path.cwd().resolve():
+        click.echo(f"antiphon: using {folder}", err=True)
+    return folder
+
+
 def running_data(data: Path | None) -> Path:
     """The data folder of a kernel that runs, started now if need be, which is said on stderr.
 
     Raises:
-        AntiphonError: no_kernel.
+        AntiphonError: no_kernel, untrusted_folder.
     """
     from antiphon.command_line.starting import KernelStarter
 
     project = project_root(Path.cwd())
-    starter = KernelStarter((data or data_folder(project)).absolute(), project)
+    starter = KernelStarter(chosen_data(data, project), project)
     if starter.begin():
         starter.wait()
         click.echo(f"antiphon: started a kernel for {project}", err=True)

@@ -11,8 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.client.address import KernelAddress, read_address
+import click
+
+from antiphon_kernel.client.address import KernelAddress, stated_address
 from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.conventions import LOG_FILE, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -36,13 +39,15 @@ class KernelStarter:
         """Start the kernel unless one answers; whether that was necessary. Does not wait.
 
         Raises:
-            AntiphonError: no_kernel if no process can be started.
+            AntiphonError: no_kernel if no process can be started; untrusted_folder.
         """
         if kernel_at(self.data) is not None:
             return False
         self._ended = _stated_pid(self.data)
         try:
-            self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+            warning = found(self.data)
+            if warning is not None:
+                click.echo(f"antiphon: {warning}", err=True)
             self._spawn()
         except OSError as error:
             raise AntiphonError(
@@ -124,6 +129,6 @@ class KernelStarter:
 def _stated_pid(data: Path) -> int | None:
     """The process that the folder's address file names, if there is one."""
     try:
-        return read_address(data).pid
+        return stated_address(data).pid
     except AntiphonError:
         return None

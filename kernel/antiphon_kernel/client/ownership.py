@@ -24,7 +24,7 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 def known_files(data: Path) -> list[str]:
     """Return the names of our files in the data folder; none if there is no such folder."""
     try:
-        return [name for name in os.listdir(data) if name.startswith(_KNOWN)]
+        return [path.name for path in data.iterdir() if path.name.startswith(_KNOWN)]
     except (FileNotFoundError, NotADirectoryError):
         return []
 

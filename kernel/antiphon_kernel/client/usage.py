@@ -26,7 +26,7 @@ class _FolderPath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         if not os.fspath(value):
             self.fail("it is empty: name a folder, or leave the option out", param, ctx)
-        return Path(super().convert(value, param, ctx))
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
 
 
 def data_option(

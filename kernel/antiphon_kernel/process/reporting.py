@@ -23,7 +23,8 @@ class _PrivateFileHandler(RotatingFileHandler):
     def _open(self) -> TextIOWrapper:
         handle = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.fchmod(handle, 0o600)
-        return os.fdopen(handle, self.mode, encoding=self.encoding, errors=self.errors)
+        os.close(handle)
+        return super()._open()
 
 
 def log_to(path: Path, *, echo: bool) -> None:
