@@ -12,6 +12,7 @@ import click
 
 from antiphon.command_line.failures import failed_call
 from antiphon.command_line.interruption import run
+from antiphon.command_line.reaching import DATA
 from antiphon.human_times import to_the_minute
 
 _MINUTES: Final = {"m": 1, "h": 60, "d": 24 * 60, "w": 7 * 24 * 60}
@@ -62,12 +63,7 @@ class Duration(click.ParamType[int]):
     help="How many clients may join with it.  [default: any number]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything about it as one line.")
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="ANTIPHON_DATA",
-    help="Where the kernel keeps its files.  [default: .antiphon in the project]",
-)
+@DATA
 def invite(
     role: str, name: str | None, minutes: int, uses: int | None, as_json: bool, data: Path | None
 ) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
+from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address, stated_address
+from antiphon_kernel.client.trust import found
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 ADDRESS = KernelAddress(
@@ -16,19 +17,25 @@ ADDRESS = KernelAddress(
 )
 
 
-def test_an_address_reads_back(tmp_path: Path) -> None:
-    (tmp_path / ADDRESS_FILE).write_text(ADDRESS.model_dump_json())
-    assert read_address(tmp_path) == ADDRESS
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    found(tmp_path)
+    return tmp_path
+
+
+def test_an_address_reads_back(data: Path) -> None:
+    (data / ADDRESS_FILE).write_text(ADDRESS.model_dump_json())
+    assert stated_address(data) == ADDRESS
 
 
 @pytest.mark.parametrize("content", [None, "", "{", "{}", '{"pid": "x"}'])
-def test_no_readable_address_is_no_kernel(tmp_path: Path, content: str | None) -> None:
+def test_no_readable_address_is_no_kernel(data: Path, content: str | None) -> None:
     if content is not None:
-        (tmp_path / ADDRESS_FILE).write_text(content)
+        (data / ADDRESS_FILE).write_text(content)
     with pytest.raises(AntiphonError) as failure:
-        read_address(tmp_path)
+        read_address(data)
     assert failure.value.code is ErrorCode.NO_KERNEL
-    assert str(tmp_path) in failure.value.message
+    assert str(data) in failure.value.message
 
 
 def test_a_socket_that_is_not_there_is_not_reachable(tmp_path: Path) -> None:

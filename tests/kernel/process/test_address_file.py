@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
+from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, stated_address
 from antiphon_kernel.process.address_file import remove_address, write_address
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -28,7 +28,7 @@ def address(data: Path, pid: int) -> KernelAddress:
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     written = address(tmp_path, os.getpid())
     write_address(tmp_path, written)
-    assert read_address(tmp_path) == written
+    assert stated_address(tmp_path) == written
 
 
 def test_only_its_user_can_read_it(tmp_path: Path) -> None:
@@ -41,10 +41,10 @@ def test_only_its_user_can_read_it(tmp_path: Path) -> None:
 def test_a_kernel_removes_its_own_but_not_its_successors(tmp_path: Path) -> None:
     write_address(tmp_path, address(tmp_path, os.getpid() + 1))
     remove_address(tmp_path)
-    assert read_address(tmp_path).pid == os.getpid() + 1
+    assert stated_address(tmp_path).pid == os.getpid() + 1
 
     write_address(tmp_path, address(tmp_path, os.getpid()))
     remove_address(tmp_path)
     with pytest.raises(AntiphonError, match="antiphon serve"):
-        read_address(tmp_path)
+        stated_address(tmp_path)
     remove_address(tmp_path)

@@ -1,0 +1,294 @@
+"""Data folders that came from elsewhere: nothing in them is believed before their user says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.client.address import lock_holder
+from antiphon_kernel.types.conventions import ExitCode
+from tests.e2e.machine import ANTIPHON, Machine
+from tests.waiting import wait_until
+
+NOBODY = 65534
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="a second user takes root")
+
+COMMANDS = [
+    ("call", "session.whoami"),
+    ("send",),
+    ("tail",),
+    ("export",),
+    ("doctor",),
+    ("invite", "--role", "viewer"),
+]
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    """A server of an attacker, which notices every connection."""
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        server.setblocking(False)
+        yield server
+
+
+def was_visited(listener: socket.socket) -> bool:
+    try:
+        listener.accept()[0].close()
+    except BlockingIOError:
+        return False
+    return True
+
+
+def plant(data: Path, host: str, pid: int = 1) -> None:
+    """Write `kernel.json` as an attacker would put it into a repository."""
+    data.mkdir(parents=True)
+    address = {"pid": pid, "kernel": "x", "token": "t"}
+    address |= {"sync": f"ws://{host}/sync", "http": f"http://{host}"}
+    (data / "kernel.json").write_text(json.dumps(address))
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_cloned_data_folder_gets_no_connection_and_no_word(
+    machine: Machine, listener: socket.socket, host: str
+) -> None:
+    clone = machine.home / "clone"
+    plant(clone / ".antiphon", f"{host}:{listener.getsockname()[1]}")
+    for command in COMMANDS:
+        done = machine.run(*command, stdin="secret", cwd=clone)
+        assert done.returncode == ExitCode.UNTRUSTED_FOLDER, done.stderr
+        assert f"antiphon trust {clone}" in done.stderr
+    terminal = machine.terminal(cwd=clone)
+    terminal.wait_for("antiphon trust")
+    assert not was_visited(listener)
+    assert sorted(path.name for path in (clone / ".antiphon").iterdir()) == ["kernel.json"]
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "127.0.0.1"])
+def test_own_data_folder_with_a_planted_address_starts_a_kernel_of_its_own(
+    machine: Machine, listener: socket.socket, host: str
+) -> None:
+    data = machine.project / ".antiphon"
+    machine.call(data, "session.whoami")
+    os.kill(machine.kernel().pid, signal.SIGKILL)
+    shutil.copytree(data, machine.home / "kept")
+    (data / "kernel.json").unlink(missing_ok=True)
+    port = listener.getsockname()[1]
+    address = {"pid": 1, "kernel": "x", "token": "t"}
+    address |= {"sync": f"ws://{host}:{port}/sync", "http": f"http://{host}:{port}"}
+    (data / "kernel.json").write_text(json.dumps(address))
+    (data / "kernel.json").chmod(0o600)
+    assert machine.call(data, "session.whoami")["role"] == "owner"
+    assert not was_visited(listener)
+
+
+def test_trust_says_what_a_folder_holds_and_opens_it_from_then_on(machine: Machine) -> None:
+    made = machine.run("invite", "--role", "editor", "--name", "mallory")
+    assert made.returncode == 0, made.stderr
+    clone = machine.home / "clone"
+    clone.mkdir()
+    os.kill(machine.kernel().pid, signal.SIGTERM)
+    shutil.copytree(machine.project / ".antiphon", clone / ".antiphon")
+    (clone / ".antiphon" / "kernel.sock").unlink(missing_ok=True)
+    assert machine.run("call", "context.list", cwd=clone).returncode == ExitCode.UNTRUSTED_FOLDER
+    unasked = machine.run("trust", str(clone))
+    assert unasked.returncode == ExitCode.USAGE
+    done = machine.run("trust", str(clone), "--yes")
+    assert done.returncode == 0, done.stderr
+    for word in ("mallory", "editor", "default", "invitations still valid (1)"):
+        assert word in done.stdout
+    assert machine.run("call", "context.list", cwd=clone).returncode == 0
+    again = machine.run("trust", str(clone))
+    assert again.returncode == 0 and "already" in again.stdout
+
+
+def test_trust_in_nothing_says_so(machine: Machine) -> None:
+    done = machine.run("trust", str(machine.home / "nowhere"), "--yes")
+    assert done.returncode == 1
+    assert "nothing to trust" in done.stderr
+
+
+PLANT = """
+import fcntl, os, sys, time
+data, port = sys.argv[1], sys.argv[2]
+os.setgid({nobody}); os.setuid({nobody})
+lock = os.open(data + "/kernel.lock", os.O_RDWR | os.O_CREAT, 0o666)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.pwrite(lock, f"{{os.getpid()}}\\n".encode(), 0)
+with open(data + "/kernel.json", "w") as file:
+    file.write('{{"pid": %d, "kernel": "x", "sync": "ws://127.0.0.1:%s/sync",'
+               ' "http": "http://127.0.0.1:%s", "token": "t"}}' % (os.getpid(), port, port))
+print("planted", flush=True)
+sys.stdin.read()
+"""
+
+
+@as_root
+def test_folder_of_another_user_gets_no_connection_and_runs_nothing(
+    machine: Machine, listener: socket.socket
+) -> None:
+    """Another user has served there once, made a friend owner, and opened the folder to all."""
+    shared = machine.home / "shared"
+    (shared / "sub").mkdir(parents=True)
+    machine.call(shared / ".antiphon", "session.whoami")
+    machine.call(shared / ".antiphon", "kernel.invite", role="editor", name="mallory")
+    machine.call(shared / ".antiphon", "kernel.role", principal="mallory", role="owner")
+    machine.close()
+    data = shared / ".antiphon"
+    for path in (shared, data, *data.iterdir()):
+        os.chown(path, NOBODY, NOBODY)
+    data.chmod(0o777)
+    # The folders of pytest are this user's alone; the other one must get through them.
+    for above in (machine.home, *machine.home.parents[:-2]):
+        above.chmod(above.stat().st_mode | 0o055)
+    before = sorted(path.name for path in data.iterdir())
+    port = str(listener.getsockname()[1])
+    code = [sys.executable, "-c", PLANT.format(nobody=NOBODY), str(data), port]
+    with subprocess.Popen(
+        code, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as attacker:
+        assert attacker.stdout is not None and attacker.stdin is not None
+        assert attacker.stdout.readline() == "planted\n"
+        for folder, arguments in ((shared, ()), (shared / "sub", ("--data", str(data)))):
+            done = machine.run("call", "session.whoami", *arguments, cwd=folder)
+            assert done.returncode == ExitCode.UNTRUSTED_FOLDER, done.stderr
+            assert f"belongs to user {NOBODY}" in done.stderr
+        forced = machine.run("trust", str(shared), "--yes")
+        assert forced.returncode == ExitCode.UNTRUSTED_FOLDER
+        # From below, the folder of another user is not even found.
+        below = machine.run("call", "session.whoami", cwd=shared / "sub")
+        assert below.returncode == 0, below.stderr
+        assert (shared / "sub" / ".antiphon").is_dir()
+        attacker.stdin.close()
+    assert not was_visited(listener)
+    after = {path.name for path in data.iterdir()} - {"kernel.lock", "kernel.json"}
+    assert after <= set(before)
+
+
+def test_folder_above_the_current_one_is_named_on_stderr(machine: Machine) -> None:
+    (machine.project / ".git").mkdir(exist_ok=True)
+    (machine.project / "sub").mkdir()
+    done = machine.run("call", "session.whoami", "--json", cwd=machine.project / "sub")
+    assert done.returncode == 0
+    assert f"using {machine.project / '.antiphon'}" in done.stderr
+    here = machine.run("call", "session.whoami", "--json")
+    assert here.stderr == ""
+
+
+def test_data_option_that_is_empty_is_wrong_usage(machine: Machine) -> None:
+    for command in (*COMMANDS, ("backup", "f"), ("log",), ("serve",), ("demo",), ("join",)):
+        done = machine.run(*command, "--data", "")
+        assert done.returncode == ExitCode.USAGE, command
+        assert "empty" in done.stderr
+    assert not any(machine.project.glob("*.db"))
+    unset = machine.run("call", "session.whoami", env={"ANTIPHON_DATA": ""})
+    assert unset.returncode == 0
+    assert (machine.project / ".antiphon").is_dir()
+
+
+def test_home_that_cannot_be_written_to_keeps_no_kernel_from_starting(machine: Machine) -> None:
+    env = {"HOME": "/dev/null", "XDG_STATE_HOME": "/dev/null/state"}
+    data = machine.home / "kernels-data"
+    done = machine.run("call", "session.whoami", "--data", str(data), env=env)
+    assert done.returncode == 0, done.stderr
+    assert "cannot be remembered" in done.stderr
+    pid = int((data / "kernel.lock").read_text())
+    os.kill(pid, signal.SIGTERM)
+
+
+def test_files_are_this_users_alone_in_a_folder_that_others_read(machine: Machine) -> None:
+    data = machine.home / "kernels-data"
+    data.mkdir(0o755)
+    data.chmod(0o755)
+    machine.call(data, "session.whoami")
+    machine.close()
+    (data / "journal.db").chmod(0o644)
+    machine.call(data, "session.whoami")
+    assert machine.run("backup", str(machine.home / "b.db"), "--data", str(data)).returncode == 0
+    files = [path for path in (*data.iterdir(), machine.home / "b.db") if path.is_file()]
+    open_to_others = {path.name for path in files if stat.S_IMODE(path.stat().st_mode) & 0o077}
+    assert open_to_others == set()
+
+
+def test_backup_that_finds_no_room_says_that_it_could_not_be_written(machine: Machine) -> None:
+    long = json.dumps({"role": "user", "kind": "text", "content": "x" * 200_000})
+    assert machine.run("call", "block.create", "-", stdin=long).returncode == 0
+
+    def small_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+    target = machine.home / "backup.db"
+    done = subprocess.run(
+        [ANTIPHON, "backup", str(target)],
+        capture_output=True,
+        text=True,
+        env=machine.env,
+        cwd=machine.project,
+        preexec_fn=small_files,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"The backup {target} could not be written" in done.stderr
+    assert not target.exists()
+
+
+READ_AS_NOBODY = """
+import concurrent.futures.thread, os, sys  # what is imported later may be out of reach
+from pathlib import Path
+from antiphon_kernel.process.command import main
+os.setgid({nobody}); os.setuid({nobody})
+sys.argv = ["antiphon", *sys.argv[1:]]
+main()
+"""
+
+
+@as_root
+@pytest.mark.parametrize("in_the_log", [True, False])
+def test_journal_in_a_folder_that_cannot_be_written_to_is_read(
+    machine: Machine, in_the_log: bool
+) -> None:
+    data = machine.home / "kernels-data"
+    machine.call(data, "block.create", role="user", kind="text", content="there", status="done")
+    pid = int((data / "kernel.lock").read_text())
+    os.kill(pid, signal.SIGKILL if in_the_log else signal.SIGTERM)
+    wait_until(lambda: lock_holder(data) is None, "the kernel has ended")
+    wal = data / "journal.db-wal"
+    assert (wal.exists() and wal.stat().st_size > 0) is in_the_log
+    state = machine.home / "nobodys"
+    tmp = machine.home / "tmp-of-nobody"
+    for folder in (state, tmp):
+        folder.mkdir()
+    for above in (machine.home, *machine.home.parents[:-2]):
+        above.chmod(above.stat().st_mode | 0o055)
+    for path in (*data.iterdir(), data, state, tmp):
+        os.chown(path, NOBODY, NOBODY)
+    env = machine.env | {"XDG_STATE_HOME": str(state), "TMPDIR": str(tmp), "HOME": str(state)}
+
+    def as_nobody(*arguments: str) -> subprocess.CompletedProcess[str]:
+        code = READ_AS_NOBODY.format(nobody=NOBODY)
+        command = [sys.executable, "-c", code, arguments[0], "--data", str(data), *arguments[1:]]
+        return subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+
+    trusted = as_nobody("trust", "--yes")
+    assert trusted.returncode == 0, trusted.stderr
+    data.chmod(0o500)
+    for path in data.iterdir():
+        path.chmod(0o400)
+    told = as_nobody("log")
+    assert told.returncode == 0, told.stderr
+    assert "block.create" in told.stdout or "create" in told.stdout
+    checked = as_nobody("doctor")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    kept = as_nobody("backup", str(tmp / "b.db"))
+    assert kept.returncode == 0, kept.stderr
