@@ -196,6 +196,15 @@ def test_data_option_that_is_empty_is_wrong_usage(machine: Machine) -> None:
     assert (machine.project / ".antiphon").is_dir()
 
 
+def test_data_folder_of_the_environment_is_used_by_commands(machine: Machine) -> None:
+    data = machine.home / "named"
+    done = machine.run("call", "session.whoami", env={"ANTIPHON_DATA": str(data)})
+    assert done.returncode == 0, done.stderr
+    assert (data / "journal.db").is_file() and not (machine.project / ".antiphon").exists()
+    before = machine.run("--data", str(data), "call", "session.whoami")
+    assert before.returncode == ExitCode.USAGE and "after the command" in before.stderr
+
+
 def test_home_that_cannot_be_written_to_keeps_no_kernel_from_starting(machine: Machine) -> None:
     env = {"HOME": "/dev/null", "XDG_STATE_HOME": "/dev/null/state"}
     data = machine.home / "kernels-data"

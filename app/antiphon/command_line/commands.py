@@ -17,7 +17,13 @@ from antiphon.command_line import conversing, exchanging, keeping, looking
 from antiphon.command_line.failures import Failure
 from antiphon.command_line.inviting import invite
 from antiphon.command_line.measuring import bench
-from antiphon.command_line.reaching import DATA, ChosenKernel, ask_kernel, calls_kernel
+from antiphon.command_line.reaching import (
+    DATA,
+    ChosenKernel,
+    ask_kernel,
+    calls_kernel,
+    is_typed,
+)
 from antiphon.command_line.running import chosen_data, program
 from antiphon.locations import project_root
 from antiphon_kernel.client.usage import Commands, exit_code
@@ -60,7 +66,7 @@ def antiphon(
     could be found, reached or started, 5 the data folder is not trusted (`antiphon trust`).
     """
     if click_context.invoked_subcommand is not None:
-        if (data, context, as_name) != (None, None, None):
+        if any(map(is_typed, click_context.params)):
             raise click.UsageError(
                 "options go after the command: "
                 f"antiphon {click_context.invoked_subcommand} --data ..."

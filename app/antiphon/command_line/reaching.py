@@ -92,7 +92,7 @@ def ask_kernel(
 
 def _chosen(data: Path | None, url: str | None) -> ChosenKernel:
     if data is not None and url is not None:
-        typed = {name for name in ("data", "url") if _is_typed(name)}
+        typed = {name for name in ("data", "url") if is_typed(name)}
         if len(typed) != 1:
             raise click.UsageError(
                 "--data (or ANTIPHON_DATA) and --url (or ANTIPHON_URL) name two kernels:"
@@ -102,7 +102,8 @@ def _chosen(data: Path | None, url: str | None) -> ChosenKernel:
     return _own(data) if url is None else _joined(url)
 
 
-def _is_typed(option: str) -> bool:
+def is_typed(option: str) -> bool:
+    """Return whether an option of the command is on the command line, and not in a variable."""
     source = click.get_current_context().get_parameter_source(option)
     return source is ParameterSource.COMMANDLINE
 
