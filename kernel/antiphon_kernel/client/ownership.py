@@ -38,7 +38,7 @@ def check_ownership(data: Path) -> None:
 
     Raises:
         AntiphonError: untrusted_folder, saying what is wrong and how to put it right; no_kernel if
-            the path is too long for SQLite.
+            the path is too long for SQLite, or cannot be looked at.
     """
     length = len(os.fsencode(data.absolute()))
     if length > LONGEST_PATH:
@@ -51,6 +51,23 @@ def check_ownership(data: Path) -> None:
         status = data.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return
+    except OSError as error:
+        raise _unusable(data, error) from error
+    try:
+        _check_folder(data, status)
+    except OSError as error:
+        raise _unusable(data, error) from error
+
+
+def _unusable(data: Path, error: OSError) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.NO_KERNEL,
+        f"No kernel can work in {data}: {error.strerror} ({error.filename}). Choose a folder that"
+        " you may use.",
+    )
+
+
+def _check_folder(data: Path, status: os.stat_result) -> None:
     if stat.S_ISLNK(status.st_mode):
         raise untrusted(data, f"it is a symbolic link: name the folder {data.resolve()} instead")
     _check_entry(data, data, status)
@@ -70,6 +87,8 @@ def check_ownership(data: Path) -> None:
             continue
         if stat.S_ISLNK(status.st_mode):
             raise untrusted(data, f"{path} is a symbolic link: put the file itself there")
+        if stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode):
+            raise untrusted(data, f"{path} is a pipe or a device: remove it")
         _check_entry(data, path, status)
 
 

@@ -96,17 +96,22 @@ def trust(data: Path) -> None:
         OSError: if that cannot be remembered.
     """
     check_ownership(data)
-    folder_id = read_id(data)
-    if folder_id is None:
-        folder_id = secrets.token_hex(16)
+    # Another id: whoever made the folder may know the one in it, and put it into the next one.
+    before, folder_id = read_id(data), secrets.token_hex(16)
+    try:
         write_private(data / ID_FILE, folder_id + "\n")
+    except OSError:
+        if before is None:
+            raise
+        folder_id = before  # a read-only medium
     _register(folder_id, data)
 
 
 def read_id(data: Path) -> str | None:
     """Return the random id in the data folder, None if there is none."""
     try:
-        text = (data / ID_FILE).read_bytes()[:64].decode("ascii", "replace").strip()
+        with (data / ID_FILE).open("rb") as file:
+            text = file.read(64).decode("ascii", "replace").strip()
     except (FileNotFoundError, NotADirectoryError):
         return None
     return text if _ID.fullmatch(text) else None

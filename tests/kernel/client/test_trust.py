@@ -73,6 +73,20 @@ def test_trust_of_a_folder_ends_when_another_one_takes_its_place(data: Path) -> 
     refusal(data)
 
 
+def test_trust_draws_an_id_that_the_folders_maker_does_not_know(tmp_path: Path) -> None:
+    clone, next_clone = tmp_path / "clone", tmp_path / "next"
+    clone.mkdir(0o700)
+    (clone / "auth.db").touch(0o600)
+    (clone / ID_FILE).write_text("f" * 32 + "\n")
+    (clone / ID_FILE).chmod(0o600)
+    shutil.copytree(clone, next_clone)
+    trust(clone)
+    assert is_trusted(clone)
+    shutil.rmtree(clone)
+    next_clone.rename(clone)
+    refusal(clone)
+
+
 def test_trust_without_an_id_gives_the_folder_one(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     (tmp_path / "auth.db").touch(0o600)
@@ -129,6 +143,18 @@ def test_symbolic_links_are_refused(data: Path, tmp_path: Path) -> None:
     assert "symbolic link" in refusal(tmp_path / "link")
     (data / "auth.db").symlink_to(tmp_path / "elsewhere")
     assert "auth.db" in refusal(data)
+
+
+def test_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    os.mkfifo(tmp_path / ID_FILE, 0o600)
+    assert "pipe" in refusal(tmp_path)
+
+
+def test_folder_that_cannot_be_looked_at_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(AntiphonError, match="Choose a folder") as caught:
+        is_trusted(tmp_path / ("d" * 300))
+    assert caught.value.code is ErrorCode.NO_KERNEL
 
 
 def test_folder_below_a_place_where_everybody_writes_is_refused(data: Path) -> None:

@@ -96,9 +96,12 @@ def _rows(database: sqlite3.Connection, table: str, sql: str) -> Sequence[tuple[
     database.execute("PRAGMA query_only = ON")
     end = time.monotonic() + _SECONDS
     database.set_progress_handler(lambda: time.monotonic() > end, 10_000)
-    what = "SELECT type FROM sqlite_schema WHERE name IN (?, 'users') AND type <> 'table'"
+    what = (
+        "SELECT type FROM sqlite_schema WHERE name COLLATE NOCASE IN (?, 'users')"
+        " AND (type <> 'table' OR sql NOT LIKE 'CREATE TABLE %')"
+    )
     if database.execute(what, (table,)).fetchone() is not None:
-        raise ValueError(f"{table} is no table")
+        raise ValueError(f"{table} is no ordinary table")
     return database.execute(sql).fetchmany(_MANY)
 
 
