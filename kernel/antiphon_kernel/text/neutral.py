@@ -50,9 +50,7 @@ _INVISIBLE_RANGES = (
     "\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-_CONTROLS = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\ud800-\udfff\ufffe\uffff"
-)
+_CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\ud800-\udfff\ufffe\uffff"
 _KEPT_SOMEWHERE = "\u034f\u180b-\u180f\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef"
 
 _SUSPICIOUS = re.compile(f"[{_CONTROLS}{_INVISIBLE_RANGES}]")
