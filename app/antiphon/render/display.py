@@ -6,6 +6,7 @@ import re
 
 from antiphon_kernel.text.neutral import PICTURES, neutralise
 
+_LINE_CONTROLS = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
 _STRAY_JOINER = re.compile(f"(?<![{PICTURES}\ufe0f])\u200d|\u200d(?![{PICTURES}])")
 
 
@@ -19,6 +20,11 @@ def displayable(text: str) -> str:
     if not text.isascii() and "\u200d" in text:
         text = _STRAY_JOINER.sub("\u200c", text)
     return text
+
+
+def displayable_in_a_row(text: str) -> str:
+    """The same for a name, which has one row whatever is in it."""
+    return displayable(text).translate(_LINE_CONTROLS)
 
 
 class SourceLines:
