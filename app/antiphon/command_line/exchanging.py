@@ -33,8 +33,13 @@ def export(context: str, format_: str, kernel: ChosenKernel) -> None:
     started.
     """
     exported = _call(kernel, "context.export", {"context": context, "format": format_})
+    text = exported["text"]
+    if format_ == "jsonl" and sys.stdout.isatty():
+        from antiphon_kernel.text.neutral import escape_json
+
+        text = escape_json(text)
     # A lone surrogate cannot be in it: the kernel takes none.
-    sys.stdout.buffer.write(exported["text"].encode("utf-8"))
+    sys.stdout.buffer.write(text.encode("utf-8"))
     sys.stdout.flush()
 
 
