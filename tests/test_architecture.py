@@ -78,6 +78,20 @@ def test_no_module_takes_another_modules_private_names() -> None:
     assert found == []
 
 
+def test_shared_types_are_reached_by_modules_of_the_document_package_only() -> None:
+    """So that nothing but texts can be written into contents without a tool."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources(*PACKAGES)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "container"
+        and path.parent != PACKAGES[1] / "document"
+    ]
+    assert found == []
+
+
 @pytest.mark.parametrize(
     ("statement", "unwanted"),
     [

@@ -38,7 +38,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "shell",
         ("exclamation_mark",),
         "shell",
-        "At the start of a message: run the rest as a command in the project's folder.",
+        "At the start of a message: run the rest as a command in the project's folder; asks first"
+        " if not all of it was typed in this window or fits on the screen.",
         _WRITE,
         works=lambda now: not now.composing,
         typed=True,
@@ -76,7 +77,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         ("enter", "e"),
         "edit",
         "Write in the cell, also while a model writes in it; the command of a tool call goes to"
-        " the composer.",
+        " the composer. What others have not sent is theirs alone.",
         _NAVIGATE,
         works=lambda now: now.focused,
         title="Edit the cell",

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -302,5 +303,12 @@ def place_name(options: AppOptions) -> str:
 
 
 def open_app(options: AppOptions) -> None:
-    """Run the app on this terminal until the person leaves it."""
-    AntiphonApp(options).run()
+    """Run the app on this terminal until the person leaves it.
+
+    Raises:
+        SystemExit: with a code that is not 0 if the app has failed, which has been printed.
+    """
+    app = AntiphonApp(options)
+    app.run()
+    if app.return_code:
+        sys.exit(app.return_code)

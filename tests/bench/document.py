@@ -125,7 +125,8 @@ async def _stream(kernel: Filled, block: str, size: int, *, typing: bool) -> int
         if typing and number % (200 // len(TOKEN)) == 0:
             appends.flush(block)
             at = chance.randrange(length + 1)
-            kernel.context.write(person, "splice", partial(document.splice, block, at, 0, "typed "))
+            typed = partial(document.splice, block, at, 0, "typed ")
+            kernel.context.write(person, "splice", typed, blocks=[block])
             length += len("typed ")
         if number % 2_000 == 0:
             await kernel.context.settled()

@@ -34,7 +34,7 @@ class Filled:
 
     async def block(self, content: str) -> str:
         """A block that can be appended to."""
-        made = await self.call("block.create", role="user", kind="text", content=content)
+        made = await self.call("block.create", role="system", kind="text", content=content)
         return str(made["block_id"])
 
     async def add_blocks(self, count: int, content: str) -> list[str]:
@@ -46,7 +46,7 @@ class Filled:
             def create(many: int = number) -> None:
                 made.extend(self._blocks(many, content))
 
-            await self.context.write(self.owner, "create", create).saved()
+            await self.context.write(self.owner, "create", create, blocks=()).saved()
         return made
 
     def _blocks(self, count: int, content: str) -> list[str]:
@@ -105,7 +105,8 @@ async def long_history(kernel: Filled, count: int) -> str:
     document = kernel.context.document
     for number in range(count):
         word = f"{number % 10}"
-        kernel.context.write(kernel.owner, "splice", partial(document.splice, block, 0, 1, word))
+        typed = partial(document.splice, block, 0, 1, word)
+        kernel.context.write(kernel.owner, "splice", typed, blocks=[block])
     await kernel.context.settled()
     return block
 

@@ -48,7 +48,8 @@ async def make(folder: Path, contexts: int, blocks: int) -> None:
                 created="2026-01-01T00:00:00.000Z",
                 author=me.principal.id,
             )
-            context.write(me, "create", partial(document.create_block, header, TEXT), undo=None)
+            create = partial(document.create_block, header, TEXT)
+            context.write(me, "create", create, blocks=(), undo=None)
         await context.settled()
     await kernel.close()
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.wire.close_codes import CloseCode
 from antiphon_kernel.wire.frames import SyncStep1, SyncStep2, decode_frame, encode_frame
-from tests.e2e.machine import Machine
+from tests.e2e.machine import ANTIPHON, Machine
 
 SECONDS = 20.0
 TEXT = "naïve 👩‍👩‍👧 日本語\r\nand a second line\n"
@@ -37,7 +38,7 @@ def data(machine: Machine) -> Path:
 @pytest.fixture
 def block(machine: Machine, data: Path) -> str:
     """A text that two have written; beside it a map, in the default context."""
-    made = machine.call(data, "block.create", role="user", kind="text", content=TEXT)
+    made = machine.call(data, "block.create", role="user", kind="text", content=TEXT, status="done")
     block = str(made["block_id"])
     call(data, "block.splice", "bo", block_id=block, offset=0, insert="very ")
     schema = {"type": "map", "fields": FIELDS}
@@ -201,6 +202,42 @@ def test_an_export_is_imported_into_another_kernel_as_it_was(
     assert machine.run("import", str(file), "--data", str(other)).returncode == 1
     markdown = machine.run("export", "--format", "markdown")
     assert "very naïve" in markdown.stdout
+
+
+def test_export_of_a_kernel_that_dies_fails_and_is_not_imported(
+    machine: Machine, data: Path, tmp_path: Path
+) -> None:
+    for _ in range(4):
+        machine.run("send", stdin=b"x" * 3_000_000)
+    command = [ANTIPHON, "export"]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=machine.env,
+        cwd=machine.project,
+    ) as exporting:
+        assert exporting.stdout is not None and exporting.stderr is not None
+        text = exporting.stdout.read(1_000_000)
+        os.kill(machine.kernel().pid, signal.SIGKILL)
+        text += exporting.stdout.read()
+        assert "before the export was whole" in exporting.stderr.read().decode()
+    assert exporting.returncode == 3
+    done = machine.run(
+        "import", "-", "--label", "half", "--data", str(tmp_path / "new"), stdin=text
+    )
+    assert done.returncode == 1
+    assert "Nothing was imported" in done.stderr
+
+
+def test_message_that_is_too_large_is_refused_with_the_limit(machine: Machine, data: Path) -> None:
+    for arguments, stdin in (
+        (("send",), b"x" * 33_600_000),
+        (("call", "block.create", "-"), b'{"content": "%s"}' % (b"x" * 33_600_000)),
+    ):
+        done = machine.run(*arguments, stdin=stdin)
+        assert done.returncode == 1
+        assert "one call takes 33554432 at most" in done.stderr
 
 
 def test_the_doctor_says_by_its_exit_code_whether_all_is_well(

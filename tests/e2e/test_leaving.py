@@ -1,12 +1,14 @@
-"""A terminal that goes away, with a kernel and without one."""
+"""An end that nobody chose: the terminal goes away, or the app fails."""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 from tests.e2e.machine import Machine
+from tests.e2e.terminal import Terminal
 from tests.waiting import wait_until
 
 
@@ -52,3 +54,30 @@ def test_a_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> N
     read = machine.call(data, "block.read", block_id=block)
     assert read["content"] == "the last words of a long day, some text"
     assert kept_in(machine) == ""
+
+
+FAULTY = """
+import sys
+from antiphon.command_line.commands import antiphon
+from antiphon.screens.acts import Acts
+
+def fail(self):
+    raise RuntimeError("a fault of the app")
+
+Acts.help = fail
+sys.argv[0] = "antiphon"
+antiphon()
+"""
+
+
+def test_an_app_that_fails_prints_why_and_ends_with_a_code_that_is_not_0(
+    machine: Machine,
+) -> None:
+    begin(machine)
+    argv = [sys.executable, "-c", FAULTY, "join"]
+    with Terminal(argv, env=machine.env, cwd=machine.project, rows=60) as terminal:
+        terminal.wait_for("some text")
+        terminal.wait_for("live")
+        terminal.press("f1")
+        assert terminal.wait_for_end() == 1
+        assert "RuntimeError: a fault of the app" in terminal.text

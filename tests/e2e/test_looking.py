@@ -12,7 +12,7 @@ from tests.e2e.machine import Machine
 @pytest.fixture
 def block(machine: Machine) -> str:
     """A block that two have written."""
-    made = {"role": "user", "kind": "text", "content": "milk\nbread \x1b[31m\n"}
+    made = {"role": "user", "kind": "text", "status": "done", "content": "milk\nbread \x1b[31m\n"}
     done = machine.run("call", "block.create", json.dumps(made))
     block = str(json.loads(done.stdout)["block_id"])
     splice = {"block_id": block, "offset": 5, "insert": "rye "}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket as sockets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.serving import Doors, serve
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.registry import Registry, Tool
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
@@ -71,9 +71,12 @@ class RawClient:
 class ServedKernel:
     """A kernel with open doors, which can be stopped and started on the same data."""
 
-    def __init__(self, folder: Path, limits: DoorLimits) -> None:
+    def __init__(
+        self, folder: Path, limits: DoorLimits, tools: Iterable[Tool] = KERNEL_TOOLS
+    ) -> None:
         self._folder = folder
         self._limits = limits
+        self._registry = Registry(tools)
         self._running: list[tuple[Replica, asyncio.Task[None]]] = []
         self._raw: list[RawClient] = []
         self.kernel: Kernel
@@ -84,7 +87,7 @@ class ServedKernel:
         self.kernel = await Kernel.open(
             self._folder / "data",
             self._folder,
-            registry=Registry(KERNEL_TOOLS),
+            registry=self._registry,
             owner="amy",
         )
         self.doors = await serve(
@@ -168,18 +171,20 @@ class ServedKernel:
     async def context(self, reference: str = "default") -> Context:
         return await self.kernel.context(reference)
 
-    async def block(self, content: str = "", **params: Any) -> str:
+    async def block(self, content: Any = "", **params: Any) -> str:
         """A new block of the owner's."""
-        request = {"role": "user", "kind": "text", "content": content, **params}
+        request = {"role": "system", "kind": "text", "content": content, **params}
         return str((await self.kernel.call(self.me, "block.create", request))["block_id"])
 
 
 @contextlib.asynccontextmanager
 async def served_kernel(
-    folder: Path, limits: DoorLimits = DEFAULT_DOOR_LIMITS
+    folder: Path,
+    limits: DoorLimits = DEFAULT_DOOR_LIMITS,
+    tools: Iterable[Tool] = KERNEL_TOOLS,
 ) -> AsyncIterator[ServedKernel]:
     """A served kernel that is closed at the end."""
-    served = ServedKernel(folder, limits)
+    served = ServedKernel(folder, limits, tools)
     await served.start()
     try:
         yield served

@@ -122,17 +122,14 @@ class CellSource:
     def header(self, block: str) -> BlockHeader:
         """Raises KeyError."""
         header = self.document.header(block)
-        if header.author != self.me and self._is_draft(header):
+        if header.author != self.me and self.document.is_draft(block):
             self._drafts.add(block)
         return header
 
     def is_hidden(self, block: str) -> bool:
         """A draft: not shown among the cells."""
-        return self._is_draft(self.header(block))
-
-    def _is_draft(self, header: BlockHeader) -> bool:
-        """A message in the making. What has a schema is none: nobody sends it."""
-        return header.is_draft and self.document.schema(header.id) == TEXT
+        self.header(block)
+        return self.document.is_draft(block)
 
     def text(self, block: str) -> str:
         """The text of a cell: of a block with a schema, its content as it is rendered."""
@@ -193,7 +190,7 @@ class CellSource:
         found: list[tuple[str, Draft]] = []
         for block in tuple(self._drafts):
             header = self.document.header(block)
-            if header.author == self.me or not self._is_draft(header):
+            if header.author == self.me or not self.document.is_draft(block):
                 self._drafts.discard(block)
                 continue
             text = self.text(block)
@@ -217,6 +214,9 @@ class CellSource:
             return (
                 "A tool call has run already: edit its command in the composer and send it again."
             )
+        if header.author != self.me and self.document.is_draft(block):
+            name, _ = self.name(header.author)
+            return f"{name} is still writing this: only {name} changes it before it is sent."
         if self.document.schema(block) != TEXT:
             return "This cell has a schema: its fields are set by tools, like block.set_field."
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
@@ -12,6 +13,8 @@ from antiphon.render.stream import CellStream
 
 _MAX_LINES: Final = 20_000
 """Cells of so many lines together are kept, and always the last one asked for."""
+
+_log: Final = logging.getLogger(__name__)
 
 
 class _Kept(NamedTuple):
@@ -48,14 +51,24 @@ class Pictures:
         self._lines = 0
 
     def picture(self, block: str) -> RenderedCell:
-        """The picture of the cell as it is now. Raises KeyError."""
+        """The picture of the cell as it is now. Raises KeyError if there is no such block.
+
+        A cell that cannot be drawn is drawn as one that says so: no content ends the app.
+        """
         kept = self._kept.get(block)
         version = self._source.version(block)
         if kept is not None and kept.version == version:
             self._kept.move_to_end(block)
             return kept.picture
         stream = CellStream(self._width, self._theme) if kept is None else kept.stream
-        picture = stream.update(self._source.view(block))
+        try:
+            picture = stream.update(self._source.view(block))
+        except Exception as error:
+            if block not in self._source.document:
+                raise
+            _log.exception("block %s cannot be drawn", block)
+            stream = CellStream(self._width, self._theme)
+            picture = stream.failed(error)
         self.drawn += 1
         self._lines += picture.line_count - (kept.picture.line_count if kept else 0)
         self._kept[block] = _Kept(version, stream, picture)

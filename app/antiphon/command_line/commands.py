@@ -56,7 +56,7 @@ def antiphon(
     Without a command: open the app on this project's kernel, starting it if none runs. The project
     is the nearest folder upwards with .antiphon or .git in it, else the current one.
 
-    Exit codes: 0 well ended, 1 the call failed, 2 wrong arguments or an unfit terminal, 3 no kernel
+    Exit codes: 0 well ended, 1 the app failed, 2 wrong arguments or an unfit terminal, 3 no kernel
     could be found, reached or started.
     """
     if click_context.invoked_subcommand is not None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 import click
 
-from antiphon.command_line.failures import Failure
-from antiphon.command_line.reaching import ChosenKernel, ask_kernel, calls_kernel
+from antiphon.command_line.failures import failed_call
+from antiphon.command_line.reaching import ChosenKernel, calls_kernel
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 
-if TYPE_CHECKING:
-    from antiphon_kernel.client.calls import KernelCalls
+_PIECE: Final = 65_536
 
 
 @click.command("export")
@@ -27,20 +26,29 @@ if TYPE_CHECKING:
 )
 @calls_kernel
 def export(context: str, format_: str, kernel: ChosenKernel) -> None:
-    """Print the whole content of CONTEXT (id or label; by default `default`).
+    """Print the whole content of CONTEXT (id or label; by default `default`), however large it is.
+
+    Lines of JSON end with one that says how many blocks there are: what has been broken off cannot
+    be imported.
 
     Exit codes: 0 printed, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    exported = _call(kernel, "context.export", {"context": context, "format": format_})
-    text = exported["text"]
-    if format_ == "jsonl" and sys.stdout.isatty():
-        from antiphon_kernel.text.neutral import escape_json
+    from antiphon_kernel.client.transfers import export_context
+    from antiphon_kernel.text.neutral import escape_json
+    from antiphon_kernel.types.errors import AntiphonError
 
-        text = escape_json(text)
-    # A lone surrogate cannot be in it: the kernel takes none.
-    sys.stdout.buffer.write(text.encode("utf-8"))
-    sys.stdout.flush()
+    as_json_on_a_terminal = format_ == "jsonl" and sys.stdout.isatty()
+    try:
+        address = kernel.find()()
+        for piece in export_context(address, {"context": context, "format": format_}):
+            if as_json_on_a_terminal:
+                piece = escape_json(piece.decode()).encode()
+            sys.stdout.buffer.write(piece)
+    except AntiphonError as error:
+        raise failed_call(error) from error
+    finally:
+        sys.stdout.flush()
 
 
 @click.command("import")
@@ -57,30 +65,19 @@ def import_(file: Any, label: str | None, kernel: ChosenKernel, as_json: bool) -
     started.
     """
     from antiphon.command_line.calling import as_line
+    from antiphon_kernel.client.transfers import import_context
+    from antiphon_kernel.types.errors import AntiphonError
 
+    params = {"label": label} if label is not None else {}
     try:
-        text = file.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Failure(
-            f"{file.name} is not UTF-8 ({error.reason} at byte {error.start}):"
-            " import what `antiphon export` wrote."
-        ) from error
-    params = {"text": text, **({"label": label} if label is not None else {})}
-    made = _call(kernel, "context.import", params, as_json)
+        made = import_context(kernel.find()(), iter(lambda: file.read(_PIECE), b""), params)
+    except AntiphonError as error:
+        raise failed_call(error, as_json=as_json) from error
     if as_json:
         click.echo(as_line(made))
         return
     blocks = "1 block" if made["blocks"] == 1 else f"{made['blocks']} blocks"
     click.echo(f"{made['label']}: {blocks}, context {made['context_id']}.")
-
-
-def _call(
-    kernel: ChosenKernel, tool: str, params: dict[str, Any], as_json: bool = False
-) -> dict[str, Any]:
-    async def ask(calls: KernelCalls) -> dict[str, Any]:
-        return await calls.call(tool, params)
-
-    return ask_kernel(kernel, ask, as_json=as_json)
 
 
 COMMANDS = (export, import_)

@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from antiphon.composer.own_draft import LOCAL_BLOCK, OwnDraft
+from antiphon.composer.sending import SHELL_MARK
 from antiphon.editor.cell_editor import CellEditor
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.view import OWN_NAME
@@ -20,6 +21,8 @@ from antiphon.status.line import cut_to
 
 PLACEHOLDER: Final = "Message, or !command"
 PROMPT: Final = "› "
+ASKING_PROMPT: Final = "? "
+"""Stands before a command that Enter does not run before it has asked."""
 
 
 class ComposerEditor(CellEditor):
@@ -101,7 +104,10 @@ class ComposerEditor(CellEditor):
 
 
 class PromptMark(Widget):
-    """`›` before the first row of the message, after the author's name where there is room."""
+    """`›` before the first row of the message, after the author's name where there is room.
+
+    `?` if the message is a command that Enter asks about.
+    """
 
     DEFAULT_CSS = """
     PromptMark { width: 3; height: 100%; }
@@ -111,6 +117,7 @@ class PromptMark(Widget):
         super().__init__()
         self._theme = theme
         self._shell = False
+        self._asks = False
         self._reading = False
         self._colour: int | None = None
 
@@ -130,10 +137,10 @@ class PromptMark(Widget):
         self._theme = theme
         self.refresh()
 
-    def show_shell(self, shell: bool) -> None:
-        """Whether the message is a command."""
-        if shell != self._shell:
-            self._shell = shell
+    def show_shell(self, shell: bool, *, asks: bool) -> None:
+        """Whether the message is a command, and whether Enter asks before it runs it."""
+        if (shell, asks) != (self._shell, self._asks):
+            self._shell, self._asks = shell, asks
             self.refresh()
 
     def show_reading(self, reading: bool) -> None:
@@ -149,11 +156,13 @@ class PromptMark(Widget):
         author = theme.dim if self._colour is None else theme.author(self._colour)
         name = OWN_NAME if room > len(OWN_NAME) else ""
         style = theme.tool_prompt if self._shell else theme.focus
+        style = theme.unread if self._shell and self._asks else style
         style = theme.dim if self._reading else style
+        prompt = ASKING_PROMPT if self._shell and self._asks else PROMPT
         return Strip(
             [
                 Segment(name.ljust(room), theme.background + author),
-                Segment(PROMPT, theme.background + style),
+                Segment(prompt, theme.background + style),
             ]
         )
 
@@ -199,6 +208,17 @@ class Composer(Horizontal):
             self._mark.show_reading(refusal is not None)
             self.editor.refresh()
 
+    @property
+    def shows_all(self) -> bool:
+        """Whether the whole message is on the screen, as soon as the next frame is drawn."""
+        place = self.screen.find_widget(self.editor)
+        is_cut = place.visible_region.height < place.region.height
+        return self.editor.row_count <= self._most_rows and not is_cut
+
+    @property
+    def _most_rows(self) -> int:
+        return max(1, self.screen.size.height // 2)
+
     def set_gutter(self, width: int) -> None:
         """Where the text begins: in line with the text of the cells."""
         self._mark.set_width(width)
@@ -207,12 +227,19 @@ class Composer(Horizontal):
         self._fit()
 
     def _text_changed(self) -> None:
-        self._mark.show_shell(self.draft.text.startswith("!"))
         self.post_message(self.Changed())
+        self._show_shell()
         # The editor follows the same change; its rows are known after it has.
         self.call_later(self._fit)
 
     def _fit(self) -> None:
-        rows = max(1, min(self.editor.row_count, self.screen.size.height // 2))
+        rows = max(1, min(self.editor.row_count, self._most_rows))
         self.editor.fit(rows)
+        self._show_shell()
         self.styles.height = rows
+
+    def _show_shell(self) -> None:
+        draft = self.draft
+        is_long = self.is_mounted and self.editor.row_count > self._most_rows
+        asks = is_long or not draft.is_typed_here
+        self._mark.show_shell(draft.text.startswith(SHELL_MARK), asks=asks)

@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable, Collection
 from typing import Final
 
+from antiphon.editor.cell_editor import ORIGIN as TYPED
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.order import key_between
@@ -46,6 +47,8 @@ class OwnDraft:
         self._clock = clock or SystemClock()
         self._new_seq = new_seq
         self._principal: PrincipalId | None = None
+        self._typed_here = True
+        self._is_copy = False
         self.local = Document(client_id=1)
         self.local.create_block(
             BlockHeader(LOCAL_BLOCK, BlockKind.TEXT, Role.USER, Status.PENDING, "", "", "")
@@ -58,6 +61,15 @@ class OwnDraft:
     @property
     def text(self) -> str:
         return self.local.text(LOCAL_BLOCK)
+
+    @property
+    def is_typed_here(self) -> bool:
+        """Whether all of the message was typed or pasted in this window since it was empty.
+
+        Everything else changes that: a draft of an earlier session, an undo, a change that came
+        with the shared document, and a copied command until it is edited here.
+        """
+        return self._typed_here
 
     @property
     def is_identified(self) -> bool:
@@ -97,11 +109,17 @@ class OwnDraft:
         """Empty the message; the same draft block serves for the next one."""
         self.local.splice(LOCAL_BLOCK, 0, len(self.text), "")
 
-    def write(self, text: str) -> None:
-        """Replace the message by `text`, as if it had been typed."""
+    def write(self, text: str, *, typed_here: bool = False) -> None:
+        """Replace the message by `text`; it is this window's own once it is edited here.
+
+        Args:
+            typed_here: whether it comes back after it had been typed in this window.
+        """
         with self.local.transaction(None):
             self.clear()
             self.local.append(LOCAL_BLOCK, text)
+        self._typed_here = typed_here or not text
+        self._is_copy = not self._typed_here
 
     def release(self) -> str:
         """Let go of the draft block, to be submitted; the message is empty then.
@@ -172,6 +190,11 @@ class OwnDraft:
         self.block = header.id
 
     def _typed(self, change: DocumentChange) -> None:
+        if not self.text or (self._is_copy and change.origin == TYPED):
+            self._typed_here = True
+        elif change.origin != TYPED:
+            self._typed_here = False
+        self._is_copy = False
         if change.origin == ORIGIN:
             return
         if self.block is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 
 from antiphon.composer.own_draft import OwnDraft
 from antiphon.session import Session
@@ -23,14 +23,39 @@ SLOW_AFTER = 2.0
 SLOW = "The kernel does not answer: what you sent arrives as soon as it does."
 
 
-class Sending:
-    """Submits the draft, or keeps it until the kernel is there. Never loses its text."""
+NOT_TYPED_HERE = "Not all of it was typed in this window."
 
-    def __init__(self, session: Session, draft: OwnDraft, hint: Callable[[str], None]) -> None:
+NOT_SHOWN = "It is longer than the composer shows."
+
+
+class Sending:
+    """Submits the draft, or keeps it until the kernel is there. Never loses its text.
+
+    A command runs at once only if all of it was typed in this window and is on the screen;
+    otherwise the person is shown all of it, and asked.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        draft: OwnDraft,
+        hint: Callable[[str], None],
+        *,
+        shows_all: Callable[[], bool],
+        ask: Callable[[str, str], Awaitable[bool]],
+    ) -> None:
+        """
+        Args:
+            shows_all: whether the whole message is on the screen.
+            ask: shows a command and a reason, and returns whether the person wants it to run.
+        """
         self._session = session
         self._draft = draft
         self._hint = hint
+        self._shows_all = shows_all
+        self._ask = ask
         self._waiting: str | None = None
+        self._is_asking = False
 
     def send(self) -> Coroutine[None, None, None] | None:
         """Enter was pressed: the message is taken now, and sent by awaiting what is returned."""
@@ -41,11 +66,36 @@ class Sending:
             self._waiting = text
             self._hint("Will be sent as soon as the kernel answers, unless you go on writing.")
         elif text.startswith(SHELL_MARK):
+            reason = self._reason_to_ask()
+            if reason is not None:
+                return self._ask_and_run(text, reason)
             self._draft.clear()
-            return self._run(text)
+            return self._run(text, typed_here=True)
         else:
             return self._submit(self._draft.release())
         return None
+
+    def _reason_to_ask(self) -> str | None:
+        """Return why a command is not run at once, None if it is."""
+        if not self._draft.is_typed_here:
+            return NOT_TYPED_HERE
+        return None if self._shows_all() else NOT_SHOWN
+
+    async def _ask_and_run(self, text: str, reason: str) -> None:
+        """Run the command if the person, who is shown this very text, says so."""
+        if self._is_asking:
+            return
+        typed_here = self._draft.is_typed_here
+        self._is_asking = True
+        try:
+            wanted = await self._ask(_command(text), reason)
+        finally:
+            self._is_asking = False
+        if not wanted:
+            return
+        if self._draft.text == text:
+            self._draft.clear()
+        await self._run(text, typed_here=typed_here)
 
     async def connection_changed(self) -> None:
         """Send what has been waiting for the kernel and was not touched since."""
@@ -77,12 +127,18 @@ class Sending:
         kinds += [one.kind for one in self._session.presence().values()]
         return PrincipalKind.MODEL in kinds
 
-    async def _run(self, text: str) -> None:
-        command = text.removeprefix(SHELL_MARK).strip()
+    async def _run(self, text: str, *, typed_here: bool) -> None:
+        command = _command(text)
         context = self._session.document.context
         try:
             await self._session.call("shell.run", {"context": context, "command": command})
         except AntiphonError as error:
             since = self._draft.text
-            self._draft.write(text + (f"\n{since}" if since else ""))
+            typed_here = typed_here and self._draft.is_typed_here
+            self._draft.write(text + (f"\n{since}" if since else ""), typed_here=typed_here)
             self._hint(f"Not run: {error.message}")
+
+
+def _command(text: str) -> str:
+    """Return what a message that begins with `!` runs."""
+    return text.removeprefix(SHELL_MARK).strip()

@@ -61,6 +61,12 @@ class CellStream:
                 note = self._note(f"? block of kind {displayable(str(view.kind))}")
                 return cell.framed([note], self._end(view))
 
+    def failed(self, error: Exception) -> RenderedCell:
+        """The picture of a block that `update` could not draw: a line that says so."""
+        text = f"✗ This cell cannot be drawn ({type(error).__name__}): block.read shows its text."
+        pieces = clipped([Piece(text, self._theme.error)], self._text_width, self._theme.error)
+        return RenderedCell.of_lines([compose(pieces)])
+
     @property
     def _text_width(self) -> int:
         return min(self._width, TEXT_WIDTH)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from rich.cells import cell_len
 
@@ -15,6 +15,7 @@ from antiphon.render.status_label import status_label
 from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, Piece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.types.enums import ToolKind
+from antiphon_kernel.wire.json_text import read_json
 
 _GAP: Final = 2
 _NARROWEST_COMMAND: Final = 16
@@ -25,11 +26,8 @@ def command_of(view: CellView) -> str:
     """What the call does: its text or, without one, the command or arguments in its input."""
     if view.text or not view.input:
         return view.text
-    try:
-        arguments = json.loads(view.input)
-    except ValueError:
-        return view.input
-    if not isinstance(arguments, dict):
+    arguments = arguments_of(view.input)
+    if arguments is None:
         return view.input
     command = arguments.get("command")
     if isinstance(command, str):
@@ -37,6 +35,15 @@ def command_of(view: CellView) -> str:
     return " ".join(
         f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()
     )
+
+
+def arguments_of(stored: str | None) -> dict[str, Any] | None:
+    """Return the arguments in a call's stored input; None if that is no JSON object."""
+    try:
+        arguments = read_json(stored) if stored else None
+    except ValueError:
+        return None
+    return arguments if isinstance(arguments, dict) else None
 
 
 def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCell:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from antiphon.composer.composer import Composer
 from antiphon.composer.sending import SHELL_MARK, Sending
 from antiphon.locations import state_folder
 from antiphon.modes import Mode
+from antiphon.render.tool_call import arguments_of
 from antiphon.requests import Requests
 from antiphon.screens.dialogs import Dialogs
 from antiphon.screens.outlook import Outlook
@@ -115,7 +115,9 @@ class Acts:
             editor = self._desk.composer.editor
             editor.move_cursor(editor.document.end)
             editor.focus()
-            self._desk.hint("The call has run already: its command is here to be run again.")
+            self._desk.hint(
+                "The call has run already: edit its command here, or press Enter to be asked."
+            )
 
     # Cells
 
@@ -256,9 +258,5 @@ class Acts:
 
 def command_in(stored: str | None) -> str | None:
     """The command in a tool call's stored input, if it is one of a shell."""
-    try:
-        fields = json.loads(stored) if stored else None
-    except ValueError:
-        return None
-    command = fields.get("command") if isinstance(fields, dict) else None
+    command = (arguments_of(stored) or {}).get("command")
     return command if isinstance(command, str) else None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from textual.screen import Screen
 
+from antiphon.screens.command_question import CommandQuestion
 from antiphon.screens.frame import Frame
 from antiphon.screens.help_page import help_rows
 from antiphon.screens.page import PageScreen, Rows
@@ -44,6 +45,11 @@ class Dialogs:
     async def ask(self, question: str) -> bool:
         """Whether the person says yes."""
         asking = QuestionScreen(self._frame.header.theme, question)
+        return await self._screen.app.push_screen_wait(asking)
+
+    async def ask_to_run(self, command: str, reason: str) -> bool:
+        """Show a command and why it is asked about; return whether the person has it run."""
+        asking = CommandQuestion(self._frame.header.theme, command, reason)
         return await self._screen.app.push_screen_wait(asking)
 
     def palette(self) -> None:

@@ -41,6 +41,7 @@ from antiphon.screens.working_screen import WorkingScreen
 from antiphon.session import Session
 from antiphon.sidebar.sidebar import Sidebar
 from antiphon.situation import Situation
+from antiphon.status.draft_lines import DraftLines
 from antiphon.status.unread_mark import UnreadMark
 from antiphon.tour import Tour
 
@@ -92,7 +93,14 @@ class DocumentScreen(WorkingScreen):
         self.area = CellArea(self.source, theme)
         self._frame = Frame(self.area, self.composer, theme, place=place)
         self._requests = Requests(session, self.hint)
-        self._sending = Sending(session, draft, self.hint)
+        self._dialogs = Dialogs(self, self._frame, self._tour, self._suggest)
+        self._sending = Sending(
+            session,
+            draft,
+            self.hint,
+            shows_all=lambda: self.composer.shows_all and not self._frame.is_covered,
+            ask=self._dialogs.ask_to_run,
+        )
         self._outlook = Outlook(
             session, self.area, self.composer, self.work, lambda: self.get_selected_text() or ""
         )
@@ -104,7 +112,6 @@ class DocumentScreen(WorkingScreen):
         )
         self._events = self._listening()
         self.resumption = Resumption(self._outlook, self._events.identity, self._bookmark)
-        self._dialogs = Dialogs(self, self._frame, self._tour, self._suggest)
         self._sidebar_keys = SidebarKeys(
             self._frame,
             session,
@@ -269,6 +276,13 @@ class DocumentScreen(WorkingScreen):
     @on(CellEditor.Refused)
     def _edit_refused(self, message: CellArea.Refused | CellEditor.Refused) -> None:
         self.hint(message.reason)
+
+    @on(DraftLines.Clicked)
+    def _draft_clicked(self, message: DraftLines.Clicked) -> None:
+        """Say why what somebody else is writing cannot be edited."""
+        reason = self.source.why_not_editable(message.block)
+        if reason is not None:
+            self.hint(reason)
 
     @on(Sidebar.ContextClicked)
     def _context_clicked(self, message: Sidebar.ContextClicked) -> None:

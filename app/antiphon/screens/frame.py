@@ -68,6 +68,11 @@ class Frame(Container):
         """Whether contexts and people are on screen."""
         return self.sidebar.has_class("-open")
 
+    @property
+    def is_covered(self) -> bool:
+        """Whether the terminal is too small to show anything of it."""
+        return self._too_small.has_class("-shown")
+
     def set_cell_theme(self, theme: CellTheme) -> None:
         """Other colours from now on."""
         for part in (

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from rich.cells import cell_len
+from textual import events
 from textual.geometry import Size
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -23,6 +25,13 @@ NAME_COLUMNS: Final = 6
 
 class DraftLines(Widget):
     """`guest › I wonder whether…`, above the composer."""
+
+    class Clicked(Message):
+        """Somebody else's draft was clicked."""
+
+        def __init__(self, block: str) -> None:
+            super().__init__()
+            self.block = block
 
     DEFAULT_CSS = """
     DraftLines { height: auto; width: 1fr; }
@@ -54,6 +63,10 @@ class DraftLines(Widget):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._drafts)
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y < len(self._drafts):
+            self.post_message(self.Clicked(self._drafts[event.y].block))
 
     def render_line(self, y: int) -> Strip:
         width, theme = self.size.width, self._theme

@@ -13,8 +13,10 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import open_socket
+from antiphon_kernel.types.conventions import CALL_BYTES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.wire.close_codes import is_final
+from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.wire.close_codes import CloseCode, is_final
 
 
 class KernelCalls:
@@ -42,16 +44,25 @@ class KernelCalls:
         """The result of one tool call.
 
         Raises:
-            AntiphonError: what the tool failed with; `no_kernel` if the kernel cannot be reached,
-                or went away before it answered (the call may have taken effect then).
+            AntiphonError: what the tool failed with; `too_large` if it is more than a kernel takes
+                at a time; `no_kernel` if the kernel cannot be reached, or went away before it
+                answered (the call may have taken effect then).
         """
+        number = next(self._ids)
+        frame = json.dumps({"id": number, "tool": tool, "params": dict(params)})
+        if len(frame) > CALL_BYTES:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"This call of {shown(tool)} has {len(frame)} bytes as JSON, one call takes"
+                f" {CALL_BYTES} at most: send less at a time.",
+                limit=CALL_BYTES,
+            )
         async with self._connecting:
             socket = self._socket or await self._connect()
-            number = next(self._ids)
             answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
             self._pending[number] = answer
             try:
-                await socket.send(json.dumps({"id": number, "tool": tool, "params": dict(params)}))
+                await socket.send(frame)
             except ConnectionClosed:
                 await asyncio.sleep(0)
         try:
@@ -136,6 +147,11 @@ def _lost(socket: ClientConnection) -> AntiphonError:
     if socket.close_code is not None and is_final(socket.close_code):
         reason = socket.close_reason or f"refused with code {socket.close_code}"
         return AntiphonError(ErrorCode.PERMISSION_DENIED, reason)
+    if socket.close_code == CloseCode.TOO_LARGE:
+        return AntiphonError(
+            ErrorCode.TOO_LARGE,
+            "The kernel takes less than this call in one message: send less at a time.",
+        )
     return AntiphonError(
         ErrorCode.NO_KERNEL,
         "The kernel went away before it answered; the call may have taken effect. "

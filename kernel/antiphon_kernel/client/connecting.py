@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect, unix_connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.http11 import Response
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -21,7 +24,8 @@ async def open_socket(
     """Connect to the door at `path`, acting as `as_name` (by default as the owner).
 
     Raises:
-        AntiphonError: `no_kernel` if nothing answers there.
+        AntiphonError: `no_kernel` if nothing answers there; `permission_denied` if the kernel does
+            not answer under that name.
     """
     if as_name is not None:
         query["as"] = as_name
@@ -52,11 +56,25 @@ async def open_socket(
             open_timeout=OPEN_SECONDS,
             close_timeout=CLOSE_SECONDS,
         )
+    except InvalidStatus as error:
+        raise _refused(error.response, address) from error
     except (OSError, EOFError, InvalidHandshake, InvalidURI, ConnectionClosed) as error:
         raise AntiphonError(
             ErrorCode.NO_KERNEL,
             f"No kernel answers at {socket or address.http} ({error}). Is it running?",
         ) from error
+
+
+def _refused(response: Response, address: KernelAddress) -> AntiphonError:
+    """Return why a handshake was answered with a status instead of a WebSocket."""
+    with suppress(ValueError, TypeError, KeyError):
+        return AntiphonError(
+            ErrorCode.PERMISSION_DENIED, str(json.loads(response.body or b"")["error"]["message"])
+        )
+    return AntiphonError(
+        ErrorCode.NO_KERNEL,
+        f"No kernel answers at {address.http} (status {response.status_code}). Is it running?",
+    )
 
 
 def _websocket_base(address: KernelAddress) -> str:

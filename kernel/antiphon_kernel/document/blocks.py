@@ -64,12 +64,15 @@ class Blocks:
         """Raises KeyError if there is no such block."""
         header = self._headers.get(block)
         if header is None:
-            stored = self.stored(block)
-            with self._doc.transaction():
-                keys = stored.keys()
-                fields = {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
-            header = self._headers[block] = read_header(block, fields)
+            header = self._headers[block] = read_header(block, self.fields(block))
         return header
+
+    def fields(self, block: str) -> dict[str, Any]:
+        """Everything that is stored of a block but content and schema, as it is stored."""
+        stored = self.stored(block)
+        with self._doc.transaction():
+            keys = stored.keys()
+            return {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
 
     def schema(self, block: str) -> Schema:
         """What the content of a block looks like; a text if what is stored is no schema.
@@ -137,6 +140,14 @@ class Blocks:
                 return TextMirror("")
             mirror = self._mirrors[place] = TextMirror(str(content))
         return mirror
+
+    def peek(self, block: str, section: str | None) -> str:
+        """The same as a plain string, of which nothing is kept."""
+        mirror = self._mirrors.get(_place(block, section))
+        if mirror is not None:
+            return mirror.text
+        content = self.content(block, section)
+        return str(content) if content is not None else ""
 
     def read_mirror(self, block: str, section: str | None) -> TextMirror | None:
         """The same, if somebody has read that text."""

@@ -164,6 +164,13 @@ def is_exact(value: int | float) -> bool:
     return abs(value) <= EXACT_INTEGER
 
 
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number that comes back from a 64-bit float as it was."""
+    if isinstance(value, float):
+        return value.is_integer() and abs(value) <= EXACT_INTEGER
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= EXACT_INTEGER
+
+
 def countable(value: int | float) -> bool:
     """Whether a counter can go on by so much."""
     if isinstance(value, float):

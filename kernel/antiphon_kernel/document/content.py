@@ -1,7 +1,7 @@
 """Reading a block's content as JSON, whatever its schema, and saying where it breaks it.
 
-Merging can break a schema though every single write kept it (two people fill the last place of a
-list): what is there is read all the same, and what is wrong is told beside it.
+An undo can break a schema though every single write kept it (it brings an item back into a list
+that is full by now): what is there is read all the same, and what is wrong is told beside it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from pycrdt import Array, Map, Text
@@ -22,7 +21,7 @@ from antiphon_kernel.document.conformity import (
     violations,
 )
 from antiphon_kernel.document.containers import items_of
-from antiphon_kernel.document.counters import as_number, partial_sum, total, unreadable
+from antiphon_kernel.document.counters import as_number, total, unreadable
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
     CompositeSchema,
@@ -65,27 +64,6 @@ def read_value(document: Document, block: str, path: str | None = None) -> Any:
     """The JSON alone; raises the same."""
     part = part_of(document, block, path)
     return _Reader(document, block).read(part, path)
-
-
-def number_of_items(document: Document, block: str, path: str | None) -> int:
-    """How many items a list or log has; 0 if there is none in that place.
-
-    Raises KeyError if there is no such block.
-    """
-    container = document.container(block, path)
-    return len(container) if isinstance(container, Array) else 0
-
-
-def sums_of(document: Document, block: str, path: str | None) -> dict[str, Decimal]:
-    """What each CRDT client has counted to in a counter, where that can be read; raises the same.
-
-    Nothing if there is no counter in that place.
-    """
-    container = document.container(block, path)
-    if not isinstance(container, Map):
-        return {}
-    read = {key: partial_sum(value) for key, value in container.items()}
-    return {key: value for key, value in read.items() if value is not None}
 
 
 def part_of(document: Document, block: str, path: str | None) -> Part:

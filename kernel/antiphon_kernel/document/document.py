@@ -49,6 +49,8 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
+from antiphon_kernel.wire.update import ContentKind, Struct
+from antiphon_kernel.wire.update_writer import encode_update
 
 
 class Document:
@@ -77,6 +79,18 @@ class Document:
         """A new, empty document."""
         document = cls(client_id)
         document.apply_update(genesis_update(context, epoch, label))
+        return document
+
+    @classmethod
+    def continued(cls, client_id: int, clock: int) -> Document:
+        """An empty document that goes on at a clock of its CRDT client id.
+
+        What is written into it fits behind the first items of this client elsewhere.
+        """
+        document = cls(client_id)
+        if clock:
+            passed = Struct(client_id, 0, clock, ContentKind.GC)
+            document.apply_update(encode_update([passed], ()))
         return document
 
     @classmethod
@@ -154,12 +168,28 @@ class Document:
         """Raises KeyError if there is no such block."""
         return self._read.header(block)
 
+    def stored_fields(self, block: str) -> dict[str, Any]:
+        """Return the header fields of a block as they are stored, whatever their values are.
+
+        Raises KeyError if there is no such block.
+        """
+        return self._read.fields(block)
+
     def schema(self, block: str) -> Schema:
         """What the content of a block looks like; a text if what is stored is no schema.
 
         Raises KeyError if there is no such block.
         """
         return self._read.schema(block)
+
+    def is_draft(self, block: str) -> bool:
+        """Return whether a block is a person's message that has not been sent.
+
+        A block with another schema than a text's is none: nobody sends it.
+
+        Raises KeyError if there is no such block.
+        """
+        return self.header(block).is_draft and self.schema(block) == TEXT
 
     def container(self, block: str, path: str | None = None) -> Container | None:
         """What holds a block's content, or a part of it; None if there is nothing there.
@@ -177,6 +207,10 @@ class Document:
         Raises KeyError if there is no such block.
         """
         return self._read.mirror(block, section).text
+
+    def peek_text(self, block: str, section: str | None = None) -> str:
+        """The same; if nobody has read it yet, it is not kept in memory either."""
+        return self._read.peek(block, section)
 
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""

@@ -14,9 +14,11 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from pycrdt import Map
 
+from antiphon_kernel.document.conformity import is_whole
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import shown
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.wire.json_text import read_json
 
 CONTENT = "content"
 """The key of the block's content."""
@@ -80,8 +82,8 @@ def stored_value(name: str, value: object) -> object | None:
             raise ValueError(f"{name} is true or false, not {shown(value)}")
         return value or None
     if form is Form.NUMBER:
-        if not isinstance(value, int):
-            raise ValueError(f"{name} is a whole number, not {shown(value)}")
+        if not isinstance(value, int | float) or not is_whole(value):
+            raise ValueError(f"{name} is a whole number below 2^53, not {shown(value)}")
         return float(value)
     if form is Form.OBJECT:
         return json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None
@@ -113,7 +115,11 @@ def known_value(name: str, value: Any) -> Any:
 
 
 def read_header(block: str, stored: Mapping[str, Any]) -> BlockHeader:
-    """The header of a block from its keys. Values of a wrong type count as absent."""
+    """Return the header of a block from its keys; never fails, whatever is stored.
+
+    Values of a wrong type count as absent; an object whose JSON cannot be read is shown as the text
+    that is stored, under `unreadable`.
+    """
     fields: dict[str, Any] = {}
     for name, value in stored.items():
         form = FIELDS.get(name)
@@ -135,7 +141,7 @@ def _read_value(form: Form, value: object) -> Any:
             return value
         case Form.FLAG, True:
             return True
-        case Form.NUMBER, int() | float():
+        case Form.NUMBER, int() | float() if is_whole(value):
             return int(value)
         case Form.OBJECT, str():
             return _object(value)
@@ -149,7 +155,7 @@ def _principal_of(block: str) -> str:
 
 def _object(stored: str) -> dict[str, Any]:
     try:
-        value = json.loads(stored)
+        value = read_json(stored)
     except ValueError:
         return {"unreadable": stored}
     return value if isinstance(value, dict) else {"unreadable": stored}

@@ -9,6 +9,7 @@ from typing import Final
 
 from antiphon_kernel.document.header import ENUMS
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.wire.json_text import refuse_unwritable
 
 _FIELDS: Final = [field.name for field in fields(BlockHeader)]
 
@@ -20,7 +21,10 @@ def encode_headers(headers: Sequence[BlockHeader]) -> bytes:
 
 
 def decode_headers(data: bytes) -> list[BlockHeader] | None:
-    """What `encode_headers` wrote; None if that was a version with other fields."""
+    """Return what `encode_headers` wrote.
+
+    None if that was a version with other fields, or one that did not yet check what it read.
+    """
     try:
         table = json.loads(data)
         if table["fields"] != _FIELDS:
@@ -33,7 +37,10 @@ def decode_headers(data: bytes) -> list[BlockHeader] | None:
         for row in table["rows"]:
             for index, members in known:
                 row[index] = members.get(row[index], row[index])
-            headers.append(BlockHeader(*row))
-    except (ValueError, TypeError, KeyError):
+            header = BlockHeader(*row)
+            if header.metadata:
+                refuse_unwritable(header.metadata)
+            headers.append(header)
+    except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return headers

@@ -253,11 +253,6 @@ def is_counter(part: Part) -> bool:
     return isinstance(part, FieldSchema) and part.field_type is FieldType.COUNTER
 
 
-def is_single(field: FieldSchema) -> bool:
-    """Whether a field holds one value that is replaced as a whole."""
-    return field.field_type in (FieldType.NUMBER, FieldType.BOOLEAN, FieldType.TIMESTAMP)
-
-
 # Permissions
 
 

@@ -11,28 +11,40 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
-from antiphon_kernel.doors.calls import Calls
+from antiphon_kernel.doors.calls import Calls, Endpoint
 from antiphon_kernel.doors.leash import on_leashes
 from antiphon_kernel.doors.sync.server import SyncDoor
+from antiphon_kernel.doors.transfers import Transfers
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import shortened, shown
 
 
-def build_application(kernel: Kernel, calls: Calls, sync: SyncDoor) -> ASGIApp:
-    """Routes `/sync/{context}`, `/call`, `/call/{tool}` and `/health`."""
+def routes(
+    kernel: Kernel, calls: Calls, sync: SyncDoor, transfers: Transfers
+) -> list[Route | WebSocketRoute]:
+    """Return every door: documents, tool calls, exports and imports, and `/health`."""
 
     async def health(_: Request) -> Response:
         return JSONResponse({"kernel": kernel.id})
 
+    return [
+        WebSocketRoute("/sync/{context}", sync),
+        WebSocketRoute("/call", calls.socket),
+        Route("/call/{tool:path}", Endpoint(calls.post), methods=["POST"]),
+        Route("/export", Endpoint(transfers.export), methods=["GET"]),
+        Route("/import", Endpoint(transfers.import_), methods=["POST"]),
+        Route("/health", health),
+    ]
+
+
+def build_application(
+    kernel: Kernel, calls: Calls, sync: SyncDoor, transfers: Transfers
+) -> ASGIApp:
+    """Return all doors as one application."""
     application = Starlette(
         exception_handlers={404: _not_here, 405: _not_so},
-        routes=[
-            WebSocketRoute("/sync/{context}", sync),
-            WebSocketRoute("/call", calls.socket),
-            Route("/call/{tool:path}", calls.post, methods=["POST"]),
-            Route("/health", health),
-        ],
+        routes=routes(kernel, calls, sync, transfers),
     )
     # What comes to another path is refused: a redirected call would be answered by no error.
     application.router.redirect_slashes = False

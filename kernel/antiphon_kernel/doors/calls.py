@@ -7,14 +7,16 @@ import json
 import logging
 import math
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from antiphon_kernel.doors.access import Access
+from antiphon_kernel.doors.access import Access, Visit
+from antiphon_kernel.doors.leash import LINES
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.pushes import Pushes, pushed
 from antiphon_kernel.doors.scope import LEASH
@@ -27,6 +29,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import SHUTTING_DOWN, CloseCode
+from antiphon_kernel.wire.json_text import unique_names
 
 FAREWELL_SECONDS: Final = 1.0
 """How long the calls of a kernel that ends may take."""
@@ -49,6 +52,13 @@ HTTP_STATUS: Final[Mapping[str, int]] = {
 """The status that an error has as the answer to a POST; 400 if it is not here."""
 
 
+_REFUSAL_STATUS: Final[Mapping[CloseCode, int]] = {
+    CloseCode.TOO_MANY_WRONG_TOKENS: 429,
+    CloseCode.TRY_AGAIN_LATER: 503,
+}
+"""The same for somebody who is not let in; 401 if it is not here."""
+
+
 class Calls:
     """The doors `/call` (a WebSocket) and `/call/{tool}` (POST)."""
 
@@ -64,45 +74,52 @@ class Calls:
         if ending:
             await asyncio.wait(map(asyncio.ensure_future, ending), timeout=FAREWELL_SECONDS)
 
-    async def post(self, request: Request) -> Response:
-        """One call: the body is the parameters, the answer is the result or `{"error": …}`.
+    async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call: the body is the parameters, the answer the result or `{"error": …}`.
 
         The answer to block.subscribe goes on with a line for each event.
         """
-        async with AsyncExitStack() as stack:
-            try:
-                visit = await stack.enter_async_context(self._access.session(request.scope))
+        request = Request(scope, receive)
+        response: Response
+        try:
+            async with self._access.session(scope) as visit:
+                await self._access.before_call(visit)
                 params = _parse_params(await self._body(request))
                 result = await self._kernel.call(visit.actor, request.path_params["tool"], params)
-            except NotAdmittedError as error:
-                status = 429 if error.code is ErrorCode.RATE_LIMITED else 401
-                return JSONResponse({"error": error.as_json()}, status)
-            except AntiphonError as error:
-                return JSONResponse({"error": error.as_json()}, HTTP_STATUS.get(error.code, 400))
-            subscriptions = self._kernel.subscriptions.claim(visit.actor.session)
-            if not subscriptions:
-                return JSONResponse(result)
-            lines = _lines(result, subscriptions[0], stack.pop_all())
-            return StreamingResponse(lines, media_type="application/x-ndjson")
+                subscriptions = self._kernel.subscriptions.claim(visit.actor.session)
+                if subscriptions:
+                    lines = _lines(result, subscriptions[0])
+                    response = StreamingResponse(lines, media_type=LINES)
+                    await response(scope, receive, send)
+                    return
+            response = _json(result)
+        except AntiphonError as error:
+            response = error_response(error)
+        await response(scope, receive, send)
 
     async def socket(self, socket: WebSocket) -> None:
         """Frames `{"id", "tool", "params"}`, answered in order, for as long as one session.
 
         Between the answers come the events of what has been subscribed to.
         """
-        await socket.accept()
         try:
             async with self._access.session(socket.scope) as visit:
-                close = await self._converse(socket, visit.actor)
+                await socket.accept()
+                if visit.is_guest:
+                    await self._access.queue_up(visit)
+                close = await self._converse(socket, visit)
                 if close is not None:
                     await socket.close(*close)
         except NotAdmittedError as error:
-            await socket.close(error.close_code, short_reason(error.message))
+            await _refuse(socket, error.close_code, error.message)
+        except AntiphonError as error:
+            await _refuse(socket, CloseCode.TRY_AGAIN_LATER, f"{error.code}: {error.message}")
         except (WebSocketDisconnect, OSError):
             return
 
-    async def _converse(self, socket: WebSocket, actor: Actor) -> tuple[CloseCode, str] | None:
+    async def _converse(self, socket: WebSocket, visit: Visit) -> tuple[CloseCode, str] | None:
         """With what to close the connection; None if it is closed."""
+        actor = visit.actor
         conversation = _Conversation(socket)
         self._conversations.add(conversation)
         pushes = Pushes(self._kernel.subscriptions, actor.session, conversation.send)
@@ -114,6 +131,8 @@ class Calls:
                 text = message.get("text")
                 if text is None:
                     return CloseCode.UNSUPPORTED_DATA, "Tool calls are text frames, not binary."
+                if visit.is_guest:
+                    await self._access.before_call(visit)
                 async with conversation.answering:
                     if conversation.over:
                         continue
@@ -198,14 +217,42 @@ class _Conversation:
                 await self._socket.close(CloseCode.RESTART, SHUTTING_DOWN)
 
 
-async def _lines(
-    result: Mapping[str, Any], subscription: Subscription, session: AsyncExitStack
-) -> AsyncIterator[str]:
-    """The answer and then the events, for as long as somebody reads; the session ends with them."""
-    async with session:
-        yield json.dumps(result) + "\n"
-        async for message in pushed(subscription):
-            yield json.dumps(message) + "\n"
+class Endpoint:
+    """A handler of requests as an application, which answers before its session ends."""
+
+    def __init__(self, handler: ASGIApp) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._handler(scope, receive, send)
+
+
+def error_response(error: AntiphonError) -> Response:
+    """Return the answer to a request that has failed."""
+    if isinstance(error, NotAdmittedError):
+        status = _REFUSAL_STATUS.get(error.close_code, 401)
+    else:
+        status = HTTP_STATUS.get(error.code, 400)
+    return _json({"error": error.as_json()}, status)
+
+
+async def _refuse(socket: WebSocket, code: CloseCode, reason: str) -> None:
+    # The handshake has no room for a code: only a close frame has.
+    if socket.application_state is WebSocketState.CONNECTING:
+        await socket.accept()
+    await socket.close(code, short_reason(reason))
+
+
+async def _lines(result: Mapping[str, Any], subscription: Subscription) -> AsyncIterator[str]:
+    """The answer and then the events, for as long as somebody reads."""
+    yield json.dumps(result) + "\n"
+    async for message in pushed(subscription):
+        yield json.dumps(message) + "\n"
+
+
+def _json(content: Mapping[str, Any], status: int = 200) -> Response:
+    """Make an answer that can be encoded whatever is in it: ASCII, as over a WebSocket."""
+    return Response(json.dumps(content), status, media_type="application/json")
 
 
 def _parse_params(body: bytes) -> dict[str, Any]:
@@ -236,7 +283,9 @@ def _finite(text: str) -> float:
 
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
-_DECODER: Final = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=unique_names, parse_constant=_finite, parse_float=_finite
+)
 
 
 def _not_a_call(expected: str, found: object) -> AntiphonError:

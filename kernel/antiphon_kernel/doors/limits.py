@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon_kernel.types.conventions import CALL_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class DoorLimits:
     """Sizes in bytes, times in seconds."""
 
-    frame: int = 32 * 2**20
+    frame: int = CALL_BYTES
     """One WebSocket message; a client that was offline for long sends all it wrote in one."""
     awareness: int = 64 * 2**10
     """One awareness message; Yjs clients repeat in it what they have heard of others."""
@@ -26,8 +28,21 @@ class DoorLimits:
     """The body of one tool call."""
     unread: int = 4 * 2**20
     """What may wait for a slow reader before it gets a resync in its place."""
+    handshake: float = 10.0
+    """A connection without a session is closed after so long."""
+    body: float = 60.0
+    """How long the body of a request may take."""
+    greeting: float = 30.0
+    """How long a client of a room may take to say what it has."""
+    strangers: int = 64
+    """Connections without a session on TCP; of more the oldest idle one is dropped."""
     connections: int = 800
-    """Clients at a time, over all doors."""
+    """Connections with a session on TCP; the unix socket takes any number."""
+    connections_each: int = 100
+    """The same for one principal who was invited."""
+    calls_per_second: float = 1_000.0
+    """How many calls one principal who was invited may make in the long run."""
+    calls_at_once: float = 5_000.0
     arrivals_per_second: float = 30.0
     """How often one principal may connect in the long run."""
     arrivals_at_once: float = 300.0

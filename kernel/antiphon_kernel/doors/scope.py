@@ -14,7 +14,10 @@ TOKEN: Final = "antiphon.token"
 """What the address of a request showed as `?token=`; absent if it showed none."""
 
 LEASH: Final = "antiphon.leash"
-"""Of a WebSocket: its `Leash`."""
+"""The `Leash` of a WebSocket or of a request."""
+
+CONNECTION: Final = "antiphon.connection"
+"""The `TrackedProtocol` that a WebSocket or request came over."""
 
 CUT_EXTENSION: Final = "antiphon.cut"
 """Extension of our server; `cut` in it is a function that drops the connection at once."""

@@ -21,14 +21,17 @@ from uvicorn.server import ServerState
 from antiphon_kernel.doors.access import Access
 from antiphon_kernel.doors.application import build_application
 from antiphon_kernel.doors.calls import Calls
+from antiphon_kernel.doors.connections import TCP, UNIX, Connections, tracked_by
+from antiphon_kernel.doors.http import HttpProtocol
 from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
 from antiphon_kernel.doors.peer import for_own_user
 from antiphon_kernel.doors.scope import VIA, hide_token
+from antiphon_kernel.doors.sources import check_source
 from antiphon_kernel.doors.sync.server import SyncDoor
-from antiphon_kernel.doors.websocket import Doorman, attended_by
+from antiphon_kernel.doors.transfers import Transfers
+from antiphon_kernel.doors.websocket import Doorman, WebSocketProtocol
 from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.wire.close_codes import CloseCode
+from antiphon_kernel.types.errors import AntiphonError
 
 HOST: Final = "127.0.0.1"
 
@@ -41,29 +44,21 @@ _FAREWELL_SECONDS: Final = 2.0
 class _Entrance:
     """The application as one listener sees it: it knows which transport its requests came over."""
 
-    def __init__(self, application: ASGIApp, via: str, is_full: Callable[[], bool]) -> None:
+    def __init__(self, application: ASGIApp, via: str) -> None:
         self._application = application
         self._via = via
-        self._is_full = is_full
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[VIA] = self._via
-        if scope["type"] != "lifespan":
-            hide_token(scope)
-        application = _turn_away if self._is_full() else self._application
+        hide_token(scope)
+        application = self._application
+        if self._via == TCP:
+            try:
+                check_source(scope)
+            except AntiphonError as error:
+                # The answer to a handshake as well, in place of a WebSocket.
+                application = JSONResponse({"error": error.as_json()}, 403)
         await application(scope, receive, send)
-
-
-async def _turn_away(scope: Scope, receive: Receive, send: Send) -> None:
-    reason = f"{ErrorCode.RATE_LIMITED}: Too many clients are connected: come back later."
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.accept"})
-        code = int(CloseCode.TRY_AGAIN_LATER)
-        await send({"type": "websocket.close", "code": code, "reason": reason})
-    elif scope["type"] == "http":
-        error = {"error": {"code": ErrorCode.RATE_LIMITED, "message": reason}}
-        await JSONResponse(error, 503)(scope, receive, send)
 
 
 class Doors:
@@ -76,6 +71,8 @@ class Doors:
         socket: Path,
         sync_door: SyncDoor,
         calls: Calls,
+        access: Access,
+        connections: Connections,
         private_folder: Path | None,
         closing: Callable[[], None],
     ) -> None:
@@ -87,17 +84,30 @@ class Doors:
         self.sync = f"ws://{HOST}:{port}/sync"
         self.socket = socket
         """The unix socket; in a private folder elsewhere if the asked for path was too long."""
+        self._socket_id = _identity(socket)
         self._doorman = Doorman()
         self._sync_door = sync_door
         self._calls = calls
+        self._access = access
+        self._connections = connections
         self._listeners: list[tuple[asyncio.Server, ServerState]] = []
         self._private_folder = private_folder
         self._closing = closing
 
     @property
     def connections(self) -> int:
-        """How many clients are connected now."""
-        return sum(len(state.connections) for _, state in self._listeners)
+        """How many connections have a session now."""
+        return self._connections.members
+
+    @property
+    def strangers(self) -> int:
+        """How many connections have no session: not yet, or not any more."""
+        return self._connections.strangers
+
+    @property
+    def visits(self) -> int:
+        """How many sessions have come in so far."""
+        return self._access.visits
 
     @property
     def rooms(self) -> int:
@@ -109,13 +119,14 @@ class Doors:
     ) -> None:
         """Accept connections on a bound socket."""
         config = Config(
-            _Entrance(application, via, lambda: self.connections > limits.connections),
+            _Entrance(application, via),
             lifespan="off",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            ws=attended_by(self._doorman),
+            http=tracked_by(self._connections, via, HttpProtocol),
+            ws=tracked_by(self._connections, via, WebSocketProtocol, doorman=self._doorman),
             ws_max_size=limits.frame,
             ws_per_message_deflate=False,
         )
@@ -141,10 +152,13 @@ class Doors:
 
     async def close(self) -> None:
         """Stop listening, tell every client, wait shortly, then drop who is left."""
+        # Once the data folder has been deleted, another kernel's socket may be at the path.
+        is_own = _identity(self.socket) == self._socket_id
         for server, _ in self._listeners:
             server.close()
         self._closing()
-        self.socket.unlink(missing_ok=True)
+        if is_own:
+            self.socket.unlink(missing_ok=True)
         await asyncio.gather(self._sync_door.server.stop(), self._calls.stop())
         for _, state in self._listeners:
             for connection in tuple(state.connections):
@@ -155,6 +169,7 @@ class Doors:
         for _, state in self._listeners:
             for connection in tuple(state.connections):
                 connection.transport.abort()
+        self._connections.close()
         left = self._tasks()
         for task in left:
             task.cancel()
@@ -183,23 +198,44 @@ async def serve(
         OSError: if the port is taken.
     """
     token = secrets.token_urlsafe(24)
-    access = Access(kernel, token)
+    connections = Connections(limits)
+    access = Access(kernel, token, connections, limits)
     sync_door = SyncDoor(kernel, access, limits)
     calls = Calls(kernel, access, limits)
-    application = build_application(kernel, calls, sync_door)
+    application = build_application(kernel, calls, sync_door, Transfers(kernel, access))
     tcp = _bind_tcp(port)
     path, private_folder = _place_socket(socket)
     unix = _bind_unix(path)
     kernel.reached_at = f"ws://{HOST}:{tcp.getsockname()[1]}/sync"
     bound = tcp.getsockname()[1]
-    doors = Doors(token, bound, path, sync_door, calls, private_folder, kernel.begin_closing)
-    await doors.listen(application, tcp, "tcp", limits)
-    await doors.listen(application, unix, "unix", limits)
+    doors = Doors(
+        token,
+        bound,
+        path,
+        sync_door,
+        calls,
+        access,
+        connections,
+        private_folder,
+        kernel.begin_closing,
+    )
+    await doors.listen(application, tcp, TCP, limits)
+    await doors.listen(application, unix, UNIX, limits)
     return doors
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Two equal ones mean the same file, as long as it is open; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _bind_tcp(port: int) -> sockets.socket:
-    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
+    # With its protocol named, asyncio turns off the delay of small frames on what it accepts.
+    sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM, sockets.IPPROTO_TCP)
     try:
         sock.setsockopt(sockets.SOL_SOCKET, sockets.SO_REUSEADDR, 1)
         sock.bind((HOST, port))

@@ -15,10 +15,19 @@ from typing import Final
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
 
-from antiphon_kernel.doors.scope import CUT_EXTENSION, SEND_EXTENSION, WAITING_EXTENSION
+from antiphon_kernel.doors.connections import TrackedProtocol
+from antiphon_kernel.doors.scope import (
+    CONNECTION,
+    CUT_EXTENSION,
+    SEND_EXTENSION,
+    WAITING_EXTENSION,
+)
 
 _PIECE: Final = 8 * 2**10
 """Bytes taken up in one turn: a thousand of the shortest frames."""
+
+_EARLY: Final = 64 * 2**10
+"""Bytes that are read of a client before it is authenticated."""
 
 
 class Doorman:
@@ -43,23 +52,44 @@ class Doorman:
                 asyncio.get_running_loop().call_soon(self._next)
 
 
-class WebSocketProtocol(WebSocketsSansIOProtocol):
+class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
     """The server's connection, with ways to drop it and to send to it at once."""
 
     doorman: Doorman
     _pieces: deque[bytes] | None = None
+    _has_asked = False
+    """Whether its handshake has come."""
+    _early: int | None = 0
+    """Bytes that came before the first session began; None from then on."""
+
+    @property
+    def is_served(self) -> bool:
+        return self._has_asked and not self.close_sent
+
+    def begin_session(self) -> None:
+        super().begin_session()
+        early, self._early = self._early, None
+        if early is not None and early > _EARLY and not self.read_paused and self._pieces is None:
+            self.transport.resume_reading()
 
     async def run_asgi(self) -> None:
         extensions = dict(self.scope["extensions"] or {})
+        self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
         self.scope["extensions"] = {
             **extensions,
             CUT_EXTENSION: {"cut": self.transport.abort},
             SEND_EXTENSION: {"send_now": self._send_now},
             WAITING_EXTENSION: {"waiting": self.queue.qsize},
         }
-        await super().run_asgi()
+        try:
+            await super().run_asgi()
+        finally:
+            # Or all of this would wait for the garbage collector.
+            del self.scope[CONNECTION]  # type: ignore[typeddict-item]
+            self.scope["extensions"] = extensions
 
     def handle_connect(self, event: Request) -> None:
+        self._has_asked = True
         self.doorman.let_in(partial(self._enter, event))
 
     def _enter(self, event: Request) -> None:
@@ -67,6 +97,11 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             super().handle_connect(event)
 
     def data_received(self, data: bytes) -> None:
+        if self._early is not None:
+            self._early += len(data)
+            if self._early > _EARLY:
+                # A stranger gets no more memory than this, whatever frame they have begun.
+                self.transport.pause_reading()
         if self._pieces is not None:
             self._pieces.extend(_cut(data))
         elif len(data) <= _PIECE:
@@ -84,7 +119,8 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             self.loop.call_soon(self._take_up)
             return
         self._pieces = None
-        if not self.read_paused and not self.transport.is_closing():
+        early = self._early is not None and self._early > _EARLY
+        if not self.read_paused and not early and not self.transport.is_closing():
             self.transport.resume_reading()
 
     def _take_up_all(self) -> None:
@@ -108,11 +144,6 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
             return False
         self.transport.write(message)
         return True
-
-
-def attended_by(doorman: Doorman) -> type[WebSocketProtocol]:
-    """The protocol of connections that come in past this doorman."""
-    return type("WebSocketProtocol", (WebSocketProtocol,), {"doorman": doorman})
 
 
 def _cut(data: bytes) -> list[bytes]:

@@ -6,12 +6,11 @@ It is apart from the journal, so that documents can be handed on without it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.journal.auth_schema import AUTH_MIGRATIONS, PRINCIPAL_OF
+from antiphon_kernel.journal.auth_schema import AUTH_MIGRATIONS
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.types.access import AccessRole, CredentialKind
 from antiphon_kernel.types.enums import PrincipalKind
@@ -20,7 +19,7 @@ from antiphon_kernel.types.records import Principal
 
 AUTH_FILE: Final = "auth.db"
 
-_USER: Final = "SELECT number, username, principal, role, created, barred_until, kind FROM users"
+_USER: Final = "SELECT number, username, principal, role, created, kind, barred_until FROM users"
 _CREDENTIAL: Final = (
     "SELECT number, user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses"
     " FROM credentials ORDER BY number"
@@ -36,10 +35,9 @@ class User:
     principal: PrincipalId
     role: AccessRole
     created: int
+    kind: PrincipalKind
     barred_until: int | None = None
     """Kicked: not let in before this time."""
-    kind: PrincipalKind | None = None
-    """None in what older versions wrote: then the journal alone knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +77,22 @@ class AuthStore:
         self._database = database
 
     @classmethod
-    async def open(cls, path: Path, principal_of: Callable[[str], str]) -> AuthStore:
+    async def open(cls, path: Path) -> AuthStore:
         """Open or create the file, readable by this user only.
-
-        Args:
-            principal_of: the id of the principal of a username, for files of a version in which
-                users had none.
 
         Raises:
             AntiphonError: storage_failed.
         """
         _make_private(path)
-        return cls(await Database.open(path, AUTH_MIGRATIONS, {PRINCIPAL_OF: principal_of}))
+        return cls(await Database.open(path, AUTH_MIGRATIONS))
 
     async def close(self) -> None:
         await self._database.close()
+
+    @property
+    def database(self) -> Database:
+        """For whoever must know when it is lost."""
+        return self._database
 
     async def users(self) -> list[User]:
         """Everybody who has a role, oldest first."""
@@ -105,8 +104,8 @@ class AuthStore:
                 PrincipalId(row[2]),
                 AccessRole(row[3]),
                 row[4],
-                row[5],
-                _kind(row[6]),
+                PrincipalKind(row[5]),
+                row[6],
             )
             for row in rows
         ]
@@ -129,7 +128,7 @@ class AuthStore:
             "INSERT INTO users (username, principal, role, created, kind) VALUES (?, ?, ?, ?, ?)",
             (username, principal.id, role, created, kind),
         )
-        return User(number, username, principal.id, role, created, kind=kind)
+        return User(number, username, principal.id, role, created, kind)
 
     async def change_user(self, user: User) -> None:
         """Store another role or another bar."""
@@ -177,10 +176,6 @@ class AuthStore:
                 ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
             ]
         )
-
-
-def _kind(stored: str | None) -> PrincipalKind | None:
-    return PrincipalKind(stored) if stored is not None else None
 
 
 def _make_private(path: Path) -> None:

@@ -1,16 +1,15 @@
-"""Versions of `auth.db`. A released migration is never changed."""
+"""The tables of `auth.db`, and the way from one version of them to the next."""
 
 from __future__ import annotations
 
 from typing import Final
 
-PRINCIPAL_OF: Final = "principal_of"
-"""SQL function: the id of the principal of a username, a fresh one if nobody has the name yet."""
-
-_FOUNDING: Final = """
+_INITIAL: Final = """
 CREATE TABLE users (
     number INTEGER PRIMARY KEY,
     username TEXT NOT NULL UNIQUE,
+    principal TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
     role TEXT NOT NULL,
     created INTEGER NOT NULL,
     barred_until INTEGER
@@ -38,15 +37,5 @@ CREATE TABLE clients (
 ) WITHOUT ROWID;
 """
 
-_PRINCIPALS: Final = f"""
-ALTER TABLE users ADD COLUMN principal TEXT;
-UPDATE users SET principal = {PRINCIPAL_OF}(username);
-CREATE UNIQUE INDEX users_by_principal ON users (principal);
-"""
-
-_KINDS: Final = """
-ALTER TABLE users ADD COLUMN kind TEXT;
-"""
-
-AUTH_MIGRATIONS: Final = (_FOUNDING, _PRINCIPALS, _KINDS)
-"""Each brings the file from the version before it to the next; the first one is for none."""
+AUTH_MIGRATIONS: Final = (_INITIAL,)
+"""In order; a new one goes to the end. What has been released is never edited."""

@@ -2,51 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from antiphon_kernel.journal.inherited import encode_runs
 from antiphon_kernel.journal.op_rows import op_id, stored_blocks, stored_operation
-from antiphon_kernel.journal.rows import Commit, UndoRow
+from antiphon_kernel.journal.rows import Commit, SessionRow, UndoRow
 from antiphon_kernel.journal.schema import RECORD_FORMAT
 from antiphon_kernel.journal.transaction import Row, Statement
 from antiphon_kernel.wire.revivals import encode_revivals
 
-
-@dataclass(slots=True)
-class Numbers:
-    """What stands for principals and sessions in other rows, by id."""
-
-    principals: dict[str, int] = field(default_factory=dict)
-    sessions: dict[str, int] = field(default_factory=dict)
+_SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
 
 
-def new_sessions(rows: Sequence[Row]) -> Statement:
-    """Sessions that are named for the first time: number, id, principal, how and when it began."""
-    # A commit may have reached the disk and still have failed: then they are there already.
-    return "INSERT OR IGNORE INTO sessions VALUES (?, ?, ?, ?, ?)", rows
+def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) -> Statement:
+    """Return the statement that records sessions; those that are recorded already stay as they are.
+
+    `principals` maps ids to the numbers that stand for them in other rows.
+    """
+    return (
+        "INSERT OR IGNORE INTO sessions (id, principal, via, opened) VALUES (?, ?, ?, ?)",
+        [(one.id, principals[one.principal], one.via, one.opened) for one in sessions],
+    )
 
 
-def commit_rows(group: Sequence[Commit], numbers: Numbers) -> Iterator[Statement]:
+def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     """Everything that a group of commits stores, in an order in which nothing is referred to early.
 
-    Sessions are in `numbers`, and in the journal or in a statement before these.
+    Its sessions are in the journal, or in a statement before these.
     """
     yield from _contexts(group)
     yield (
-        "INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [_op(one, numbers) for one in group],
+        f"INSERT INTO ops VALUES (?, ?, ?, ?, {_SESSION}, ?, ?, ?, ?)",
+        [_op(one, principals) for one in group],
     )
     yield _blocks(group)
     yield (
         "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
         [
-            (one.context.number, client, numbers.principals[one.principal.id])
+            (one.context.number, client, principals[one.principal.id])
             for one in group
             for client in one.clients
         ],
     )
-    yield from _undo(group, numbers)
+    yield from _undo(group, principals)
     yield (
         "INSERT INTO revived VALUES (?, ?, ?, ?)",
         [
@@ -84,13 +83,13 @@ def _contexts(group: Sequence[Commit]) -> Iterator[Statement]:
     )
 
 
-def _op(commit: Commit, numbers: Numbers) -> Row:
+def _op(commit: Commit, principals: Mapping[str, int]) -> Row:
     return (
         op_id(commit.context.number, commit.seq),
         RECORD_FORMAT,
         commit.time,
-        numbers.principals[commit.principal.id],
-        numbers.sessions[commit.session],
+        principals[commit.principal.id],
+        commit.session.id,
         stored_operation(commit.operation),
         commit.unit,
         stored_blocks(commit.blocks),
@@ -111,16 +110,16 @@ def _blocks(group: Sequence[Commit]) -> Statement:
     return upsert, list(rows.values())
 
 
-def _undo(group: Sequence[Commit], numbers: Numbers) -> Iterator[Statement]:
+def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
     rows: dict[tuple[int, int], Row | None] = {}
     for one in group:
         context = one.context.number
         for row in one.undo:
-            rows[context, row.unit] = _undo_row(context, row, numbers)
+            rows[context, row.unit] = _undo_row(context, row, principals)
         for unit in one.dropped_undo:
             rows[context, unit] = None
     yield (
-        "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT OR REPLACE INTO undo VALUES (?, ?, ?, {_SESSION}, ?, ?, ?, ?, ?)",
         [row for row in rows.values() if row is not None],
     )
     yield (
@@ -129,12 +128,12 @@ def _undo(group: Sequence[Commit], numbers: Numbers) -> Iterator[Statement]:
     )
 
 
-def _undo_row(context: int, row: UndoRow, numbers: Numbers) -> Row:
+def _undo_row(context: int, row: UndoRow, principals: Mapping[str, int]) -> Row:
     return (
         context,
         row.unit,
-        numbers.principals[row.principal],
-        numbers.sessions[row.session],
+        principals[row.principal],
+        row.session,
         row.kind,
         row.stack,
         row.place,

@@ -46,6 +46,16 @@ def back_up(journal: Path, target: Path) -> int:
     Raises:
         AntiphonError: invalid_params if the target exists; storage_failed.
     """
+    with closing(_open(journal)) as source:
+        return write_copy(source, journal, target)
+
+
+def write_copy(source: sqlite3.Connection, journal: Path, target: Path) -> int:
+    """Do the same from an open connection, which need not lead to the file at `journal` any more.
+
+    Raises:
+        AntiphonError: invalid_params if the target exists; storage_failed.
+    """
     if target.exists():
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
@@ -54,10 +64,9 @@ def back_up(journal: Path, target: Path) -> int:
         )
     fresh = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        with closing(_open(journal)) as source:
-            # Made here: a place that cannot be written to is no fault of the journal.
-            os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-            source.execute("VACUUM INTO ?", (str(fresh),))
+        # Made here: a place that cannot be written to is no fault of the journal.
+        os.close(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        source.execute("VACUUM INTO ?", (str(fresh),))
         check_journal(fresh)
         _to_disk(fresh)
         # A link and not a rename: what has come under that name meanwhile stays.

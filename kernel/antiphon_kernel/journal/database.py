@@ -6,16 +6,22 @@ The database runs in WAL mode with ``synchronous=FULL``: a commit is on disk whe
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import aiosqlite
 
+from antiphon_kernel.journal.copies import write_copy
+from antiphon_kernel.journal.open_files import OpenFiles, StorageLostError
 from antiphon_kernel.journal.schema import MIGRATIONS
 from antiphon_kernel.journal.transaction import Statement, carry_out
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+
+_log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 64
 """How many rows of an open cursor are fetched in one go."""
@@ -27,34 +33,54 @@ class _Connection(aiosqlite.Connection):
     A trip costs as much as several statements, and each of them would take one.
     """
 
-    async def transact(self, statements: Sequence[Statement]) -> None:
+    async def transact(self, statements: Iterable[Statement], files: OpenFiles) -> None:
         await self._execute(  # type: ignore[no-untyped-call]
-            carry_out, self._conn, statements
+            carry_out, self._conn, statements, files
         )
+
+    async def copy(self, path: Path, target: Path) -> None:
+        await self._execute(  # type: ignore[no-untyped-call]
+            write_copy, self._conn, path, target
+        )
+
+    async def run(self, function: Callable[[], None]) -> None:
+        """Call `function` in the library's thread."""
+        await self._execute(function)  # type: ignore[no-untyped-call]
 
 
 class Database:
     """One open file; one transaction at a time."""
 
-    def __init__(self, path: Path, connection: _Connection, migrations: Sequence[str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        connection: _Connection,
+        migrations: Sequence[str],
+        spare: Path | None = None,
+    ) -> None:
         self.path = path
+        self._spare = spare
         self._connection = connection
         self._migrations = migrations
         self._lock = asyncio.Lock()
+        self._files: OpenFiles | None = None
+        self._on_lost: list[Callable[[StorageLostError], None]] = []
         self._closed = False
+        self.lost: StorageLostError | None = None
+        """Why nothing can be written any more; reading may go on."""
 
     @classmethod
     async def open(
         cls,
         path: Path,
         migrations: Sequence[str] = MIGRATIONS,
-        functions: Mapping[str, Callable[[str], str]] | None = None,
+        spare: Path | None = None,
     ) -> Database:
         """Open or create the file and bring it to the current version.
 
         Args:
             migrations: SQL of each version, the first one for an empty file.
-            functions: what the SQL may call by name, with one text.
+            spare: a file to copy everything to if the database is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
@@ -66,13 +92,15 @@ class Database:
             await connection
         except sqlite3.Error as error:
             raise _failed(path, error) from error
-        database = cls(path, connection, migrations)
+        database = cls(path, connection, migrations, spare)
         try:
-            for name, function in (functions or {}).items():
-                await connection.create_function(name, 1, function)
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
                 await database.select(f"PRAGMA {pragma}")
             await database._migrate()
+            database._files = OpenFiles(path)
+        except OSError as error:
+            await connection.close()
+            raise _failed(path, error) from error
         except BaseException:
             await connection.close()  # its thread would keep the process alive
             raise
@@ -81,43 +109,100 @@ class Database:
     async def close(self) -> None:
         """Checkpoint and let go of the file."""
         try:
-            await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
+            with suppress(StorageLostError):  # `on_lost` tells everybody who has to know
+                await self.check_files()
+                await self._checkpoint()
         finally:
             self._closed = True
             await self._connection.close()
+            if self._files is not None:
+                self._files.close()
+
+    async def _checkpoint(self) -> None:
+        """Bring everything into the database file, and empty the write-ahead log."""
+        await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
             raise kernel_is_closing()
 
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
-        """Every row of a query."""
+        """Every row of a query; what has been lost can be read as far as SQLite still has it."""
         self._refuse_if_closed()
         try:
             # In one step: a caller that is cancelled must not leave an open cursor behind.
             return list(await self._connection.execute_fetchall(sql, values))
         except sqlite3.Error as error:
-            raise _failed(self.path, error) from error
+            raise self.lost or _failed(self.path, error) from error
 
     async def insert(self, sql: str, values: Sequence[object]) -> int:
         """One statement in a transaction of its own; the number of the row it made."""
-        async with self._lock:
-            self._refuse_if_closed()
-            try:
-                cursor = await self._connection.execute(sql, values)
-            except sqlite3.Error as error:
-                raise _failed(self.path, error) from error
-            return cursor.lastrowid or 0
+        async with self._writing() as files:
+            await self._connection.run(files.check_before_commit)
+            cursor = await self._connection.execute(sql, values)
+            await self._connection.run(files.check_after_commit)
+        return cursor.lastrowid or 0
 
     async def write(self, statements: Iterable[Statement]) -> None:
-        """All statements in one transaction, or none of them."""
-        due = [(sql, rows) for sql, rows in statements if rows]
+        """All statements in one transaction, or none of them.
+
+        Args:
+            statements: if they are made one by one, they are made in the thread that writes: the
+                rows of a large transaction keep nobody waiting and are not there all at once.
+        """
+        async with self._writing() as files:
+            await self._connection.transact(statements, files)
+
+    async def check_files(self) -> None:
+        """See that what is written still reaches the files at their paths.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        async with self._writing() as files:
+            await self._connection.run(files.check_all)
+
+    def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
+        """Call `listener` once when the files are found deleted or replaced."""
+        self._on_lost.append(listener)
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[OpenFiles]:
+        """The only writer for now; gives the files, which belong to the library's thread.
+
+        Raises:
+            AntiphonError: storage_failed, for good once the files have been lost.
+        """
         async with self._lock:
             self._refuse_if_closed()
+            if self.lost is not None:
+                raise self.lost
+            assert self._files is not None
             try:
-                await self._connection.transact(due)
+                yield self._files
             except sqlite3.Error as error:
                 raise _failed(self.path, error) from error
+            except StorageLostError as error:
+                self.lost = lost = await self._salvage(error)
+                for listener in tuple(self._on_lost):
+                    listener(lost)
+                raise lost from error
+
+    async def _salvage(self, error: StorageLostError) -> StorageLostError:
+        """Save what SQLite still holds of lost files; the error, with where that is now."""
+        if error.damaged:
+            return error
+        try:
+            if self._spare is not None:
+                self._spare.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                await self._connection.copy(self.path, self._spare)
+                error = error.with_copy(self._spare)
+            # A log that has been deleted ends with the process, and one that is still there must
+            # not be applied to another file.
+            await self._checkpoint()
+        except (AntiphonError, OSError) as failure:
+            _log.error("what was in %s could not be saved elsewhere: %s", self.path, failure)
+        return error
 
     async def _migrate(self) -> None:
         version = int((await self.select("PRAGMA user_version"))[0][0])
@@ -138,7 +223,7 @@ class Database:
                 raise _failed(self.path, error) from error
 
 
-def _failed(path: Path, error: sqlite3.Error) -> AntiphonError:
+def _failed(path: Path, error: sqlite3.Error | OSError) -> AntiphonError:
     return AntiphonError(
         ErrorCode.STORAGE_FAILED,
         f"The journal {path} could not be used: {error}. Nothing was acknowledged;"

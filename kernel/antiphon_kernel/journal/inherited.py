@@ -7,7 +7,7 @@ text as that transaction left it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.database import Database
@@ -21,9 +21,9 @@ def encode_runs(runs: Sequence[InheritedRun]) -> str:
 
 
 async def read_inherited(
-    database: Database, context: ContextRow, block: int | None = None
+    database: Database, context: ContextRow, blocks: Collection[int] | None = None
 ) -> dict[int, dict[str | None, list[InheritedRun]]]:
-    """The runs of each text of the copies in a context, or of the block with one number.
+    """The runs of each text of the copies in a context, or of the blocks with these numbers.
 
     The keys are the number of the block, then the path of the section, None for a content that is
     one text.
@@ -33,10 +33,10 @@ async def read_inherited(
         AntiphonError: storage_failed.
     """
     sql = "SELECT block, section, format, runs FROM inherited_blame WHERE context = ?"
-    values = [context.number]
-    if block is not None:
-        sql += " AND block = ?"
-        values.append(block)
+    values: list[object] = [context.number]
+    if blocks is not None:
+        sql += " AND block IN (SELECT value FROM json_each(?))"
+        values.append(json.dumps([*blocks]))
     found: dict[int, dict[str | None, list[InheritedRun]]] = {}
     for number, section, format_, runs in await database.select(sql, values):
         try:

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Final
 
-from antiphon_kernel.journal.commit_rows import Numbers, commit_rows, new_sessions
+from antiphon_kernel.journal.commit_rows import commit_rows, session_rows
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.inherited import read_inherited
+from antiphon_kernel.journal.open_files import StorageLostError
 from antiphon_kernel.journal.rows import (
     BlockChange,
     BlockRow,
@@ -21,6 +25,7 @@ from antiphon_kernel.journal.rows import (
     SessionRow,
     StoredContext,
     StoredOp,
+    Touch,
 )
 from antiphon_kernel.journal.search_table import SearchTable
 from antiphon_kernel.journal.snapshots import Snapshots
@@ -28,14 +33,19 @@ from antiphon_kernel.journal.stored_ops import (
     check_sequence,
     read_block_changes,
     read_ops,
+    read_touches,
     read_updates,
 )
 from antiphon_kernel.journal.stored_undo import read_undo
-from antiphon_kernel.journal.transaction import Row
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.records import Principal
+
+WATCH_SECONDS: Final = 2.0
+"""Seconds between two looks at the files while nobody writes."""
+_RECORDED: Final = 1_000
+"""Sessions that are remembered not to need a row any more; others are offered one again."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,27 +57,39 @@ class Journal:
         self._database = database
         self.snapshots = Snapshots(database)
         self.search = SearchTable(database)
-        self._waiting: list[tuple[Commit, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
         self._generations: dict[int, int] = {}
         self._failures: dict[int, AntiphonError] = {}
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._numbers = Numbers()
-        self._new_sessions: list[Row] = []
+        self._principals: dict[str, int] = {}
+        """What stands for a principal in other rows, by id."""
+        self._new_sessions: list[SessionRow] = []
+        self._recorded: dict[str, None] = {}
+        """Sessions that are known to be in the file: those that were used last."""
         self._last_context = 0
         self._broken: AntiphonError | None = None
+        self._on_lost: list[Callable[[StorageLostError], None]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self.lost: StorageLostError | None = None
+        """Why nothing more is saved, also after the file is back; what is there can be read."""
+        self._files: list[Database] = []
+        self.depend_on(database)
 
     @classmethod
-    async def open(cls, path: Path) -> Journal:
+    async def open(cls, path: Path, spare: Path | None = None) -> Journal:
         """Open or create the database at `path` and bring it to the current version.
+
+        Args:
+            spare: a file to copy everything to if the database is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed if the file cannot be opened, is damaged, or was written
                 by a newer version.
         """
-        journal = cls(await Database.open(path))
+        journal = cls(await Database.open(path, spare=spare))
         try:
             await journal._load_numbers()
         except AntiphonError:
@@ -75,6 +97,7 @@ class Journal:
             raise
         journal._writer = asyncio.create_task(journal._write_forever(), name="journal writer")
         journal._writer.add_done_callback(journal._writer_ended)
+        journal._watch = asyncio.create_task(journal._watch_files(), name="journal watch")
         return journal
 
     async def close(self) -> None:
@@ -82,9 +105,10 @@ class Journal:
         while not self._idle.is_set():
             await self._idle.wait()  # and again, if more has come since it was set
         self._broken = self._broken or kernel_is_closing()
-        if self._writer is not None:
-            self._writer.cancel()
-            await asyncio.wait([self._writer])
+        for task in (self._writer, self._watch):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
         await self._database.close()
 
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
@@ -107,19 +131,18 @@ class Journal:
             "INSERT INTO principals (id, username, kind, created) VALUES (?, ?, ?, ?)",
             (principal.id, principal.username, principal.kind, created),
         )
-        self._numbers.principals[principal.id] = number
+        self._principals[principal.id] = number
 
-    def add_session(self, session: str, principal: Principal, via: str, opened: int) -> None:
-        """Name a session; its row is written by itself, or with a commit that comes first."""
-        numbers = self._numbers
-        number = numbers.sessions[session] = len(numbers.sessions) + 1
-        row = (number, session, numbers.principals[principal.id], via, opened)
-        self._new_sessions.append(row)
+    def add_session(self, session: SessionRow) -> None:
+        """Record a session that may never commit anything; with others, or with a commit."""
+        if self._broken is not None:
+            return
+        self._new_sessions.append(session)
         self._idle.clear()
         self._wake.set()
 
     async def sessions(self) -> list[SessionRow]:
-        """Everybody who ever joined, in order."""
+        """Everybody who ever joined or committed, in the order in which they were recorded."""
         sql = (
             "SELECT s.id, p.id, s.via, s.opened FROM sessions s"
             " JOIN principals p ON p.number = s.principal ORDER BY s.number"
@@ -209,16 +232,37 @@ class Journal:
         """
         return await read_ops(self._database, context, 0, upto=upto, block=block)
 
-    async def inherited(
-        self, context: ContextRow, block: int | None = None
-    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
-        """Who wrote the texts of copied blocks before they were copied: by number, by section.
+    async def ops_at(self, context: ContextRow, seqs: Collection[int]) -> list[StoredOp]:
+        """The committed transactions with these numbers, in order.
 
         Raises:
             DamagedContext: if a record cannot be read.
             AntiphonError: storage_failed.
         """
-        return await read_inherited(self._database, context, block)
+        return await read_ops(self._database, context, 0, seqs=seqs)
+
+    async def touches(self, context: ContextRow, after: int, limit: int) -> list[Touch]:
+        """What the first `limit` transactions with a higher `seq` than `after` touched.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_touches(self._database, context, after, limit)
+
+    async def inherited(
+        self, context: ContextRow, blocks: Collection[int] | None = None
+    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
+        """Who wrote the texts of copied blocks before they were copied: by number, by section.
+
+        Args:
+            blocks: numbers of those that are asked for; None for all.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_inherited(self._database, context, blocks)
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChange]:
         """What happened to the block with this number, in order.
@@ -237,33 +281,73 @@ class Journal:
         Futures are done in the order of the calls. After a failure (storage_failed) everything
         that was built on the lost commit fails too, until the context is loaded again.
         """
+        return self.commit_all((commit,))
+
+    def commit_all(self, commits: Sequence[Commit]) -> asyncio.Future[None]:
+        """Store successive transactions of one context, all or none; see `commit`."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._broken is not None:
             future.set_exception(self._broken)
             return future
-        self._waiting.append((commit, future))
+        self._waiting.append((commits, future))
         self._idle.clear()
         self._wake.set()
         return future
+
+    def refuse_if_broken(self) -> None:
+        """Raises AntiphonError storage_failed if nothing can be committed any more."""
+        if self._broken is not None:
+            raise self._broken
+
+    def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
+        """Call `listener` once when nothing can be saved any more, before any commit fails."""
+        self._on_lost.append(listener)
+
+    def depend_on(self, database: Database) -> None:
+        """Commit nothing more once the files of this database have been lost."""
+        self._files.append(database)
+        database.on_lost(self._lose)
+
+    def _lose(self, error: StorageLostError) -> None:
+        if self.lost is not None:
+            return
+        self.lost = self._broken = error
+        _log.critical("%s", error)
+        self._new_sessions.clear()
+        for listener in tuple(self._on_lost):
+            listener(error)
+
+    async def _watch_files(self) -> None:
+        """Find a lost file also while nobody writes."""
+        while self.lost is None:
+            await asyncio.sleep(WATCH_SECONDS)
+            try:
+                for database in self._files:
+                    await database.check_files()
+            except StorageLostError:
+                return  # `_lose` has been called
+            except AntiphonError as error:
+                if error.code is ErrorCode.STORAGE_FAILED:
+                    _log.warning("the kernel's files cannot be checked: %s", error)
 
     async def _write_forever(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
             group = list(self._waiting)
-            sound = [one for one, _ in group if self._is_sound(one)]
+            sound = [commits for commits, _ in group if self._is_sound(commits[0])]
             due = sound or self._new_sessions
-            error = await self._write_group(sound) if due else None
+            error = await self._write_group([*chain(*sound)]) if due else None
             if error is not None:
-                self._begin_generation({one.context.number for one in sound}, error)
+                self._begin_generation({one[0].context.number for one in sound}, error)
             written = set(map(id, sound)) if error is None else set()
-            for one, future in group:
+            for commits, future in group:
                 if future.cancelled():
                     continue
-                if id(one) in written:
+                if id(commits) in written:
                     future.set_result(None)
                 else:
-                    future.set_exception(self._failures[one.context.number])
+                    future.set_exception(self._failures[commits[0].context.number])
             del self._waiting[: len(group)]
             if not self._waiting and not self._wake.is_set():
                 self._idle.set()
@@ -295,21 +379,29 @@ class Journal:
 
     async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
         """One transaction for all of them; the error if it did not happen."""
-        sessions = list(self._new_sessions)
+        if self._broken is not None:
+            return self._broken
+        count = len(self._new_sessions)
+        sessions = {one.id: one for one in self._new_sessions}
+        sessions |= {one.session.id: one.session for one in group}
+        unknown = [one for one in sessions.values() if one.id not in self._recorded]
         try:
-            rows = commit_rows(group, self._numbers)
-            await self._database.write([new_sessions(sessions), *rows])
+            rows = commit_rows(group, self._principals)
+            await self._database.write(chain([session_rows(unknown, self._principals)], rows))
+        except StorageLostError as error:
+            return error
         except AntiphonError as error:
             _log.error("a commit of %d transactions failed: %s", len(group), error)
             return error
-        del self._new_sessions[: len(sessions)]
+        del self._new_sessions[:count]
+        self._recorded.update(dict.fromkeys(one.id for one in unknown))
+        while len(self._recorded) > _RECORDED:
+            del self._recorded[next(iter(self._recorded))]
         return None
 
     async def _load_numbers(self) -> None:
         rows = await self._database.select("SELECT id, number FROM principals")
-        principals = {row[0]: row[1] for row in rows}
-        rows = await self._database.select("SELECT id, number FROM sessions")
-        self._numbers = Numbers(principals, {row[0]: row[1] for row in rows})
+        self._principals = {row[0]: row[1] for row in rows}
         rows = await self._database.select("SELECT coalesce(max(number), 0) FROM contexts")
         self._last_context = rows[0][0]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from antiphon_kernel.types.ids import ContextId
-from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.wire.revivals import Revival
 
 
@@ -31,6 +31,11 @@ class SessionRow:
     principal: str
     via: str
     opened: int
+
+    @classmethod
+    def of(cls, actor: Actor) -> SessionRow:
+        """Return the row of the session that `actor` acts through."""
+        return cls(actor.session, actor.principal.id, actor.via, actor.since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +109,7 @@ class Commit:
     seq: int
     time: int
     principal: Principal
-    session: str
+    session: SessionRow
     operation: str
     blocks: tuple[BlockRow, ...]
     """The blocks it touched, with their new versions."""
@@ -153,6 +158,18 @@ class StoredOp:
     update: bytes
     unit: int | None = None
     revivals: tuple[Revival, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What one committed transaction touched, without what it wrote."""
+
+    seq: int
+    operation: str
+    size: int
+    """Bytes of its update."""
+    blocks: tuple[int, ...]
+    """Numbers of the blocks."""
 
 
 @dataclass(frozen=True, slots=True)

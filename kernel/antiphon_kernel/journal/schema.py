@@ -1,4 +1,4 @@
-"""The tables, and the way from one version of them to the next.
+"""The tables of `journal.db`, and the way from one version of them to the next.
 
 ``user_version`` counts migrations. Each stored binary record carries a format byte, so that the
 encoding can change without touching what is on disk. Ids that stand in every row (context,
@@ -9,27 +9,136 @@ from __future__ import annotations
 
 from typing import Final
 
-from antiphon_kernel.journal.migrations import (
-    m01_founding,
-    m02_snapshots,
-    m03_undo_units,
-    m04_search,
-    m05_context_states,
-    m06_numbered_ops,
-)
-
 RECORD_FORMAT: Final = 1
 """Format of the binary columns written by this version."""
 
 READABLE_FORMATS: Final = frozenset({1})
 """Formats of transactions that this version reads."""
 
-MIGRATIONS: Final[tuple[str, ...]] = (
-    m01_founding.SQL,
-    m02_snapshots.SQL,
-    m03_undo_units.SQL,
-    m04_search.SQL,
-    m05_context_states.SQL,
-    m06_numbered_ops.SQL,
-)
+# Rows of `ops` are only ever added at the end, under one number that holds context and `seq`, and
+# leave out what most rows have in common: streamed text takes a fifth less. The touched blocks in
+# a table of their own would take 13 % more.
+_INITIAL: Final = """
+CREATE TABLE kernel (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE principals (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    username TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    created INTEGER NOT NULL
+);
+
+CREATE TABLE sessions (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    principal INTEGER NOT NULL REFERENCES principals (number),
+    via TEXT NOT NULL,
+    opened INTEGER NOT NULL
+);
+
+CREATE TABLE contexts (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    label TEXT NOT NULL UNIQUE,
+    epoch TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    archived INTEGER
+);
+
+CREATE TABLE ops (
+    id INTEGER PRIMARY KEY,
+    format INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    principal INTEGER NOT NULL REFERENCES principals (number),
+    session INTEGER NOT NULL REFERENCES sessions (number),
+    other_operation TEXT,
+    unit INTEGER,
+    blocks NOT NULL,
+    changes BLOB NOT NULL,
+    context INTEGER NOT NULL AS (id >> 32) VIRTUAL,
+    seq INTEGER NOT NULL AS (id & 4294967295) VIRTUAL,
+    operation TEXT NOT NULL AS (coalesce(other_operation, 'append')) VIRTUAL,
+    touched TEXT NOT NULL AS (
+        CASE typeof(blocks)
+            WHEN 'integer' THEN (blocks & 4095) || ':' || (blocks >> 12)
+            ELSE blocks
+        END
+    ) VIRTUAL
+);
+
+CREATE TABLE blocks (
+    context INTEGER NOT NULL REFERENCES contexts (number),
+    number INTEGER NOT NULL,
+    id TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL,
+    PRIMARY KEY (context, number)
+) WITHOUT ROWID;
+
+CREATE TABLE clients (
+    context INTEGER NOT NULL REFERENCES contexts (number),
+    client INTEGER NOT NULL,
+    principal INTEGER NOT NULL REFERENCES principals (number),
+    PRIMARY KEY (context, client)
+) WITHOUT ROWID;
+
+CREATE TABLE undo (
+    context INTEGER NOT NULL REFERENCES contexts (number),
+    unit INTEGER NOT NULL,
+    principal INTEGER NOT NULL REFERENCES principals (number),
+    session INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    stack TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    blocks TEXT NOT NULL,
+    PRIMARY KEY (context, unit)
+) WITHOUT ROWID;
+
+CREATE TABLE revived (
+    context INTEGER NOT NULL REFERENCES contexts (number),
+    seq INTEGER NOT NULL,
+    format INTEGER NOT NULL,
+    revivals BLOB NOT NULL,
+    PRIMARY KEY (context, seq)
+) WITHOUT ROWID;
+
+CREATE TABLE inherited_blame (
+    context INTEGER NOT NULL REFERENCES contexts (number),
+    block INTEGER NOT NULL,
+    section TEXT NOT NULL,
+    format INTEGER NOT NULL,
+    runs TEXT NOT NULL,
+    PRIMARY KEY (context, block, section)
+) WITHOUT ROWID;
+
+CREATE TABLE snapshots (
+    context INTEGER PRIMARY KEY REFERENCES contexts (number),
+    format INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    state_vector BLOB NOT NULL,
+    state BLOB NOT NULL,
+    headers BLOB NOT NULL,
+    digest BLOB NOT NULL
+);
+
+CREATE VIRTUAL TABLE search USING fts5(text, beyond, detail = none, tokenize = 'trigram');
+
+CREATE TABLE long_texts (row INTEGER PRIMARY KEY, text TEXT NOT NULL);
+
+CREATE TABLE searched (
+    row INTEGER PRIMARY KEY,
+    version INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    path TEXT,
+    length INTEGER NOT NULL
+);
+
+CREATE TABLE searched_contexts (
+    context INTEGER PRIMARY KEY REFERENCES contexts (number),
+    seq INTEGER NOT NULL
+);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL,)
 """In order; a new one goes to the end. What has been released is never edited."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.journal.op_rows import LAST_SEQ, op_id
-from antiphon_kernel.journal.rows import BlockChange, ContextRow, StoredOp
+from antiphon_kernel.journal.rows import BlockChange, ContextRow, StoredOp, Touch
 from antiphon_kernel.journal.schema import READABLE_FORMATS
 from antiphon_kernel.wire.revivals import decode_revivals
 
@@ -76,6 +77,7 @@ async def read_ops(
     upto: int | None = None,
     limit: int = -1,
     block: int | None = None,
+    seqs: Collection[int] | None = None,
 ) -> list[StoredOp]:
     """Committed transactions behind `after`, in order.
 
@@ -83,6 +85,7 @@ async def read_ops(
         upto: the last `seq` wanted.
         limit: how many at most; -1 for all.
         block: number of the block that they must have touched.
+        seqs: those that are wanted; None for all.
 
     Raises:
         DamagedContext: if a record cannot be read.
@@ -90,17 +93,20 @@ async def read_ops(
     """
     where = "o.id BETWEEN ? AND ?"
     last = upto if upto is not None else LAST_SEQ
-    values = [op_id(context.number, after + 1), op_id(context.number, last)]
+    values: list[object] = [op_id(context.number, after + 1), op_id(context.number, last)]
     if block is not None:
         where += " AND instr(' ' || o.touched, ?)"
+        values.append(f" {block}:")
+    if seqs is not None:
+        where += " AND o.id IN (SELECT value FROM json_each(?))"
+        values.append(json.dumps([op_id(context.number, seq) for seq in seqs]))
     sql = (
         "SELECT o.seq, o.time, p.id, o.operation, o.touched, o.changes, o.unit, r.revivals"
         " FROM ops o JOIN principals p ON p.number = o.principal"
         " LEFT JOIN revived r ON r.context = o.context AND r.seq = o.seq"
         f" WHERE {where} ORDER BY o.id LIMIT ?"
     )
-    filters = [f" {block}:"] if block is not None else []
-    rows = await database.select(sql, (*values, *filters, limit))
+    rows = await database.select(sql, (*values, limit))
     found: list[StoredOp] = []
     for seq, time, principal, operation, touched, changes, unit, revivals in rows:
         try:
@@ -110,6 +116,29 @@ async def read_ops(
             raise DamagedContext(context, f"its record cannot be read ({error})", seq) from error
         op = StoredOp(seq, time, principal, operation, versions, bytes(changes), unit, revived)
         found.append(op)
+    return found
+
+
+async def read_touches(
+    database: Database, context: ContextRow, after: int, limit: int
+) -> list[Touch]:
+    """What the first `limit` transactions behind `after` touched, in order.
+
+    Raises:
+        DamagedContext: if a record cannot be read.
+        AntiphonError: storage_failed.
+    """
+    sql = (
+        "SELECT seq, operation, length(changes), touched FROM ops"
+        " WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+    )
+    behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
+    found: list[Touch] = []
+    for seq, operation, size, touched in await database.select(sql, (*behind, limit)):
+        try:
+            found.append(Touch(seq, operation, size, tuple(versions_of(touched))))
+        except (ValueError, AttributeError) as error:
+            raise DamagedContext(context, f"its record cannot be read ({error})", seq) from error
     return found
 
 

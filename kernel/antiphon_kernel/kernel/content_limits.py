@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -32,16 +29,3 @@ def refuse_long_text(limits: Limits, code_points: int) -> None:
     """Raises AntiphonError too_large if a block's text would become longer than allowed."""
     what = f"The text of the block would have {code_points} code points"
     check_limit(code_points, limits.block_code_points, what, "split it into several blocks")
-
-
-def refuse_large_value(limits: Limits, value: Any) -> None:
-    """Raises AntiphonError too_large if one value that is no text is larger than allowed."""
-    found = len(json.dumps(value, ensure_ascii=False))
-    what = f"The value has {found} code points as JSON"
-    check_limit(found, limits.value_code_points, what, "split it")
-
-
-def refuse_many_items(limits: Limits, count: int) -> None:
-    """Raises AntiphonError too_large if a list or log would become longer than allowed."""
-    what = f"The list would have {count} items"
-    check_limit(count, limits.list_items, what, "use several blocks")

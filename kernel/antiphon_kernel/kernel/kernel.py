@@ -11,7 +11,7 @@ from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.journal.auth import AUTH_FILE
 from antiphon_kernel.journal.copies import JOURNAL_FILE
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import ContextRow
+from antiphon_kernel.journal.rows import ContextRow, SessionRow
 from antiphon_kernel.kernel.access.gate import Gate
 from antiphon_kernel.kernel.access.invitations import Invitations
 from antiphon_kernel.kernel.access.members import Members
@@ -34,6 +34,7 @@ from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import (
+    SYSTEM_NAME,
     BlockId,
     IdSource,
     KernelId,
@@ -74,6 +75,7 @@ class Kernel:
         """`ws://HOST:PORT/sync`, once its doors are open."""
         self.search = SearchIndex(journal.search, self.context_rows, self.context)
         self._journal = journal
+        journal.on_lost(self.subscriptions.close)
         self.contexts = Directory(journal, clock, ids)
         self.quarantine = Quarantine(journal)
         self.submissions = Submissions()
@@ -92,11 +94,13 @@ class Kernel:
         clock: Clock | None = None,
         ids: IdSource | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        spare: Path | None = None,
     ) -> Kernel:
         """Open the kernel of a data folder, founding it if it is new.
 
         Args:
             owner: username of the owner, if the kernel is founded now.
+            spare: a file to copy the journal to if it is deleted or replaced.
 
         Raises:
             AntiphonError: storage_failed.
@@ -104,12 +108,13 @@ class Kernel:
         _make_folder(data)
         clock = clock or SystemClock()
         ids = ids or RandomIds(clock.now_ms)
-        journal = await Journal.open(data / JOURNAL_FILE)
+        journal = await Journal.open(data / JOURNAL_FILE, spare)
         try:
             members = await Members.open(journal, data / AUTH_FILE, clock, ids)
         except BaseException:
             await journal.close()
             raise
+        journal.depend_on(members.auth.database)
         kernel = cls(journal, members, project, registry, clock, ids, limits)
         try:
             await kernel._start(owner)
@@ -129,7 +134,7 @@ class Kernel:
         self.id = KernelId(await self._journal.setting("kernel") or "")
         self.owner = self.gate.owner = self.members[await self._journal.setting("owner") or owner]
         await self.members.give_role(self.owner, AccessRole.OWNER)
-        self.system = self.open_session(self.members["system"], "kernel")
+        self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
         self.writers = Writers(self.members, self.system)
         self._open = OpenContexts(
             self._journal,
@@ -168,6 +173,7 @@ class Kernel:
         await self.search.stop()
         await self._open.interrupt_all()
         self.begin_closing()
+        self.gate.close()
         # What must be on disk is; snapshots take longer and may be cut short.
         await self._open.close()
         await self.members.close()
@@ -198,15 +204,24 @@ class Kernel:
         return self.members.role_of(principal)
 
     def open_session(
-        self, principal: Principal, via: str, *, credential: int | None = None
+        self, principal: Principal, via: str, *, credential: int | None = None, lasts: bool = True
     ) -> Actor:
-        """A principal connects; `via` says how, `credential` is the number of what let it in."""
+        """Begin a session of a principal.
+
+        It is recorded with the first change that it commits. Before that, whoever joins with an
+        invitation is recorded, and every session of the others that lasts.
+
+        Args:
+            via: how it came in: `unix`, `tcp`, `turn`, …
+            credential: number of the invitation that let it in.
+            lasts: False for a session of a single call.
+        """
         session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
-        self._journal.add_session(session, principal, via, now)
-        actor = Actor(principal, session, self.role_of(principal))
-        begun = OpenSession(actor, via, now, credential)
+        actor = Actor(principal, session, self.role_of(principal), via, now)
+        begun = OpenSession(actor, credential)
         self.sessions.begin(begun)
-        self.gate.came_in(begun)
+        if self.gate.came_in(begun) or (credential is None and lasts):
+            self._journal.add_session(SessionRow.of(actor))
         return actor
 
     async def close_session(self, actor: Actor) -> None:

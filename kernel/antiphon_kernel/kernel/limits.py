@@ -13,7 +13,10 @@ class Limits(BaseModel):
     block_code_points: int = 8_000_000
     """Text of one block."""
     value_code_points: int = 1_000_000
-    """JSON of one item of a list, one entry of a log or one field that is no text."""
+    """JSON of one item of a list, one entry of a log or one field that is no text; `metadata` and
+    `input` of a header too."""
+    header_code_points: int = 4_096
+    """A header field that is a line of text: a path, the name of a tool."""
     list_items: int = 100_000
     """Items of one list, entries of one log."""
     schema_code_points: int = 100_000
@@ -42,6 +45,10 @@ class Limits(BaseModel):
     """Items in one raw update."""
     update_clients: int = 10_000
     """CRDT client ids whose items are in one raw update."""
+    export_code_points: int = 8_000_000
+    """Text of one `context.export` or `context.import`; the doors that stream take any length."""
+    export_line_bytes: int = 256 * 2**20
+    """One line of an export that is imported: a block with its text and authors."""
     parent_depth: int = 512
     """Length of the chain of parents above a block."""
     clients_per_invitation: int = 1_000

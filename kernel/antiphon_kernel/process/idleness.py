@@ -37,25 +37,33 @@ class Idleness:
         self._patience = patience
         self._clock = clock
         self._someone_came = False
+        self._visits = 0
         self._alone_since = clock.monotonic()
 
-    def observe(self, connections: int, *, busy: bool = False) -> bool:
+    def observe(self, connections: int, *, visits: int = 0, busy: bool = False) -> bool:
         """Take note of what is going on now; whether it is time to end.
 
         Args:
-            connections: how many clients are connected.
+            connections: how many authenticated clients are connected.
+            visits: how many have been so far; a call over HTTP takes less time than a look.
             busy: whether there is work that needs no client, such as a turn that is being played.
         """
         now = self._clock.monotonic()
-        if connections:
+        came, self._visits = visits > self._visits, visits
+        if connections or came:
             self._someone_came = True
-        if connections or busy:
+        if connections or came or busy:
             self._alone_since = now
         wait = self._patience.after_the_last if self._someone_came else self._patience.for_the_first
         return wait is not None and now - self._alone_since >= wait
 
-    async def wait(self, connections: Callable[[], int], busy: Callable[[], bool]) -> None:
+    async def wait(
+        self,
+        connections: Callable[[], int],
+        visits: Callable[[], int],
+        busy: Callable[[], bool],
+    ) -> None:
         """Return when it is time to end."""
         # The server tells nobody when a connection comes or goes.
-        while not self.observe(connections(), busy=busy()):  # noqa: ASYNC110
+        while not self.observe(connections(), visits=visits(), busy=busy()):  # noqa: ASYNC110
             await asyncio.sleep(CHECK_SECONDS)

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from platformdirs import user_state_path
+
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
 from antiphon_kernel.doors.serving import Doors
@@ -96,7 +98,8 @@ async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock
             ready(address)
             idleness = Idleness(settings.patience, clock)
             alone = asyncio.create_task(
-                idleness.wait(lambda: doors.connections, lambda: turns.busy), name="idleness"
+                idleness.wait(lambda: doors.connections, lambda: doors.visits, lambda: turns.busy),
+                name="idleness",
             )
             waiting: set[asyncio.Future[Any]] = {ending, alone}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -104,6 +107,8 @@ async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock
                 alone.result()
             alone.cancel()
             _log.info("ending: %s", ending.result() if ending.done() else "nobody is here")
+    if kernel.journal.lost is not None:
+        raise kernel.journal.lost  # the exit code says that not all is as it was left
 
 
 def _end(ending: asyncio.Future[str], reason: str) -> None:
@@ -122,6 +127,7 @@ async def _open_kernel(
         registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
         owner=owner_name(getpass.getuser()),
         clock=clock,
+        spare=None if settings.demo else spare_file(settings, clock),
     )
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(kernel.close)
@@ -152,6 +158,15 @@ def _made_known(settings: Settings, address: KernelAddress, clock: Clock) -> Ite
     finally:
         entry.unlink(missing_ok=True)
         remove_address(settings.data)
+
+
+def spare_file(settings: Settings, clock: Clock) -> Path:
+    """The file to which a journal is copied that is deleted while its kernel runs.
+
+    It is outside the project: what deletes the data folder may go on.
+    """
+    name = f"{settings.project.name}-{clock.now_ms()}.db"
+    return user_state_path("antiphon") / "rescued" / name
 
 
 def owner_name(login: str) -> str:

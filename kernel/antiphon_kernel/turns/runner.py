@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.document.rendering import render
+from antiphon_kernel.kernel.access.permissions import check_shell_of_turn
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.submissions import Submission
@@ -104,8 +105,11 @@ class TurnRunner:
 
     # Starting
 
-    def start_turn(self, context: Context, model: str, prompt: str) -> Work:
+    def start_turn(self, context: Context, model: str, prompt: str, asker: Principal) -> Work:
         """Let a model answer the block `prompt` once its earlier turns here are over.
+
+        Args:
+            asker: the principal whose message it is; the turn's tools run with its rights.
 
         Raises:
             KeyError: if there is no such model.
@@ -114,6 +118,11 @@ class TurnRunner:
         before = self._latest.get((context.id, model))
         work = Work(context.id, model, waiting=before is not None)
         self._latest[context.id, model] = work
+
+        def check_shell() -> None:
+            members = self._kernel.members
+            barred = members.barred_until(asker) is not None
+            check_shell_of_turn(asker, self._kernel.role_of(asker), barred=barred)
 
         async def play() -> None:
             actor = await self._session(await self._principal(model), work)
@@ -124,7 +133,7 @@ class TurnRunner:
                     presence.wait_at(prompt)
                     await before.over()
                     work.waiting = False
-                await _play(Turn(provider, writer, presence, prompt), model)
+                await _play(Turn(provider, writer, presence, prompt, check_shell), model)
             except asyncio.CancelledError:
                 await _interrupted(writer, work)
                 raise
@@ -205,7 +214,8 @@ class TurnRunner:
     def _submitted(self, submission: Submission) -> None:
         text = render(submission.context.document, submission.block)
         for model in self._models.addressed(text):
-            self.start_turn(submission.context, model, submission.block)
+            asker = submission.actor.principal
+            self.start_turn(submission.context, model, submission.block, asker)
 
     async def _auto_play(self) -> None:
         context = await self._kernel.context()
@@ -219,7 +229,7 @@ class TurnRunner:
             return
         prompt = await self._beginning(context)
         for model in due:
-            self.start_turn(context, model, prompt)
+            self.start_turn(context, model, prompt, self._kernel.system.principal)
 
     async def _beginning(self, context: Context) -> str:
         """What models answer that begin by themselves: the kernel says why they do."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -22,6 +22,7 @@ from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
 from antiphon_kernel.turns.writing import BlockWriter
 from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import shown
 
 _log = logging.getLogger(__name__)
@@ -45,11 +46,14 @@ class Turn:
         writer: BlockWriter,
         presence: ModelPresence,
         prompt: str,
+        check_shell: Callable[[], None],
     ) -> None:
+        """`check_shell` raises AntiphonError while the turn may not run commands."""
         self._provider = provider
         self._writer = writer
         self._presence = presence
         self._prompt = prompt
+        self._check_shell = check_shell
         self._kind: BlockKind | None = None
         self._block = ""
 
@@ -131,6 +135,10 @@ class Turn:
         if command is None:
             message = f"{SHELL!r} takes `command`, a string that is not empty."
             return await fail_call(self._writer, blocks, message)
+        try:
+            self._check_shell()
+        except AntiphonError as error:
+            return await fail_call(self._writer, blocks, error.message)
         return await run_command(self._writer, blocks, command, self._presence.write_in)
 
     @property

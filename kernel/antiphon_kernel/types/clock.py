@@ -10,6 +10,8 @@ from antiphon_kernel.types.quoting import shown
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
+_LAST_MS: Final = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH) // _MS
+"""The last moment that can be written."""
 
 
 class Clock(Protocol):
@@ -35,8 +37,12 @@ class SystemClock:
 
 
 def iso_time(ms: int) -> str:
-    """Milliseconds since the epoch as ISO 8601 in UTC, milliseconds kept, `Z` at the end."""
-    moment = _EPOCH + ms * _MS
+    """Milliseconds since the epoch as ISO 8601 in UTC, milliseconds kept, `Z` at the end.
+
+    A moment before 1970 or after 9999, which a clock that is wrong has told, becomes the nearest
+    one that can be written.
+    """
+    moment = _EPOCH + min(max(ms, 0), _LAST_MS) * _MS
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -49,9 +55,20 @@ def moment_of(text: str) -> int:
     """Milliseconds since the epoch, of any time in ISO 8601 that says its offset from UTC.
 
     Raises:
-        ValueError: if it is something else.
+        ValueError: if it is something else, or a time before 1970 or after 9999.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"{shown(text)} does not say its offset from UTC")
-    return (moment - _EPOCH) // _MS
+    ms = (moment - _EPOCH) // _MS
+    if not 0 <= ms <= _LAST_MS:
+        raise ValueError(f"{shown(text)} is not between 1970 and 9999")
+    return ms
+
+
+def is_iso_time(text: str) -> bool:
+    """Whether a text is a time exactly as `iso_time` writes it."""
+    try:
+        return iso_time(moment_of(text)) == text
+    except ValueError:
+        return False

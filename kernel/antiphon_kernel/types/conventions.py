@@ -14,6 +14,9 @@ LOG_FILE: Final = "kernel.log"
 DEFAULT_CONTEXT: Final = "default"
 """Label of the context that a project has from the start, meant where none is named."""
 
+CALL_BYTES: Final = 32 * 2**20
+"""One tool call over a WebSocket."""
+
 INTERRUPTED: Final = "interrupted"
 """The stop reason of a block whose writer went away or was stopped."""
 

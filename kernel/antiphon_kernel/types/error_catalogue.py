@@ -145,6 +145,8 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "role": "the caller's role",
             "needs": "the right it takes",
             "allowed": "the roles that may",
+            "block_id": "the draft of somebody else that was to be changed",
+            "author": "whose draft it is, or who is credited with text",
             "close_code": "with which code the connection was closed, for whom it had to go",
             "file": "where what could not be sent was saved",
         },
@@ -156,7 +158,9 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         "The principal has no undone edit left to redo there.",
         {"username": "whose edits were meant"},
     ),
-    ErrorCode.TOO_LARGE: Meaning("A limit on sizes or numbers is exceeded.", _LIMIT),
+    ErrorCode.TOO_LARGE: Meaning(
+        "A limit on sizes or numbers is exceeded.", {**_LIMIT, "line": "the line of the input"}
+    ),
     ErrorCode.RATE_LIMITED: Meaning(
         "The caller asks for more in a time than is allowed.",
     ),
@@ -174,7 +178,11 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ErrorCode.STORAGE_FAILED: Meaning(
         "What was to be kept could not be written, or what is kept cannot be read. Nothing of the"
         " call was acknowledged.",
-        {"path": "the file", "found": "what it holds"},
+        {
+            "path": "the file",
+            "found": "what it holds",
+            "copy": "where all that was saved has been copied to, if the file was deleted",
+        },
     ),
 }
 """Every code there is."""

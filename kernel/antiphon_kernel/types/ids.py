@@ -71,6 +71,9 @@ _NAMESPACE = uuid.UUID("7b6f3f0a-7c58-5f0e-9c55-5a1f1d0c7a11")
 SYSTEM = PrincipalId(uuid.uuid5(_NAMESPACE, "system").hex)
 """The principal of everything the kernel itself writes: the same in every kernel."""
 
+SYSTEM_NAME: Final = "system"
+"""Its username."""
+
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*")
 """What a label or a username looks like."""
 

@@ -31,6 +31,10 @@ class Actor:
     session: SessionId
     role: AccessRole
     """The principal's when the session began; when the role changes, its sessions end."""
+    via: str
+    """How the session came in: `unix`, `tcp`, `turn`, …"""
+    since: int
+    """When the session began, in milliseconds since the epoch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Member:
         try:
             fields = json.loads(stored)
             return cls(principal, str(fields["name"]), fields["kind"], int(fields["colour"]))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             return None
 
 

@@ -14,6 +14,7 @@ class CloseCode(IntEnum):
 
     NORMAL = 1000
     UNSUPPORTED_DATA = 1003
+    TOO_LARGE = 1009
     INTERNAL_ERROR = 1011
     RESTART = 1012
     TRY_AGAIN_LATER = 1013
@@ -26,6 +27,8 @@ class CloseCode(IntEnum):
     """What let the client in has been revoked."""
     KICKED = 4411
     """The client's principal is to stay away for a while."""
+    STORAGE_LOST = 4412
+    """A file of the kernel has been deleted or replaced, so it saves nothing any more."""
     TOO_MANY_WRONG_TOKENS = 4429
     ROLE_CHANGED = 4500
     """The client's principal has another role now: it may come again at once."""

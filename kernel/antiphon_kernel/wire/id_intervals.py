@@ -6,7 +6,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from antiphon_kernel.wire.id_set import IdRange
-from antiphon_kernel.wire.update import ItemId
 
 
 class IdIntervals:
@@ -30,13 +29,6 @@ class IdIntervals:
             end = max(end, ends[last - 1])
         starts[first:last] = [start]
         ends[first:last] = [end]
-
-    def __contains__(self, item: ItemId) -> bool:
-        starts = self._starts.get(item.client)
-        if starts is None:
-            return False
-        at = bisect_right(starts, item.clock) - 1
-        return at >= 0 and item.clock < self._ends[item.client][at]
 
     def lacks(self, ids: IdRange) -> Iterable[IdRange]:
         """What of one range is not in the set, in order."""

@@ -1,13 +1,19 @@
-"""JSON inside an update, as the CRDT engine reads it: a mark's value, an embedded object."""
+"""JSON that somebody else wrote, read strictly: inside an update, in a header field, in a call."""
 
 from __future__ import annotations
 
 import json
 import math
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
 
 MAX_NESTING = 64
 """How deep lists and objects are nested; the engine gives up at twice as many."""
+
+_SHORT: Final = 300
+"""Digits of an integer that is finite as a float, for certain."""
+
+_Pairs = list[tuple[str, Any]]
 
 
 def refuse_unreadable(text: str) -> None:
@@ -17,13 +23,56 @@ def refuse_unreadable(text: str) -> None:
         ValueError: if the text is not JSON, a number in it is too large for a float, a string has
             half a surrogate pair or values are nested deeper than `MAX_NESTING`.
     """
+    read_json(text)
+
+
+def read_json(text: str, *, pairs: Callable[[_Pairs], dict[str, Any]] | None = None) -> Any:
+    """Return the value of a JSON document that every reader can take and write again.
+
+    Args:
+        pairs: makes an object of its members, in order; `unique_names` refuses repeated ones.
+
+    Raises:
+        ValueError: if the text is not JSON, a number in it is too large for a float, a string has
+            half a surrogate pair or values are nested deeper than `MAX_NESTING`.
+    """
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_finite)
+        value = json.loads(
+            text,
+            parse_constant=_refuse,
+            parse_float=_finite,
+            parse_int=_integer,
+            object_pairs_hook=pairs,
+        )
     except RecursionError:
         raise ValueError("JSON is nested too deep") from None
     _refuse_deep(value, 0)
     if "\\u" in text:
-        json.dumps(value, ensure_ascii=False).encode()
+        _refuse_halves(value)
+    return value
+
+
+def unique_names(pairs: _Pairs) -> dict[str, Any]:
+    """Make an object of its members.
+
+    Raises:
+        ValueError: if two have the same name, of which readers keep the first or the last one.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object in it has two members of the same name")
+    return found
+
+
+def refuse_unwritable(value: Any) -> None:
+    """Refuse a value of JSON that `read_json` would not have returned.
+
+    Raises:
+        ValueError: if a number in it is not finite, a string has half a surrogate pair or values
+            are nested deeper than `MAX_NESTING`.
+    """
+    _refuse_deep(value, 0)
+    _refuse_halves(value)
 
 
 def _refuse(name: str) -> NoReturn:
@@ -35,6 +84,16 @@ def _finite(digits: str) -> float:
     if not math.isfinite(value):
         raise ValueError("a number in JSON is larger than a float")
     return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > _SHORT:
+        _finite(digits)
+    return int(digits)
+
+
+def _refuse_halves(value: Any) -> None:
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _refuse_deep(value: Any, depth: int) -> None:

@@ -4,9 +4,12 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
 from antiphon.locations import state_folder
 from antiphon.modes import Mode
 from antiphon.screens.session_events import NOTICED_SECONDS
+from antiphon_kernel.journal import journal
 from tests.app.opened import opened, world
 from tests.waiting import until
 
@@ -170,3 +173,21 @@ async def test_who_types_while_an_edit_is_refused_goes_on_at_the_same_place(tmp_
             await there.type("here ")
             await until(lambda: kernels.text(block) == f"begin {typed}here end", "it arrives")
             assert there.message == ""
+
+
+async def test_a_deleted_journal_is_shown_and_the_key_that_finds_it_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "WATCH_SECONDS", 600.0)  # the typing finds it
+    async with world(tmp_path) as here:
+        await here.cell("some text")
+        async with opened(here, size=(120, 30)) as there:
+            await there.live()
+            await there.sees("some text")
+            await there.edit()
+            (here.data / "journal.db").unlink()
+            await there.type("X")
+            await there.sees("refused: Nothing more is saved")
+            await there.sees("some text")
+        (kept,) = (state_folder() / "refused").glob("*.md")
+        assert "\n    X\n" in kept.read_text()

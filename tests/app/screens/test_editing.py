@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.modes import Mode
+from antiphon.status.draft_lines import DraftLines
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
@@ -180,3 +181,22 @@ async def test_undoing_somebody_elses_edit_is_asked_for_first(tmp_path: Path) ->
         assert there.shows("A line of theirs.")
         await there.press("y")
         await until(lambda: not there.shows("A line of theirs."), "it is taken back")
+
+
+async def test_a_draft_of_another_is_not_edited_and_a_click_on_it_says_why(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        guest = here.kernel.open_session(await here.kernel.principal("guest"), "test")
+        new = {"role": "user", "kind": "text", "content": "I wonder"}
+        draft = (await here.kernel.call(guest, "block.create", new))["block_id"]
+        await there.sees("guest › I wonder")
+        assert not there.screen.area.edit(draft)
+        why = "guest is still writing this: only guest changes it before it is sent."
+        await until(lambda: there.screen.hint_shown == why, "the reason")
+        there.screen.hint("something else")
+        await there.pilot.click(DraftLines, offset=(10, 0))
+        await until(lambda: there.screen.hint_shown == why, "the reason again")
+        assert there.screen.area.editor is None
+        await here.kernel.call(guest, "block.status", {"block_id": draft, "status": "done"})
+        await until(lambda: there.screen.source.why_not_editable(draft) is None, "it is sent")
+        assert there.screen.area.edit(draft)

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from dataclasses import replace
 
 import pytest
 
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.standing import ReplicaState
+from antiphon_kernel.document.content import read_content
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from antiphon_kernel.types.records import TextSplice
 from tests.kernel.served import CuttableProxy, ServedKernel
 from tests.waiting import PATIENCE, until
+
+LOG = {"type": "log"}
 
 
 @pytest.mark.parametrize("transport", ["unix", "tcp"])
@@ -169,6 +175,30 @@ async def test_a_replica_that_does_what_it_may_not_is_refused_and_says_why(
     assert replica.unsaved == 1
     with pytest.raises(AntiphonError):
         await replica.saved()
+
+
+async def test_all_that_a_replica_writes_into_blocks_and_drafts_is_accepted(
+    served: ServedKernel,
+) -> None:
+    sections = [{"name": "notes", "schema": {"type": "text"}}, {"name": "log", "schema": LOG}]
+    content = {"notes": "a note", "log": ["entry"]}
+    schema = {"type": "composite", "sections": sections}
+    block = await served.block(schema=schema, content=content, role="system")
+    replica = await served.replica("ben")
+    await until(lambda: replica.me is not None)
+    document, me = replica.document, replica.me
+    assert me is not None
+    document.splice(block, 0, 1, "A", "notes")
+    document.append(block, "!", "notes")
+    document.splice_all(block, [TextSplice(0, 0, "1 "), TextSplice(8, 0, "2 ")], "notes")
+    draft = f"{document.context}.{me.principal}.{DRAFT_SEQ_MIN}"
+    document.create_block(replace(document.header(block), id=draft, author=me.principal), "mine")
+    document.set_fields(draft, status="done")
+    await replica.saved()
+    kernels = (await served.context()).document
+    assert read_content(kernels, block).value == {"notes": "1 A note2 !", "log": ["entry"]}
+    assert kernels.text(draft) == "mine"
+    assert replica.refusal is None
 
 
 async def test_a_replica_of_another_epoch_is_refused(

@@ -12,6 +12,7 @@ from typing import Any, cast
 import aiosqlite
 
 from antiphon_kernel.journal import database, transaction
+from antiphon_kernel.journal.open_files import OpenFiles
 
 STEPS = (
     "BEGIN",
@@ -101,8 +102,8 @@ def inject(fault: Fault) -> Callable[[], None]:
         faults.after(due)
         return cursor
 
-    def many(connection: sqlite3.Connection, statements: Any) -> None:
-        carry_out(cast(sqlite3.Connection, _Breaking(connection, faults)), statements)
+    def many(connection: sqlite3.Connection, statements: Any, files: OpenFiles) -> None:
+        carry_out(cast(sqlite3.Connection, _Breaking(connection, faults)), statements, files)
 
     def mend() -> None:
         aiosqlite.Connection.execute = execute  # type: ignore[method-assign]

@@ -92,8 +92,8 @@ class Work:
             await kernel.context(label)
 
 
-async def open_kernel(data: Path) -> Kernel:
-    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
+async def open_kernel(data: Path, **options: Any) -> Kernel:
+    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy", **options)
 
 
 @pytest.fixture

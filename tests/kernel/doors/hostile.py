@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import math
 import random
 import socket as sockets
 import sys
@@ -49,8 +48,8 @@ class Target:
     """Principal id of the one who may only read."""
     block: str
     frozen: str
-    """A block with a map `state` whose field `fixed` is read-only and `free` a number, a text
-    `sealed` that is read-only, a log with an entry and a list `few` of at most two."""
+    """A block with a map `state` of a read-only text `fixed` and a number `free`, a text `sealed`
+    that is read-only, a log with an entry and a list `few`."""
 
 
 @dataclass
@@ -178,14 +177,14 @@ async def read_only_parts(me: Hostile) -> None:
         before = copy.get_state()
         content = copy.get("blocks", type=pycrdt.Map)[me.target.frozen]["content"]
         if me.rng.random() < 0.5:
-            content["state"]["fixed"] = 2.0
+            content["state"]["fixed"].insert(0, "opened ")
         else:
             content["sealed"].insert(0, "opened ")
         await me.refused(client, copy.get_update(before))
 
 
-async def broken_schemas(me: Hostile) -> None:
-    """What no tool would write into a list, a log or a field."""
+async def structured_parts(me: Hostile) -> None:
+    """What only tools write: lists, logs and fields."""
     async with me.connection() as client:
         document = await me.document(client)
         copy = stock(document, document.client_id)
@@ -197,11 +196,11 @@ async def broken_schemas(me: Hostile) -> None:
             case 1:
                 del content["log"][0]
             case 2:
-                content["few"].extend([1.0] * 5)
+                content["few"].append(1.0)
             case 3:
-                content["few"].append(math.inf)
+                content["few"] = pycrdt.Array()
             case _:
-                content["state"]["free"] = "no number"
+                content["state"]["free"] = 1.0
         await me.refused(client, copy.get_update(before))
 
 
@@ -315,7 +314,7 @@ AS_EDITOR: tuple[Attack, ...] = (
     others_headers,
     read_only_parts,
     large_and_wrong,
-    broken_schemas,
+    structured_parts,
     torn_characters,
     over_the_limit,
     bad_presence,
@@ -333,7 +332,6 @@ REFUSALS = frozenset(
         "permission_denied",
         "read_only_field",
         "read_only_section",
-        "schema_violation",
         "invalid_params",
     }
 )

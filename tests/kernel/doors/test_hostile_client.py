@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
+from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import decode_schema
@@ -34,14 +35,14 @@ SCHEMA = {
             "schema": {
                 "type": "map",
                 "fields": [
-                    {"name": "fixed", "field_type": "number", "read_only": True},
+                    {"name": "fixed", "field_type": "text", "read_only": True},
                     {"name": "free", "field_type": "number"},
                 ],
             },
         },
         {"name": "sealed", "schema": {"type": "text"}, "read_only": True},
         {"name": "log", "schema": {"type": "log"}},
-        {"name": "few", "schema": {"type": "list", "max_items": 2}},
+        {"name": "few", "schema": {"type": "list"}},
     ],
 }
 
@@ -181,6 +182,43 @@ async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) ->
         assert (await served.context()).document.text(block) == "hello!"
 
 
+async def test_honest_clients_go_on_in_a_flood_of_connections(tmp_path: Path) -> None:
+    gc.collect()
+    async with served_kernel(tmp_path, DoorLimits(handshake=1.0)) as served:
+        block = await served.block()
+        replicas = [
+            await served.replica("ann"),
+            await served.replica("ben", locate=served.locate_tcp),
+        ]
+        honest = Honest(list(replicas), block)
+        await honest.type(0.5)
+        before = memory()
+        honest.latencies.clear()
+        attack = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tests.kernel.doors.flood"),
+            *(str(served.doors.port), str(served.doors.socket), str(SECONDS / 2)),
+            stdout=asyncio.subprocess.PIPE,
+            cwd=Path(__file__).parents[3],
+        )
+        await until(lambda: served.doors.strangers > 50, "the flood begins")
+        await honest.type(SECONDS / 2)
+        calls = KernelCalls(served.locate)
+        assert (await asyncio.wait_for(calls.call("session.whoami", {}), PATIENCE))["username"]
+        await calls.close()
+        output, _ = await asyncio.wait_for(attack.communicate(), 3 * PATIENCE)
+        report = json.loads(output)
+        assert all(report.values()), report
+        await until(lambda: served.doors.strangers == 0, "the flood is gone")
+        assert served.doors.connections == 2
+        assert (await served.context()).document.text(block) == "".join(honest.typed)
+        grown = (memory() - before) / 2**20
+        p95 = sorted(honest.latencies)[int(len(honest.latencies) * 0.95)]
+        say(f"\nflood: {report}; honest p95 {p95 * 1e3:.1f} ms; memory {grown:+.1f} MB")
+        assert grown < 80
+        if os.environ.get("ANTIPHON_LONG"):
+            assert p95 < 0.150
+
+
 async def structured_block(served: ServedKernel) -> str:
     context = await served.context()
     document = context.document
@@ -189,7 +227,7 @@ async def structured_block(served: ServedKernel) -> str:
     template = document.header(document.block_ids()[0])
     header = replace(template, id=str(context.next_block_id(served.me.principal.id)))
     change = partial(document.create_block, header, schema=schema)
-    await context.write(served.me, "create", change).saved()
+    await context.write(served.me, "create", change, blocks=()).saved()
     entry = {"block_id": header.id, "section": "log", "entry": "written down"}
     await served.kernel.call(served.me, "block.append_log", entry)
     return header.id

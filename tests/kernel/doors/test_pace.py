@@ -10,7 +10,8 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.outgoing import Outgoing, StateRequest
-from antiphon_kernel.doors.sync.pace import Pace, TokenBucket
+from antiphon_kernel.doors.sync.pace import Pace
+from antiphon_kernel.doors.token_bucket import TokenBucket
 from antiphon_kernel.wire.awareness import AwarenessEntry, encode_awareness
 from antiphon_kernel.wire.frames import (
     AwarenessUpdate,

@@ -212,6 +212,7 @@ async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
             served.me,
             "burst",
             partial(context.document.set_fields, block, language=str(number)),
+            blocks=[block],
             undo=None,
         )
     await context.settled()
@@ -239,6 +240,7 @@ async def test_one_client_never_reads(tmp_path: Path) -> None:
                     served.me,
                     "burst",
                     partial(context.document.append, block, "x" * 1_000),
+                    blocks=[block],
                     undo=None,
                 )
             await context.settled()

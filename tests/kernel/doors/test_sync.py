@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 
 import pycrdt
@@ -205,3 +206,15 @@ async def test_hours_of_offline_writing_come_in_one_message_and_later_ones_are_s
     denied = await writer.client.next(PermissionDenied)
     assert denied.reason.startswith("too_large: ")
     assert len((await served.context()).document.text(block)) == 5_000_005
+
+
+async def test_small_frames_over_tcp_are_not_delayed(served: ServedKernel) -> None:
+    seconds = []
+    for _ in range(10):
+        raw = await served.raw()
+        began = time.perf_counter()
+        await raw.join()
+        seconds.append(time.perf_counter() - began)
+    assert (
+        min(seconds) < 0.03
+    )  # what a system waits for, to acknowledge two frames at once, is 0.04

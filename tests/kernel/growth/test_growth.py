@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import os
+import time
+from asyncio import gather
+from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.kernel.exchange.exporting import export_lines
+from antiphon_kernel.kernel.exchange.importing import import_lines
 from tests.bench.filled import Filled, acts, cpu_microseconds, filled, long_history, many_blocks
 
 FEW, MANY = 100, 10_000
@@ -34,12 +40,44 @@ async def test_a_call_costs_the_same_in_a_large_context(
     assert max(grown.values()) < TIMES, grown
 
 
+async def transfer_seconds(folder: Path, blocks: int) -> tuple[float, float]:
+    """Processor time of exporting and of importing a context of short blocks."""
+    folder.mkdir()
+    async with filled(folder) as kernel:
+        for at in range(0, blocks, 100):
+            await gather(*(kernel.block(f"line {at + n}") for n in range(80)))
+            await kernel.add_blocks(20, "of many in one change")
+        began = time.process_time()
+        text = "".join([piece async for piece in export_lines(kernel.kernel, kernel.context)])
+        exported = time.process_time()
+        made = await import_lines(kernel.kernel, kernel.owner, whole(text), "copy", lambda: None)
+        assert made.blocks == blocks
+        return exported - began, time.process_time() - exported
+
+
+async def whole(text: str) -> AsyncIterator[bytes]:
+    yield text.encode()
+
+
+SIZES = (25_000, 50_000, 100_000) if os.environ.get("ANTIPHON_LONG") else (500, 1_000, 2_000)
+
+
+async def test_exporting_and_importing_cost_in_proportion_to_the_blocks(tmp_path: Path) -> None:
+    costs = [await transfer_seconds(tmp_path / str(size), size) for size in SIZES]
+    for once, twice in pairwise(costs):
+        assert twice[0] < 3 * once[0], costs
+        assert twice[1] < 3 * once[1], costs
+
+
 async def test_the_encoded_state_does_not_grow_with_the_number_of_appends(tmp_path: Path) -> None:
     async with filled(tmp_path) as kernel:
         block = await kernel.block("")
         for _ in range(MANY // 10):
             kernel.context.write(
-                kernel.owner, "append", lambda: kernel.context.document.append(block, "word ")
+                kernel.owner,
+                "append",
+                lambda: kernel.context.document.append(block, "word "),
+                blocks=[block],
             )
         text = kernel.context.document.length(block)
         assert len(kernel.context.document.update_since()) < text + 1_000

@@ -27,8 +27,16 @@ class Case:
         await step()
         await self.world.settle()
 
-    def block(self) -> str:
-        return self.rng.choice(self.world.context.document.block_ids())
+    def block(self, writer: str | None = None) -> str:
+        """Any block; for a writer, one that is nobody else's draft."""
+        blocks = self.world.context.document.block_ids()
+        if writer is not None:
+            blocks = [block for block in blocks if not self.is_draft_of_another(block, writer)]
+        return self.rng.choice(blocks)
+
+    def is_draft_of_another(self, block: str, name: str) -> bool:
+        header = self.world.context.document.header(block)
+        return header.is_draft and header.author != self.world.actors[name].principal.id
 
     def text(self, block: str) -> str:
         return self.world.context.document.text(block)

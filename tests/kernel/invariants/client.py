@@ -38,12 +38,17 @@ class Client:
     # Editing
 
     def texts(self) -> list[str]:
-        """Blocks whose text this replica can edit."""
+        """Blocks whose text this replica can edit: texts that are nobody else's drafts."""
         return [
             block
             for block in sorted(self.blocks.keys())
             if isinstance(self.blocks[block].get("content"), Text)
+            and not self._is_draft_of_another(self.blocks[block])
         ]
+
+    def _is_draft_of_another(self, header: Map[Any]) -> bool:
+        is_draft = header.get("role") == "user" and header.get("status") in ("pending", "running")
+        return is_draft and header.get("author") != self.actor.principal.id
 
     def text(self, block: str) -> str:
         return str(self.blocks[block]["content"])

@@ -29,7 +29,8 @@ class EarlierSteps(ToolSteps):
         """An edit of an earlier version hits the right lines, or says that they have changed."""
         if self.world.buffered():
             await self.flush()
-        name, block = self.rng.choice(NAMES), self.block()
+        name = self.rng.choice(NAMES)
+        block = self.block(name)
         version = self.version(block)
         carrying = self.carrying(block, version)
         operations = self.operations(name, carrying.line_count)
@@ -44,7 +45,8 @@ class EarlierSteps(ToolSteps):
     async def splice_earlier(self) -> None:
         if self.world.buffered():
             await self.flush()
-        name, block = self.rng.choice(NAMES), self.block()
+        name = self.rng.choice(NAMES)
+        block = self.block(name)
         version = self.version(block)
         carrying = self.carrying(block, version)
         length = len(carrying.base)
@@ -97,11 +99,11 @@ class EarlierSteps(ToolSteps):
             raise Violation(f"the history of {block} is {found}")
 
     async def restore(self) -> None:
-        block = self.block()
+        name = self.rng.choice(NAMES)
+        block = self.block(name)
         if self.world.buffered():
             await self.flush()
         version = self.version(block)
-        name = self.rng.choice(NAMES)
         due = "".join(char.value for char in self.world.oracle.versions[block][version])
         await self.tried((), name, "block.restore", block_id=block, version=version)
         self.world.compare(due, block, f"version {version} restored should be what")

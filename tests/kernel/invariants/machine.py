@@ -29,6 +29,7 @@ _WEIGHTS: dict[str, int] = {
     "undo": 5,
     "redo": 3,
     "finish": 1,
+    "trespass": 1,
     "arrange": 2,
     "fail": 2,
     "pause": 2,

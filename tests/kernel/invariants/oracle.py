@@ -110,6 +110,11 @@ class Oracle:
         """Whether an undo (or redo) of this principal has anything to change."""
         return self._target(principal, stack, block) is not None
 
+    def turned_blocks(self, principal: str, stack: str, block: str | None) -> tuple[str, ...]:
+        """The blocks of the unit that an undo (or redo) of this principal would turn."""
+        unit = self._target(principal, stack, block)
+        return tuple(unit.blocks) if unit is not None else ()
+
     def _all(self) -> Iterator[Char]:
         for chars in self.chars.values():
             yield from chars

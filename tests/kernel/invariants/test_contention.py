@@ -95,7 +95,7 @@ async def contend(world: World, seed: int, *, based: bool) -> tuple[int, bool]:
     await world.open()
     await world.add_client("amy", keeps_deleted=False)
     text = "".join(f"line {number}\n" for number in range(6))
-    params = {"role": "user", "kind": "text", "content": text}
+    params = {"role": "system", "kind": "text", "content": text}
     block = (await world.call("bo", "block.create", **params))["block_id"]
     world.clients["amy"].listen(rng, everything=True)
     typist = Typist(world, block, rng)

@@ -78,7 +78,9 @@ def a_failed_call_leaves_something(patch: pytest.MonkeyPatch) -> None:
         except AntiphonError:
             context = await self.context()
             block = context.document.block_ids()[0]
-            context.write(actor, "edit", lambda: context.document.splice(block, 0, 0, "a"))
+            context.write(
+                actor, "edit", lambda: context.document.splice(block, 0, 0, "a"), blocks=[block]
+            )
             raise
 
     found = Kernel.call
@@ -98,7 +100,7 @@ def drafts_are_interrupted_too(patch: pytest.MonkeyPatch) -> None:
                 context.document.set_fields(block, status="error")
 
         if drafts:
-            context.write(self.system, "interrupt", end, undo=None)
+            context.write(self.system, "interrupt", end, blocks=drafts, undo=None)
         return found(self, context, left)
 
     found = Writers.interrupt

@@ -51,7 +51,7 @@ async def test_an_edit_that_fails_at_any_place_of_its_batch_changes_nothing(
     try:
         with reproducible("fails_at_any_place", seed):
             text = "".join(f"{alphabet.some(rng).replace(chr(10), '')}\n" for _ in range(8))
-            params = {"role": "user", "kind": "text", "content": text}
+            params = {"role": "system", "kind": "text", "content": text}
             block = (await world.call("amy", "block.create", **params))["block_id"]
             lines = split_lines(text)
             good: list[dict[str, Any]] = [

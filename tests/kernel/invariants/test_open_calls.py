@@ -178,7 +178,9 @@ def forgetting(patch: pytest.MonkeyPatch, field: str, value: str) -> None:
         if tool == "block.create" and params.get(field) == value:
             context = await self.context(params["context"])
             forget = partial(context.document.set_fields, made["block_id"], parent=None)
-            await context.write(self.system, "create", forget, undo=None).saved()
+            await context.write(
+                self.system, "create", forget, blocks=[made["block_id"]], undo=None
+            ).saved()
         return made
 
     found = Kernel.call

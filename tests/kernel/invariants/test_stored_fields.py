@@ -100,6 +100,7 @@ async def written(world: World) -> dict[str, BlockHeader]:
             world.actors["bo"],
             "create",
             lambda header=header, text=text: document.create_block(header, text),  # type: ignore[misc]
+            blocks=(),
         )
         due[header.id] = header
     await world.settle()

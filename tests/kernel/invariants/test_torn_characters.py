@@ -70,7 +70,7 @@ async def test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
     try:
         with reproducible("tears_a_character", seed):
             text = "".join(Alphabet(one).some(rng, 6) for one in range(4))
-            params = {"role": "user", "kind": "text", "content": text}
+            params = {"role": "system", "kind": "text", "content": text}
             block = (await world.call("amy", "block.create", **params))["block_id"]
             for _ in range(10):
                 await tear(world, block, rng)

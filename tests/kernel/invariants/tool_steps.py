@@ -19,11 +19,13 @@ class ToolSteps(Case):
 
     async def create(self) -> None:
         name = self.rng.choice(NAMES)
-        role = {MODEL: "model", SCRIPT: "tool"}.get(name, "user")
+        role = {MODEL: "model", SCRIPT: "tool"}.get(name) or self.rng.choice(
+            ("system",) * 3 + ("user",)
+        )
         content = self.word(name)
         params: dict[str, Any] = {"role": role, "kind": "text", "content": content}
-        if role == "model" and not len(self.world.context.document):
-            params["role"] = "user"
+        if not len(self.world.context.document):
+            params["role"] = "system"
         elif role == "model":
             params["parent_id"] = self.block()
         if self.rng.random() < 0.3:
@@ -34,7 +36,8 @@ class ToolSteps(Case):
         await self.tried((), name, "block.create", **params)
 
     async def splice(self) -> None:
-        name, block = self.rng.choice(NAMES), self.block()
+        name = self.rng.choice(NAMES)
+        block = self.block(name)
         length = len(self.text(block))
         offset = self.rng.randint(0, length)
         count = self.rng.randint(0, min(self.longest_deletion, length - offset))
@@ -54,7 +57,8 @@ class ToolSteps(Case):
         self.world.compare(before[:offset] + inserted + before[offset + count :], block, "a splice")
 
     async def edit(self) -> None:
-        name, block = self.rng.choice(NAMES), self.block()
+        name = self.rng.choice(NAMES)
+        block = self.block(name)
         if self.world.buffered():
             return
         operations = self.operations(name, line_count(self.text(block)))
@@ -94,6 +98,7 @@ class ToolSteps(Case):
             block
             for block in document.block_ids()
             if document.header(block).status in (Status.PENDING, Status.RUNNING)
+            and not self.is_draft_of_another(block, name)
         ]
         if not open_ones:
             return
@@ -112,16 +117,20 @@ class ToolSteps(Case):
         world = self.world
         name = self.rng.choice(NAMES)
         params: dict[str, Any] = {}
-        if self.rng.random() < 0.5:
-            params["block_id"] = self.block()
         if self.rng.random() < 0.2:
             whose = self.rng.choice(NAMES)
             name, params["principal"] = "amy", whose
+        if self.rng.random() < 0.5:
+            params["block_id"] = self.block(name)
         if world.buffered():
             await self.flush()
         whose = world.actors[params.get("principal", name)].principal.id
         possible = world.oracle.can_turn(whose, stack, params.get("block_id"))
         code = ErrorCode.NOTHING_TO_UNDO if stack == "undo" else ErrorCode.NOTHING_TO_REDO
+        blocks = world.oracle.turned_blocks(whose, stack, params.get("block_id"))
+        if any(self.is_draft_of_another(block, name) for block in blocks):
+            await self.tried((ErrorCode.PERMISSION_DENIED,), name, f"block.{stack}", **params)
+            return
         answer = await self.tried((code,), name, f"block.{stack}", **params)
         if possible != (answer is not None):
             raise Violation(
@@ -131,7 +140,9 @@ class ToolSteps(Case):
     async def race(self) -> None:
         """Several calls at once, and clients in between: all of them are in the journal whole."""
         world = self.world
-        block = self.block()
+        block = self.block(SCRIPT)
+        if self.is_draft_of_another(block, MODEL):
+            return
         before = len(self.text(block))
         calls: list[Awaitable[object]] = []
         for name in NAMES:
@@ -156,7 +167,8 @@ class ToolSteps(Case):
 
     async def arrange(self) -> None:
         """A block is moved beside another one, folded or left out; nothing else changes."""
-        name, block, beside = self.rng.choice(NAMES), self.block(), self.block()
+        name, beside = self.rng.choice(NAMES), self.block()
+        block = self.block(name)
         document = self.world.context.document
         order = list(document.block_ids())
         texts = {one: document.text(one) for one in order}
@@ -183,7 +195,7 @@ class ToolSteps(Case):
             self.world.compare(text, one, "before blocks were arranged, the kernel")
 
     async def finish(self) -> None:
-        document, block = self.world.context.document, self.block()
+        document, block = self.world.context.document, self.block("amy")
         header = document.header(block)
         if header.status in (Status.DONE, Status.ERROR):
             return
@@ -217,6 +229,32 @@ class ToolSteps(Case):
         except AntiphonError:
             return
         raise Violation(f"{tool} {params} did not fail")
+
+    async def trespass(self) -> None:
+        """Nobody changes the draft of somebody else, whatever their role."""
+        if self.world.buffered():
+            await self.flush()
+        name = self.rng.choice(NAMES)
+        ids = self.world.context.document.block_ids()
+        drafts = [block for block in ids if self.is_draft_of_another(block, name)]
+        if not drafts:
+            return
+        block = self.rng.choice(drafts)
+        insert = {"op": "insert", "line": 0, "content": self.word(name)}
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("block.splice", {"offset": 0, "insert": self.word(name)}),
+            ("block.edit", {"operations": [insert]}),
+            ("block.append", {"text": self.word(name), "stream": self.rng.random() < 0.5}),
+            ("block.restore", {"version": 1}),
+            ("block.status", {"status": "done"}),
+            ("block.collapse", {"collapsed": not self.world.headers()[block].collapsed}),
+        ]
+        tool, params = self.rng.choice(calls)
+        before = self.text(block)
+        codes = (ErrorCode.PERMISSION_DENIED, ErrorCode.INVALID_TRANSITION)
+        if await self.tried(codes, name, tool, block_id=block, **params) is not None:
+            raise Violation(f"{name} has changed the draft {block} with {tool}")
+        self.world.compare(before, block, "after a refusal, the kernel")
 
     async def pause(self) -> None:
         self.world.clock.ms += self.rng.choice((10, 400, 1_500, 100_000))

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.journal.migrations import m06_numbered_ops
 from antiphon_kernel.journal.op_rows import LAST_SEQ, op_id, stored_blocks, stored_operation
 from antiphon_kernel.journal.rows import BlockRow
 from antiphon_kernel.journal.schema import MIGRATIONS
@@ -51,22 +50,3 @@ def test_a_row_reads_as_what_was_stored(
 def test_the_transactions_of_a_context_come_after_each_other() -> None:
     numbers = [op_id(context, seq) for context in (1, 2) for seq in (1, 2, LAST_SEQ)]
     assert numbers == sorted(set(numbers))
-
-
-def test_rows_of_the_version_before_read_as_they_did(tmp_path: Path) -> None:
-    before = MIGRATIONS[: MIGRATIONS.index(m06_numbered_ops.SQL)]
-    database = sqlite3.connect(tmp_path / "journal.db")
-    database.executescript("".join(before))
-    rows = [
-        (2, 1, 1, 10, 1, 1, "found", None, "", b"\x00\xff"),
-        (1, 2, 1, 11, 1, 2, "append", 2, "1:2", b"b"),
-        (1, 1, 1, 9, 2, 1, "splice", None, "1:1 5000:3", b""),
-    ]
-    database.executemany("INSERT INTO ops VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    database.commit()
-    database.executescript(m06_numbered_ops.SQL)
-    sql = (
-        "SELECT context, seq, format, time, principal, session, operation, unit, touched, changes"
-        " FROM ops ORDER BY context, seq"
-    )
-    assert database.execute(sql).fetchall() == sorted(rows)

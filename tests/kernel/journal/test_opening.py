@@ -77,3 +77,29 @@ async def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
     await database.write([(insert, [("a", "1")])])
     assert len(await database.select("SELECT * FROM kernel")) == 1
     await database.close()
+
+
+async def test_a_migration_keeps_rows_and_raises_the_version(path: Path) -> None:
+    first = "CREATE TABLE people (name TEXT NOT NULL);"
+    second = "ALTER TABLE people ADD COLUMN role TEXT NOT NULL DEFAULT 'viewer';"
+    database = await Database.open(path, (first,))
+    await database.write([("INSERT INTO people VALUES (?)", [("amy",), ("bo",)])])
+    await database.close()
+    for _ in range(2):
+        database = await Database.open(path, (first, second))
+        rows = await database.select("SELECT name, role FROM people ORDER BY name")
+        assert [tuple(row) for row in rows] == [("amy", "viewer"), ("bo", "viewer")]
+        assert tuple((await database.select("PRAGMA user_version"))[0]) == (2,)
+        await database.close()
+
+
+async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
+    first = "CREATE TABLE people (name TEXT NOT NULL);"
+    await (await Database.open(path, (first,))).close()
+    broken = "DROP TABLE people; SELECT * FROM nothing;"
+    with pytest.raises(AntiphonError) as caught:
+        await Database.open(path, (first, broken))
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+    database = await Database.open(path, (first,))
+    assert await database.select("SELECT * FROM people") == []
+    await database.close()

@@ -60,10 +60,10 @@ async def bo(kernel: Kernel) -> Actor:
 
 @pytest.fixture
 def make(kernel: Kernel, amy: Actor) -> Make:
-    """Creates a text block of amy's and returns its id."""
+    """Creates a text block of amy's, which is no draft, and returns its id."""
 
     async def make_one(content: str = "", **params: Any) -> str:
-        request = {"role": "user", "kind": "text", "content": content, **params}
+        request = {"role": "system", "kind": "text", "content": content, **params}
         return str((await kernel.call(amy, "block.create", request))["block_id"])
 
     return make_one

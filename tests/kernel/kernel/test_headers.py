@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from antiphon_kernel.kernel.at_rest.chronicle import chronicle
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make
+from tests.clocks import ManualClock
+from tests.kernel.kernel.calls import Make, refused
 
 SOURCE = f"{'a' * 32}.{'b' * 32}.7"
 FIELDS: dict[str, Any] = {
@@ -80,6 +83,21 @@ async def test_every_drift_kind_is_kept(
     assert read["drift_kind"] == drift_kind
 
 
+async def test_a_clock_beyond_the_years_that_can_be_written_fails_no_read(
+    kernel: Kernel, amy: Actor, make: Make, clock: ManualClock, data: Path
+) -> None:
+    for ms in (10**15, -(10**12)):
+        clock.ms = ms
+        block = await make("x", status="done")
+        for tool in ("block.read", "block.blame", "block.history"):
+            assert await kernel.call(amy, tool, {"block_id": block})
+    events = [event.as_json()["time"] for event in await chronicle(data)]
+    assert {"1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"} <= set(events)
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    imported = {"text": exported, "label": "again"}
+    assert (await kernel.call(amy, "context.import", imported))["blocks"] == 2
+
+
 async def test_a_stored_value_that_is_unknown_is_kept_and_shown(
     kernel: Kernel, amy: Actor, make: Make, open_kernel: Any
 ) -> None:
@@ -87,7 +105,9 @@ async def test_a_stored_value_that_is_unknown_is_kept_and_shown(
     context = await kernel.context()
     odd = {"kind": "poem", "role": "muse", "status": "asleep", "tool_kind": "abacus"}
     odd |= {"drift_kind": "seep"}
-    written = context.write(amy, "test", lambda: context.document.set_fields(block, **odd))
+    written = context.write(
+        amy, "test", lambda: context.document.set_fields(block, **odd), blocks=[block]
+    )
     await written.saved()
     await kernel.call(amy, "block.collapse", {"block_id": block})
     await kernel.close()
@@ -118,6 +138,13 @@ async def test_a_stored_value_that_is_unknown_is_kept_and_shown(
         ({"source_block": 5}, "source_block"),
         ({"source_context": "default"}, "source_context"),
         ({"source_context": None}, "source_context"),
+        ({"input": "[" * 2_000}, "input"),
+        ({"input": "[1]"}, "input"),
+        ({"input": '{"a": 1, "a": 2}'}, "input"),
+        ({"input": None}, "input"),
+        ({"tool_name": "\x1b[31m"}, "tool_name"),
+        ({"stop_reason": "a\nb"}, "stop_reason"),
+        ({"own": [10**400]}, "metadata"),
     ],
 )
 async def test_a_field_that_cannot_be_is_refused_by_name(
@@ -155,6 +182,31 @@ async def test_an_exit_code_that_could_not_be_read_back_is_refused(
         with pytest.raises(AntiphonError) as caught:
             await kernel.call(amy, "block.status", request)
         assert caught.value.code is ErrorCode.INVALID_PARAMS
+
+
+@pytest.mark.parametrize("field", ["path", "input", "own"])
+async def test_a_field_longer_than_its_limit_is_refused(
+    kernel: Kernel, amy: Actor, field: str
+) -> None:
+    value = "x" * 4_097 if field == "path" else '{"a": "' + "x" * 1_000_000 + '"}'
+    params = {"role": "user", "kind": "text", "metadata": {field: value}}
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.create", params)
+    assert caught.value.code is ErrorCode.TOO_LARGE
+
+
+@pytest.mark.parametrize(
+    "fields", [{"stopped_by": "\x1b[31m"}, {"stopped_by": "A B"}, {"stop_reason": "\x00"}]
+)
+async def test_status_with_a_field_that_cannot_be_is_refused_by_name(
+    kernel: Kernel, amy: Actor, make: Make, fields: dict[str, str]
+) -> None:
+    block = await make("x")
+    error = await refused(
+        kernel, amy, "block.status", {"block_id": block, "status": "done", **fields}
+    )
+    assert error.code is ErrorCode.INVALID_PARAMS
+    assert error.details["field"] in fields
 
 
 async def test_parameters_without_a_bottom_are_refused(kernel: Kernel, amy: Actor) -> None:

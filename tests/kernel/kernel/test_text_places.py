@@ -46,7 +46,7 @@ async def block(kernel: Kernel, amy: Actor) -> str:
         for section in ("notes", "source", "fields/title"):
             context.document.append(block, "old\n", section)
 
-    await context.write(amy, "create", write).saved()
+    await context.write(amy, "create", write, blocks=()).saved()
     return block
 
 

@@ -55,4 +55,14 @@ def test_endless_patience_never_ends(clock: ManualClock) -> None:
 async def test_waiting_returns_when_it_is_time(clock: ManualClock) -> None:
     idleness = Idleness(Patience(5, 5), clock)
     clock.ms += 5_000
-    await asyncio.wait_for(idleness.wait(lambda: 0, lambda: False), PATIENCE)
+    await asyncio.wait_for(idleness.wait(lambda: 0, lambda: 0, lambda: False), PATIENCE)
+
+
+def test_idleness_counts_clients_that_have_come_and_gone_between_two_looks() -> None:
+    clock = ManualClock()
+    idleness = Idleness(Patience(for_the_first=60, after_the_last=10), clock)
+    for visits in range(20):
+        clock.ms += 9_000
+        assert not idleness.observe(0, visits=visits + 1)
+    clock.ms += 10_000
+    assert idleness.observe(0, visits=20)

@@ -52,7 +52,8 @@ def replace(start: int, end: int, content: str, **more: Any) -> dict[str, Any]:
 
 
 EXPORTED: Final = (
-    f'{{"type": "context", "format": 1, "context_id": "{"0" * 31}1", "label": "x", "version": 1}}\n'
+    f'{{"type": "context", "format": 2, "context_id": "{"0" * 31}1", "label": "x", "version": 1}}\n'
+    '{"type": "end", "blocks": 0}\n'
 )
 FAMILY: Final = "👩‍👩‍👧 e\u0301 日本語 naïve\r\n\x00\x1b[31m\u202e\ud7ff\U0010ffff"
 HALF: Final = "half \ud83d"

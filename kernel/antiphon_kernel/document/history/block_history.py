@@ -81,6 +81,10 @@ class BlockHistory:
         self._stamps: list[Stamp] = []
         self._inherited: list[Stamp] = []
 
+    def release(self) -> None:
+        """Free the memory now, not when the collector comes by; the history is of no use then."""
+        self._items.release()
+
     # Following
 
     def follow(self, change: Change) -> None:

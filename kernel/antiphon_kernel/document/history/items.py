@@ -259,6 +259,13 @@ class Items:
         for original in self.originals(segment):
             yield from self.newest(original)
 
+    def release(self) -> None:
+        """Break the links between items, so that their memory is free at once."""
+        for segments in self._segments.values():
+            for segment in segments:
+                segment.left = segment.right = None
+                segment.sequence.head = segment.sequence.tail = None
+
     def add(self, new: Segment, left: Segment | None) -> None:
         """Put a new segment behind `left`, at the beginning of its sequence if that is None."""
         new.left = left

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.sync.outgoing import Outgoing
-from antiphon_kernel.doors.sync.pace import Pace, TokenBucket
+from antiphon_kernel.doors.sync.pace import Pace
 from antiphon_kernel.doors.sync.receipts import Receipts
+from antiphon_kernel.doors.token_bucket import TokenBucket
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import CloseCode
 
@@ -67,6 +68,7 @@ class Connection:
             limits.patience,
             time.monotonic,
         )
+        self.since = asyncio.get_running_loop().time()
         self.joined = False
         """Whether the client has said what it has: from then on it gets every change."""
         self.caught_up = False
@@ -150,15 +152,7 @@ class Connection:
 
     async def hang_up(self, goodbye: Goodbye) -> None:
         """Send what `finish` was given."""
-        if goodbye.frame is not None:
-            await self.send(goodbye.frame)
-        await self._send(
-            {
-                "type": "websocket.close",
-                "code": int(goodbye.code),
-                "reason": short_reason(goodbye.reason),
-            }
-        )
+        await hang_up(self._send, goodbye)
 
     def _saved(self) -> None:
         if self.receipts.failure is not None:
@@ -169,6 +163,14 @@ class Connection:
             )
         elif self._wants_acks:
             self.outgoing.ack(self.receipts.on_disk)
+
+
+async def hang_up(send: Send, goodbye: Goodbye) -> None:
+    """Send a goodbye over a connection that has been accepted."""
+    if goodbye.frame is not None:
+        await send({"type": "websocket.send", "bytes": goodbye.frame})
+    reason = short_reason(goodbye.reason)
+    await send({"type": "websocket.close", "code": int(goodbye.code), "reason": reason})
 
 
 def short_reason(reason: str) -> str:

@@ -4,29 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-
-class TokenBucket:
-    """Fills at a steady rate up to `burst`; what is taken out beyond that has to be waited for."""
-
-    def __init__(self, rate: float, burst: float, monotonic: Callable[[], float]) -> None:
-        """`rate` is per second, `burst` is what can be taken at once after a rest."""
-        self._rate = rate
-        self._burst = burst
-        self._monotonic = monotonic
-        self._level = burst
-        self._at = monotonic()
-
-    @property
-    def rest(self) -> float:
-        """Seconds in which it fills from nothing."""
-        return self._burst / self._rate
-
-    def take(self, amount: float) -> float:
-        """Take `amount` out; the seconds to wait before the next taking, 0 if none."""
-        now = self._monotonic()
-        self._level = min(self._burst, self._level + (now - self._at) * self._rate) - amount
-        self._at = now
-        return max(0.0, -self._level / self._rate)
+from antiphon_kernel.doors.token_bucket import TokenBucket
 
 
 class Pace:

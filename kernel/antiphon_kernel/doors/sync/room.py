@@ -85,10 +85,10 @@ class Room(YRoom):
         self._heartbeat.cancel()
         self._broadcasting.close()
 
-    def dismiss(self, code: CloseCode, reason: str) -> None:
+    def dismiss(self, goodbye: Goodbye) -> None:
         """Say goodbye to everyone."""
         for client in self.clients:
-            client.finish(Goodbye(code, reason))
+            client.finish(goodbye)
 
     # One client
 
@@ -288,14 +288,17 @@ class Room(YRoom):
         frame = presence_frame(())
         self._attendance.expire()
         oldest = self._loop.time() - self._limits.stalled
+        silent = self._loop.time() - self._limits.greeting
         for client in self.clients:
             if client.sending_since is not None and client.sending_since < oldest:
                 client.cut()
+            elif not client.joined and client.since < silent:
+                client.finish(Goodbye(CloseCode.TRY_AGAIN_LATER, "No sync step 1 came."))
             elif client.joined and not in_the_kernel:
                 client.outgoing.frame(frame)
 
     def _failed(self, error: AntiphonError) -> None:
-        self.dismiss(CloseCode.RESTART, error.message)
+        self.dismiss(Goodbye(CloseCode.RESTART, error.message))
 
 
 def _too_fast() -> Goodbye:

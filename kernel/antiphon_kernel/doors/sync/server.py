@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from typing import Any, Final
 
 from pycrdt import Channel
@@ -15,22 +14,19 @@ from antiphon_kernel.doors.limits import DoorLimits
 from antiphon_kernel.doors.scope import CUT_EXTENSION, LEASH, WAITING_EXTENSION
 from antiphon_kernel.doors.sync.connection import (
     Connection,
+    Goodbye,
     Receive,
     Send,
-    short_reason,
+    hang_up,
 )
-from antiphon_kernel.doors.sync.pace import TokenBucket
 from antiphon_kernel.doors.sync.room import Room
 from antiphon_kernel.kernel.access.invitations import NotAdmittedError
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.close_codes import SHUTTING_DOWN, CloseCode
+from antiphon_kernel.wire.frames import PermissionDenied, encode_frame
 
 FAREWELL_SECONDS: Final = 1.0
-
-_QUEUE_SECONDS: Final = 2.0
-"""How long somebody who connects often is made to wait, before they are turned away."""
 
 
 class SyncServer(WebsocketServer):
@@ -42,6 +38,11 @@ class SyncServer(WebsocketServer):
         super().__init__(log=logging.getLogger("antiphon.sync"))
         self._kernel = kernel
         self._limits = limits
+        kernel.journal.on_lost(self._dismiss_all)
+
+    def _dismiss_all(self, error: AntiphonError) -> None:
+        for room in self.rooms.values():
+            room.dismiss(_storage_lost(error))
 
     async def get_room(self, name: str) -> Room:
         """The room of the context that `name` (a label or an id) refers to.
@@ -72,7 +73,7 @@ class SyncServer(WebsocketServer):
         """Say goodbye to everyone, and give them a moment to hear it."""
         rooms = tuple(self.rooms.values())
         for room in rooms:
-            room.dismiss(CloseCode.RESTART, SHUTTING_DOWN)
+            room.dismiss(Goodbye(CloseCode.RESTART, SHUTTING_DOWN))
         goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
         if goodbyes:
             await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
@@ -89,17 +90,22 @@ class SyncDoor(ASGIServer):
         self._kernel = kernel
         self._access = access
         self._limits = limits
-        self._arrivals: dict[str, TokenBucket] = {}
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Let a client in, or tell it in a close frame why not."""
         message = await receive()
         if message["type"] != "websocket.connect":
             return
-        await send({"type": "websocket.accept"})
+        accepted = False
         try:
             async with self._access.session(scope) as visit:
-                await self._queue_up(visit.actor)
+                await send({"type": "websocket.accept"})
+                accepted = True
+                await self._access.queue_up(visit)
+                lost = self._kernel.journal.lost
+                if lost is not None:
+                    await hang_up(send, _storage_lost(lost))
+                    return
                 extensions = scope.get("extensions") or {}
                 connection = Connection(
                     scope["path_params"]["context"],
@@ -113,38 +119,26 @@ class SyncDoor(ASGIServer):
                     wants_acks=visit.query.get("ack") == "1",
                 )
                 await self.server.serve(connection)
-        except NotAdmittedError as error:
-            await _refuse(send, error.close_code, error.message)
         except AntiphonError as error:
-            if error.code is ErrorCode.RATE_LIMITED:
-                await _refuse(send, CloseCode.TRY_AGAIN_LATER, f"{error.code}: {error.message}")
+            # The handshake has no room for a code: only a close frame has.
+            if not accepted:
+                await send({"type": "websocket.accept"})
+            if isinstance(error, NotAdmittedError):
+                await _refuse(send, error.close_code, error.message)
                 return
-            await _refuse(send, CloseCode.NOT_FOUND, f"{error.code}: {error.message}")
+            limited = error.code is ErrorCode.RATE_LIMITED
+            code = CloseCode.TRY_AGAIN_LATER if limited else CloseCode.NOT_FOUND
+            await _refuse(send, code, f"{error.code}: {error.message}")
 
-    async def _queue_up(self, actor: Actor) -> None:
-        """Who comes again and again waits, and does not keep the others waiting.
 
-        Raises:
-            AntiphonError: rate_limited, if too many of the same principal wait already.
-        """
-        limits, principal = self._limits, actor.principal.id
-        bucket = self._arrivals.get(principal)
-        if bucket is None:
-            rate, burst = limits.arrivals_per_second, limits.arrivals_at_once
-            bucket = self._arrivals[principal] = TokenBucket(rate, burst, time.monotonic)
-        delay = bucket.take(1)
-        if delay > _QUEUE_SECONDS:
-            bucket.take(-1)
-            raise AntiphonError(
-                ErrorCode.RATE_LIMITED,
-                f"{actor.principal.username} connects too often: come back in a few seconds.",
-            )
-        if delay > 0:
-            await asyncio.sleep(delay)
+def _storage_lost(error: AntiphonError) -> Goodbye:
+    """What everybody is told who follows a document; a close frame would hold only half of it."""
+    frame = encode_frame(PermissionDenied(error.message))
+    return Goodbye(CloseCode.STORAGE_LOST, error.message, frame)
 
 
 async def _refuse(send: Send, code: CloseCode, reason: str) -> None:
-    await send({"type": "websocket.close", "code": int(code), "reason": short_reason(reason)})
+    await hang_up(send, Goodbye(code, reason))
 
 
 def _nothing() -> None:

@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from antiphon_kernel.kernel.access.invitations import Invitations, NotAdmittedError
+from antiphon_kernel.kernel.access.invitations import Invitations, NotAdmittedError, expired
 from antiphon_kernel.kernel.access.members import Members
 from antiphon_kernel.kernel.access.sessions import Dismissal, OpenSession, Sessions
 from antiphon_kernel.types.access import AccessRole
@@ -24,6 +26,10 @@ JOINS_KEPT: Final = 100
 
 ABSENCE_MS: Final = 60_000
 """Who comes back after a longer time than this has joined anew."""
+
+_LOOK_AGAIN_MS: Final = 1_000
+"""How often the wall clock is looked at while somebody is here whose invitation expires: timers do
+not notice when it is set, or when the machine sleeps."""
 
 IN_THE_KERNEL: Final = ("turn", "kernel")
 """How sessions came in that have no client; what they may do is asked with each call."""
@@ -64,6 +70,12 @@ class Gate:
         self._joins: deque[Joined] = deque(maxlen=JOINS_KEPT)
         self._join = asyncio.Event()
         self._last_here: dict[PrincipalId, int] = {}
+        self._expiry: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Stop watching for invitations that expire."""
+        if self._expiry is not None:
+            self._expiry.cancel()
 
     # In
 
@@ -103,25 +115,31 @@ class Gate:
         self._join.set()
         self._join = asyncio.Event()
 
-    def came_in(self, session: OpenSession) -> None:
-        """A session has begun: those who wait for that are told, unless the principal was here.
+    def came_in(self, session: OpenSession) -> bool:
+        """Report a session that has begun; whether its principal has joined with it.
 
-        Somebody who was here a moment ago was: scripts come and go with every call.
+        Only somebody with an invitation joins, and not who was connected a moment ago: scripts come
+        and go with every call.
         """
-        principal = session.actor.principal
+        actor = session.actor
+        principal = actor.principal
         if session.credential is None:
-            return
+            return False
+        expires = self._invitations.expires(session.credential)
+        soon = expires is not None and expires - actor.since < _LOOK_AGAIN_MS
+        if soon or (expires is not None and self._expiry is None):
+            self.end_expired()
         before = self._last_here.get(principal.id)
-        self._last_here[principal.id] = session.since
-        just_now = before is not None and session.since - before < ABSENCE_MS
+        self._last_here[principal.id] = actor.since
+        just_now = before is not None and actor.since - before < ABSENCE_MS
         if just_now or len(self._sessions.of(principal.id)) > 1:
-            return
-        role = session.actor.role
-        _log.info("%s joined as %s over %s", principal.username, role, session.via)
+            return False
+        _log.info("%s joined as %s over %s", principal.username, actor.role, actor.via)
         self._joins.append(
-            Joined(self.last_join + 1, principal, role, session.credential, session.since)
+            Joined(self.last_join + 1, principal, actor.role, session.credential, actor.since)
         )
         self.let_waiters_go()
+        return True
 
     def left(self, principal: Principal) -> None:
         """A session has ended: who begins one again soon has only been away for a moment."""
@@ -143,7 +161,9 @@ class Gate:
             dismissal = Dismissal(CloseCode.ROLE_CHANGED, reason)
             ended = self._sessions.dismiss(
                 dismissal,
-                lambda one: one.actor.principal.id == principal.id and one.via not in IN_THE_KERNEL,
+                lambda one: (
+                    one.actor.principal.id == principal.id and one.actor.via not in IN_THE_KERNEL
+                ),
             )
         await self._members.give_role(principal, role)
         return ended
@@ -170,8 +190,25 @@ class Gate:
     async def revoke(self, numbers: list[int], by: Principal) -> tuple[list[int], int]:
         """Take invitations back; which of them were good, and how many open sessions end."""
         dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the invitation.")
-        ended = self._sessions.dismiss(dismissal, lambda one: one.credential in numbers)
+        ended = self._sessions.dismiss(dismissal, partial(_came_with, numbers))
         return await self._invitations.revoke(numbers), ended
+
+    def end_expired(self) -> None:
+        """End every session of an invitation that has expired; called again when the next does."""
+        self.close()
+        now, due = self._clock.now_ms(), _LOOK_AGAIN_MS
+        watched = False
+        for number in self._sessions.credentials():
+            expires = self._invitations.expires(number)
+            if expires is None:
+                continue
+            if expires <= now:
+                dismissal = Dismissal(CloseCode.UNAUTHORISED, expired(expires))
+                self._sessions.dismiss(dismissal, partial(_came_with, (number,)))
+            else:
+                due, watched = min(due, expires - now), True
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_later(due / 1_000, self.end_expired) if watched else None
 
     def _check_not_fixed(self, principal: Principal, what: str) -> None:
         if principal.id == self.owner.id or principal.kind is PrincipalKind.SYSTEM:
@@ -180,3 +217,7 @@ class Gate:
                 f"{principal.username} {what}: it is the kernel's own. Name somebody else.",
                 username=principal.username,
             )
+
+
+def _came_with(credentials: Collection[int], session: OpenSession) -> bool:
+    return session.credential in credentials

@@ -17,6 +17,7 @@ from typing import Final
 
 from antiphon_kernel.journal.auth import Client, Credential
 from antiphon_kernel.kernel.access.members import Members
+from antiphon_kernel.kernel.to_the_end import to_the_end
 from antiphon_kernel.types.access import AccessRole, CredentialKind
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
@@ -54,6 +55,11 @@ class Issued:
 def fingerprint_of(token: str) -> str:
     """What is stored of a token or of a client's secret."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+def expired(at: int) -> str:
+    """Return the sentence that says that an invitation is over; `at` is in milliseconds."""
+    return f"The invitation expired at {iso_time(at)}: ask for another."
 
 
 class Invitations:
@@ -140,9 +146,16 @@ class Invitations:
         for number in revoked:
             self._credentials[number] = replace(self._credentials[number], revoked=now)
         # All of them: an earlier attempt may have failed at the disk.
+        await to_the_end(self._store_revoked(numbers, now))
+        return revoked
+
+    async def _store_revoked(self, numbers: Iterable[int], now: int) -> None:
         for number in numbers:
             await self._members.auth.revoke(number, self._credentials[number].revoked or now)
-        return revoked
+
+    def expires(self, number: int) -> int | None:
+        """Return when an invitation expires, in milliseconds since the epoch; None: never."""
+        return self._credentials[number].expires
 
     def of(self, principal: Principal) -> list[int]:
         """Numbers of the invitations that a principal came or could come in with."""
@@ -187,10 +200,7 @@ class Invitations:
                 f"The invitation was revoked at {iso_time(found.revoked)}: ask for another.",
             )
         if found.expires is not None and found.expires <= self._clock.now_ms():
-            raise NotAdmittedError(
-                CloseCode.UNAUTHORISED,
-                f"The invitation expired at {iso_time(found.expires)}: ask for another.",
-            )
+            raise NotAdmittedError(CloseCode.UNAUTHORISED, expired(found.expires))
         return found
 
     async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:

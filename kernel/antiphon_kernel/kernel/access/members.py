@@ -15,7 +15,14 @@ from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM, IdSource, PrincipalId, is_name
+from antiphon_kernel.types.ids import (
+    NAME_LENGTH,
+    SYSTEM,
+    SYSTEM_NAME,
+    IdSource,
+    PrincipalId,
+    is_name,
+)
 from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import Principal
 
@@ -41,12 +48,7 @@ class Members:
             AntiphonError: storage_failed.
         """
         known = {one.username: one for one in await journal.principals()}
-
-        def principal_of(username: str) -> str:
-            found = known.get(username)
-            return found.id if found is not None else ids.uuid7()
-
-        members = cls(journal, await AuthStore.open(path, principal_of), clock, ids)
+        members = cls(journal, await AuthStore.open(path), clock, ids)
         try:
             await members._load(known)
         except BaseException:
@@ -57,8 +59,8 @@ class Members:
     async def _load(self, known: dict[str, Principal]) -> None:
         self._principals.update(known)
         self._by_id.update((one.id, one) for one in known.values())
-        if "system" not in known:
-            await self._add(Principal(SYSTEM, "system", PrincipalKind.SYSTEM), None)
+        if SYSTEM_NAME not in known:
+            await self._add(Principal(SYSTEM, SYSTEM_NAME, PrincipalKind.SYSTEM), None)
         for user in await self.auth.users():
             self._users[user.principal] = user
             if user.username not in self._principals:
@@ -194,7 +196,8 @@ class Members:
     async def _change(self, user: User, changed: Callable[[User], User]) -> None:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = changed(self._users[user.principal])
-        await self.auth.change_user(now)
+        # Whoever changes their own role loses the session that they do it through.
+        await to_the_end(self.auth.change_user(now))
 
     async def _store_role(self, principal: Principal, role: AccessRole) -> None:
         self._users[principal.id] = await self.auth.add_user(principal, role, self._clock.now_ms())
@@ -202,4 +205,4 @@ class Members:
 
 def _half_made(user: User) -> Principal:
     """Who has a role already, and is not in the journal: it broke off, or could not be written."""
-    return Principal(user.principal, user.username, user.kind or PrincipalKind.HUMAN)
+    return Principal(user.principal, user.username, user.kind)

@@ -6,6 +6,7 @@ What depends on the block or the person in question is below it, one function a 
 
 from __future__ import annotations
 
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel.registry import Tool
 from antiphon_kernel.types.access import AccessRole, Right
 from antiphon_kernel.types.enums import PrincipalKind
@@ -42,6 +43,32 @@ def check_update(caller: Principal, role: AccessRole) -> None:
             caller,
             role,
         )
+
+
+def check_draft(document: Document, block: str, caller: Principal) -> None:
+    """Raise unless the caller may write in the block as far as drafts are concerned.
+
+    A draft is changed by its author only, whatever role others have: its author sends it, or runs
+    it as a command, as their own words. The kernel itself is exempt.
+
+    Raises:
+        AntiphonError: permission_denied, if the block is somebody else's draft.
+    """
+    if caller.kind is PrincipalKind.SYSTEM or not document.is_draft(block):
+        return
+    author = document.header(block).author
+    if author == caller.id:
+        return
+    member = document.member(author)
+    name = member.username if member is not None else author
+    raise AntiphonError(
+        ErrorCode.PERMISSION_DENIED,
+        f"Block {block} is a draft of {name}, who has not sent it yet: only {name} changes it; you"
+        f" are {caller.username}. Wait until it is sent, or write in a block of your own.",
+        block_id=block,
+        author=name,
+        username=caller.username,
+    )
 
 
 def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
@@ -124,6 +151,27 @@ def check_shell(caller: Principal, role: AccessRole) -> None:
             caller,
             role,
         )
+
+
+def check_shell_of_turn(asker: Principal, role: AccessRole, *, barred: bool) -> None:
+    """Raise unless the message of `asker` may make a model run commands on the kernel's host.
+
+    Args:
+        role: the asker's, as it is now.
+        barred: whether the asker has been kicked and may not come in now.
+
+    Raises:
+        AntiphonError: permission_denied.
+    """
+    if role is AccessRole.OWNER and not barred:
+        return
+    standing = "who has been kicked" if barred else role.described()
+    raise _denied(
+        f"Not run: this turn answers a message of {asker.username}, {standing}, and only the"
+        " owner of the kernel has commands run on its host: ask the owner to run it.",
+        asker,
+        role,
+    )
 
 
 def check_act_as(name: str, caller: Principal, founder: Principal) -> None:

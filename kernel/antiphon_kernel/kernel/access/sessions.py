@@ -19,10 +19,6 @@ class OpenSession:
     """One connection of one principal."""
 
     actor: Actor
-    via: str
-    """How it came in: `unix`, `tcp`, `turn`, …"""
-    since: int
-    """Milliseconds since the epoch."""
     credential: int | None = None
     """Number of the credential that let it in; None for the owner and for the kernel's own."""
 
@@ -55,8 +51,20 @@ class Sessions:
             kept.pop(session, None)
 
     def of(self, principal: PrincipalId) -> list[OpenSession]:
-        """The open sessions of one principal, oldest first."""
-        return [one for one in self._open.values() if one.actor.principal.id == principal]
+        """Return the open sessions of one principal, oldest first; dismissed ones are none."""
+        return [
+            one
+            for session, one in self._open.items()
+            if one.actor.principal.id == principal and session not in self._dismissed
+        ]
+
+    def credentials(self) -> set[int]:
+        """Return the numbers of the credentials that let in the sessions that are open."""
+        return {
+            one.credential
+            for session, one in self._open.items()
+            if one.credential is not None and session not in self._dismissed
+        }
 
     def on_dismissal(self, session: SessionId, listener: Listener) -> None:
         """Call `listener` when the session is dismissed; at once if it has been."""

@@ -1,8 +1,8 @@
 """What a connected client's raw update may do; decided before it reaches the document.
 
-A client edits text and other content that is not read-only, creates its own drafts and submits
-them. Everything else (header fields, other people's block ids, ``meta``, ``members``) goes through
-tools. An update is accepted or refused whole.
+A client edits texts that are not read-only, creates its own drafts and submits them. Everything
+else (header fields, lists, maps, counters and logs, other people's block ids, ``meta``,
+``members``) goes through tools. An update is accepted or refused whole.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def admit(
 
     Raises:
         AntiphonError: too_large, invalid_params (not an update, or one that would tear a character
-            apart), gap, permission_denied, read_only_field, read_only_section, schema_violation.
+            apart), gap, permission_denied, read_only_field, read_only_section.
     """
     refuse_long(update, limits, catching_up=catching_up)
     try:
@@ -256,6 +256,8 @@ class UpdateCheck:
             return
         block = place.container.block or ""
         is_new = self._drafts.owns(place)
+        if is_new:
+            self._drafts.note(item)
         if self._submissions.submits(item, place, self._staged.statuses(block), is_new=is_new):
             self.submitted[block] = len(self.order)
             return
@@ -282,7 +284,7 @@ class UpdateCheck:
             if item.kind is ContentKind.STRING and _tears(item, known):
                 raise torn(ItemId(item.client, known))
             begun = staged.place(ItemId(item.client, known - 1))
-            if place.container is not begun.container or place.key != begun.key:
+            if place.container is not begun.container:
                 raise misplaced(item)
         parent = item.parent
         if isinstance(parent, ItemId) and staged.made_by(parent) is None:
@@ -343,7 +345,7 @@ class UpdateCheck:
                             self._drafts.refuse_deletion(run)
                         elif not self._submissions.replaces(run, place):
                             raise tools_only()
-                    elif place.nature is Nature.VALUE:
+                    elif place.nature in (Nature.VALUE, Nature.ITEM):
                         self._refuse_if_read_only()
                         self._content.check_deletion(run, place)
                         changes = True

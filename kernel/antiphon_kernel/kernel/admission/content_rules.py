@@ -1,58 +1,41 @@
-"""What a connected client may write into the content of a block."""
+"""What a connected client may write into the content of a block: texts, and nothing else."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Final
 
-from antiphon_kernel.document.conformity import Rule, Violation, joined, violations
-from antiphon_kernel.document.content import refuse_violations
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
     TEXT,
-    CompositeSchema,
     FieldSchema,
     FieldType,
     ListSchema,
     LogSchema,
     MapSchema,
+    Part,
     Schema,
     TextSchema,
-    inner_part,
     is_counter,
-    is_single,
     is_text,
     part_at,
     path_of,
 )
-from antiphon_kernel.document.schema import Part as SchemaPart
-from antiphon_kernel.kernel.admission.part_rules import (
-    FieldRule,
-    ListRule,
-    LogRule,
-    Part,
-    PartRule,
-    SumRule,
-    TextRule,
-)
-from antiphon_kernel.kernel.admission.placement import Container, Place, Placement
-from antiphon_kernel.kernel.admission.refusals import denied
+from antiphon_kernel.kernel.access.permissions import check_draft
+from antiphon_kernel.kernel.admission.placement import Container, Nature, Place, Placement
+from antiphon_kernel.kernel.admission.refusals import content_by_tools, denied
+from antiphon_kernel.kernel.content_limits import refuse_long_text
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.read_only import refuse_read_only
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange
-from antiphon_kernel.wire.update import ContentKind, SharedType, Struct
+from antiphon_kernel.wire.update import ContentKind, Struct
 
-_VALUES: Final = (ContentKind.ANY, ContentKind.DELETED)
-_ALLOWED: Final = {
-    SharedType.TEXT: (ContentKind.STRING, ContentKind.FORMAT, ContentKind.DELETED),
-    SharedType.ARRAY: _VALUES,
-    SharedType.MAP: _VALUES,
-}
+_IN_TEXTS: Final = (ContentKind.STRING, ContentKind.FORMAT, ContentKind.DELETED)
 
 
 class ContentRules:
-    """Characters into texts, JSON values into lists and fields, and nothing that is read-only."""
+    """Characters and format marks in texts that are not read-only, as long as texts may be."""
 
     def __init__(
         self, document: Document, actor: Actor, placement: Placement, limits: Limits
@@ -62,96 +45,97 @@ class ContentRules:
         self._actor = actor
         self._placement = placement
         self._limits = limits
-        self._rules: dict[Place, PartRule | None] = {}
-        self._sums: dict[Container, dict[str, list[Decimal]]] = {}
+        self._texts: dict[Container, _Growth] = {}
 
     def check_item(self, item: Struct, place: Place, begin: int) -> None:
-        """Raises if a new item may not be written there; new of it is what is from `begin` on."""
+        """Raise if a new item may not be written there; new of it is what is from `begin` on."""
         container = place.container
-        shared = container.shared
-        if shared is None or item.kind not in _ALLOWED.get(shared, ()):
+        if place.nature is Nature.ITEM:
+            raise self._for_tools(container, deletes=False)
+        if item.kind not in _IN_TEXTS:
             raise denied(
-                f"An update puts {item.kind.name.lower()} into block {container.block},"
-                " which takes characters in texts and JSON values elsewhere."
+                f"An update puts {item.kind.name.lower()} into a text of block {container.block}:"
+                " a text takes characters and format marks."
             )
-        rule = self._rule(place)
-        if rule is None:
-            self._refuse_place(place)
-        else:
-            rule.insert(item, begin)
+        text = self._text(container)
+        if item.kind is not ContentKind.FORMAT:
+            text.added += item.clock + item.length - begin
 
     def check_deletion(self, ids: IdRange, place: Place) -> None:
-        """Raises if what is there may not be deleted; called after every `check_item`."""
-        rule = self._rule(place)
-        if rule is not None:
-            rule.delete(ids, own=ids.start >= self._placement.end(ids.client))
+        """Raise if what is there may not be deleted; called after every `check_item`."""
+        if place.nature is Nature.ITEM:
+            raise self._for_tools(place.container, deletes=True)
+        text = self._text(place.container)
+        if ids.start >= self._placement.end(ids.client):
+            text.added -= ids.end - ids.start
+        else:
+            text.removed.append(ids)
 
     def confirm(self) -> None:
-        """Raises if all of it together may not be written into what is there now."""
-        for rule in self._rules.values():
-            if rule is not None:
-                rule.confirm()
+        """Raise if a text would become too long, with what is there now."""
+        document, limit = self._document, self._limits.block_code_points
+        for container, text in self._texts.items():
+            if text.added <= 0 or container.written + text.added <= limit:
+                continue
+            block, path = str(container.block), path_of(container.path or ())
+            there = len(document.text(block, path)) if block in document else 0
+            # Others may have deleted the same meanwhile.
+            lacks = self._placement.deleted.lacks
+            gone = sum(fresh.end - fresh.start for ids in text.removed for fresh in lacks(ids))
+            refuse_long_text(self._limits, there + text.added - gone)
 
-    def _rule(self, place: Place) -> PartRule | None:
-        """The rule of a place, None where nothing may be written; raises if it is read-only."""
-        if place not in self._rules:
-            self._rules[place] = self._new_rule(place)
-        return self._rules[place]
+    def _text(self, container: Container) -> _Growth:
+        """Return what an update does to the length of a text; raise if it may not be written."""
+        text = self._texts.get(container)
+        if text is None:
+            self._check_writable(container)
+            text = self._texts[container] = _Growth()
+        return text
 
-    def _new_rule(self, place: Place) -> PartRule | None:
-        container, key = place.container, place.key
-        names = container.path or ()
-        path = path_of(names)
-        schema = self._schema(container.block)
-        held: SchemaPart | None = schema
-        if path is not None or not isinstance(schema, TextSchema):
-            keyed = names if key is None else (*names, key)
-            refuse_read_only(self._actor, str(container.block), schema, keyed)
-            held = part_at(schema, path)
-        if container.shared is SharedType.MAP:
-            return self._keyed_rule(place, path, held)
-        if key is not None:
-            return None
-        part = self._part(container, path)
-        if container.shared is SharedType.TEXT:
-            return TextRule(part, container) if is_text(held) else None
-        if isinstance(held, LogSchema):
-            return LogRule(part)
-        if isinstance(held, ListSchema):
-            return ListRule(part, held)
-        if isinstance(held, FieldSchema) and held.field_type is FieldType.LIST:
-            return ListRule(part, held)
-        return None
+    def _check_writable(self, container: Container) -> None:
+        block = container.block
+        if block is not None and block in self._document:
+            check_draft(self._document, block, self._actor.principal)
+        names, schema = container.path or (), self._schema(container)
+        if names or not isinstance(schema, TextSchema):
+            refuse_read_only(self._actor, str(block), schema, names)
+            if not is_text(part_at(schema, path_of(names))):
+                raise self._for_tools(container, deletes=False)
 
-    def _keyed_rule(
-        self, place: Place, path: str | None, held: SchemaPart | None
-    ) -> PartRule | None:
-        container, key = place.container, place.key
-        if key is None or held is None:
-            return None
-        if isinstance(held, FieldSchema) and is_counter(held):
-            written = self._sums.setdefault(container, {})
-            return SumRule(self._part(container, path), held, place, written)
-        field = inner_part(held, key)
-        if isinstance(field, FieldSchema) and is_single(field):
-            return FieldRule(self._part(container, joined(path, key)), field, place)
-        return None
-
-    def _part(self, container: Container, path: str | None) -> Part:
-        return Part(self._document, str(container.block), path, self._placement, self._limits)
-
-    def _schema(self, block: str | None) -> Schema:
-        document = self._document
+    def _schema(self, container: Container) -> Schema:
+        block, document = container.block, self._document
         return document.schema(block) if block is not None and block in document else TEXT
 
-    def _refuse_place(self, place: Place) -> None:
-        """Raises: there is no rule for the place."""
-        block, key = place.container.block, place.key
-        path = path_of(place.container.path or ())
-        held = part_at(self._schema(block), path)
-        if key is not None and isinstance(held, MapSchema | CompositeSchema):
-            if inner_part(held, key) is None:
-                refuse_violations(str(block), violations(held, {key: None}, path))
-            path = joined(path, key)
-        expected = "what was made with the block, which is changed inside and never replaced"
-        refuse_violations(str(block), [Violation(path, Rule.TYPE, expected, "something else")])
+    def _for_tools(self, container: Container, *, deletes: bool) -> AntiphonError:
+        path = path_of(container.path or ())
+        tools = _tools(part_at(self._schema(container), path), deletes=deletes)
+        return content_by_tools(str(container.block), path, tools)
+
+
+class _Growth:
+    """How much longer one text becomes, in UTF-16 units."""
+
+    __slots__ = ("added", "removed")
+
+    def __init__(self) -> None:
+        self.added = 0
+        """What comes and stays."""
+        self.removed: list[IdRange] = []
+        """What was there and goes."""
+
+
+def _tools(part: Part | None, *, deletes: bool) -> str:
+    """Return the tools that write into a part of a content."""
+    match part:
+        case ListSchema() | FieldSchema(field_type=FieldType.LIST):
+            return "block.delete_item" if deletes else "block.push_item or block.insert_item"
+        case LogSchema():
+            return "block.append_log"
+        case MapSchema():
+            return "block.set_field"
+        case FieldSchema() if is_counter(part):
+            return "block.increment"
+        case _ if is_text(part):
+            return "block.edit"
+        case _:
+            return "block.import"

@@ -1,14 +1,16 @@
-"""How a connected client creates a draft: a block of its own, with a header that can be read."""
+"""How a connected client creates a draft: a block of its own, with a header as tools write it."""
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_right
+from typing import Final
 
 from antiphon_kernel.document.ancestry import chain_length
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import CONTENT, FIELDS
 from antiphon_kernel.kernel.admission.placement import Place
 from antiphon_kernel.kernel.admission.refusals import denied, tools_only
+from antiphon_kernel.kernel.header_conformity import check_field
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
@@ -16,6 +18,9 @@ from antiphon_kernel.types.quoting import shown
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange
 from antiphon_kernel.wire.update import ContentKind, ItemId, SharedType, Struct
+
+_TOOLS_ONLY: Final = frozenset(("stopped_by", "edited_after_done"))
+"""Fields that no tool lets the author of a new block set."""
 
 
 class DraftRules:
@@ -27,8 +32,8 @@ class DraftRules:
         self._actor = actor
         self._items: dict[str, ItemId] = {}
         self._contents: dict[str, ItemId] = {}
-        self._parents: set[ItemId] = set()
-        """The items that say, or have said, what a draft answers."""
+        self._names: dict[int, list[tuple[int, int, str]]] = {}
+        """By client the items in headers, from a clock up to one, and which field they are of."""
 
     @property
     def created(self) -> tuple[str, ...]:
@@ -75,11 +80,25 @@ class DraftRules:
         """Whether a place is in the header of a new draft."""
         return place.container.block in self._items
 
+    def note(self, item: Struct) -> None:
+        """Remember which field of a new draft an item is a value of."""
+        name = item.key
+        for beside in (item.origin, item.right_origin):
+            name = name if name is not None or beside is None else self._name(beside)
+        run = item.clock, item.clock + item.length, name or ""
+        self._names.setdefault(item.client, []).append(run)
+
+    def _name(self, item: ItemId) -> str | None:
+        runs = self._names.get(item.client, [])
+        at = bisect_right(runs, item.clock, key=lambda run: run[0]) - 1
+        return runs[at][2] if at >= 0 and item.clock < runs[at][1] else None
+
     def is_field(self, item: Struct, place: Place) -> bool:
         """Whether an item is the content or a header field of a new draft.
 
         Raises:
-            AntiphonError: permission_denied if nobody could read it as such.
+            AntiphonError: permission_denied if no client may write it; invalid_params or too_large
+                if no tool would have written its value.
         """
         block = place.container.block
         if block is None or block not in self._items:
@@ -89,20 +108,19 @@ class DraftRules:
                 raise denied(f"The content of draft {block} is not one text: see the layout.")
             self._contents[block] = ItemId(item.client, item.clock)
             return True
-        is_parent = item.key == "parent" or not self._parents.isdisjoint(_beside(item))
-        if is_parent:
-            clocks = range(item.clock, item.clock + item.length)
-            self._parents.update(ItemId(item.client, clock) for clock in clocks)
         if item.kind is ContentKind.DELETED:
             return self._in_field(item)
         values = item.content
         if item.kind is not ContentKind.ANY or not isinstance(values, tuple):
             return False
-        if item.key is not None and item.key not in FIELDS:
-            raise denied(f"A block has no header field {shown(item.key)}: see the document layout.")
-        if not all(map(_is_plain, values)):
-            raise denied(f"A header field of draft {block} is no string, number or boolean.")
-        if is_parent:
+        name = self._name(ItemId(item.client, item.clock)) or ""
+        if name not in FIELDS:
+            raise denied(f"A block has no header field {shown(name)}: see the document layout.")
+        if name in _TOOLS_ONLY:
+            raise tools_only()
+        for value in values:
+            check_field(name, value, self._limits)
+        if name == "parent":
             for parent in dict.fromkeys(values):
                 self._check_parent(block, parent)
         return self._in_field(item)
@@ -138,14 +156,3 @@ class DraftRules:
 
 def _taken(key: str) -> AntiphonError:
     return denied(f"There is already a block {key}: draw another number for a new draft.")
-
-
-def _beside(item: Struct) -> list[ItemId]:
-    """What an item stands beside, whose key it has without saying it."""
-    return [one for one in (item.origin, item.right_origin) if one is not None]
-
-
-def _is_plain(value: object) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, str | bool | int)

@@ -15,7 +15,6 @@ from enum import Enum
 from typing import Final
 
 from antiphon_kernel.document.header import CONTENT
-from antiphon_kernel.kernel.admission.succession import Succession, written_over
 from antiphon_kernel.wire.causal_order import CausalQueue
 from antiphon_kernel.wire.id_intervals import IdIntervals
 from antiphon_kernel.wire.id_set import IdRange
@@ -43,9 +42,11 @@ class Nature(Enum):
     """What an item is to a client that would write."""
 
     FRAME = "frame"
-    """Roots, blocks, header fields, shared types: what tools alone write."""
+    """Roots, blocks and header fields: written by tools, apart from drafts."""
+    ITEM = "item"
+    """What is in lists, logs, maps and counters, and shared types in a content: for tools only."""
     VALUE = "value"
-    """A character of a text, an item of a list, the value of a map's field."""
+    """A character of a text."""
     MARK = "mark"
     """A format mark in a text; without meaning."""
     NOTHING = "nothing"
@@ -55,47 +56,36 @@ class Nature(Enum):
 class Container:
     """One shared type."""
 
-    __slots__ = ("_fields", "block", "frame", "mark", "path", "shared", "value", "written")
+    __slots__ = ("block", "frame", "mark", "path", "value", "written")
 
     def __init__(
-        self, block: str | None, path: tuple[str, ...] | None, shared: SharedType | None
+        self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
     ) -> None:
         self.block = block
         """The block it is in; None outside of blocks."""
         self.path = path
         """Where in the block's content; None for its header and outside of blocks."""
-        self.shared = shared
-        """What it is; None for a root."""
-        self.frame = Place(self, None, Nature.FRAME)
-        self.value = Place(self, None, Nature.VALUE)
-        self.mark = Place(self, None, Nature.MARK)
+        self.frame = Place(self, Nature.FRAME if path is None else Nature.ITEM)
+        self.value = Place(self, Nature.VALUE) if is_text else self.frame
+        self.mark = Place(self, Nature.MARK) if is_text else self.frame
         self.written = 0
-        """Characters (UTF-16 units) or items that have come into it: never less than there are."""
-        self._fields: dict[str, Place] = {}
-
-    def field(self, key: str) -> Place:
-        """The place of one key of a map."""
-        place = self._fields.get(key)
-        if place is None:
-            place = self._fields[key] = Place(self, key, Nature.VALUE)
-        return place
+        """UTF-16 units that have come into a text: never less than there are."""
 
 
 class Place:
     """Where items are: compared by identity."""
 
-    __slots__ = ("container", "key", "nature")
+    __slots__ = ("container", "nature")
 
-    def __init__(self, container: Container, key: str | None, nature: Nature) -> None:
+    def __init__(self, container: Container, nature: Nature) -> None:
         self.container = container
-        self.key = key
         self.nature = nature
 
 
-OUTSIDE: Final = Container(None, None, None)
+OUTSIDE: Final = Container(None, None)
 """Roots that hold no blocks, and whatever has no place."""
 
-NOWHERE: Final = Place(OUTSIDE, None, Nature.NOTHING)
+NOWHERE: Final = Place(OUTSIDE, Nature.NOTHING)
 
 
 class _Line:
@@ -139,11 +129,8 @@ class Placement:
         self._made: dict[ItemId, Container] = {}
         self._blocks: dict[str, Container] = {}
         self._statuses: dict[str, tuple[ItemId, ...]] = {}
-        self._successions: dict[Place, Succession] = {}
-        self._written: list[tuple[Place, ItemId, ItemId | None]] = []
-        """Values under keys, with what they are written over, until this is adopted."""
         self._grown: dict[Container, int] = {}
-        """What came into texts and lists, until this is adopted."""
+        """What came into texts, until this is adopted."""
         self._queue = CausalQueue(self.end)
         self._deletions: tuple[IdRange, ...] = ()
         self.deleted = IdIntervals()
@@ -181,8 +168,6 @@ class Placement:
         self._made.update(above._made)
         self._blocks.update(above._blocks)
         self._statuses.update(above._statuses)
-        for place, value, over in above._written:
-            self._write(place, value, over)
         for container, size in above._grown.items():
             container.written += size
         for ids in above._deletions:
@@ -209,9 +194,6 @@ class Placement:
             self._make(item, place)
         elif place.nature is Nature.FRAME and place.container.block is not None:
             self._note_status(item, place.container.block)
-        elif place.key is not None:
-            for value, over in written_over(item, max(item.clock, line.end)):
-                self._write(place, value, over)
         if place.nature is Nature.VALUE:
             self._grow(place.container, end - max(item.clock, line.end))
         line.add(end, place)
@@ -222,12 +204,6 @@ class Placement:
         else:
             container.written += by
 
-    def _write(self, place: Place, value: ItemId, over: ItemId | None) -> None:
-        if self._below is not None:
-            self._written.append((place, value, over))
-        else:
-            self._successions.setdefault(place, Succession()).add(value, over)
-
     def _note_status(self, item: Struct, block: str) -> None:
         statuses = self.statuses(block)
         if item.key == STATUS or item.origin in statuses:
@@ -237,21 +213,16 @@ class Placement:
             self._statuses[block] = (*before, ItemId(item.client, item.clock))
 
     def _make(self, item: Struct, place: Place) -> None:
-        shared = item.content
-        assert isinstance(shared, SharedType)
+        is_text = item.content is SharedType.TEXT
         container = self._container_of(item)
         made = OUTSIDE
         if item.parent == BLOCKS and item.key is not None:
-            made = place.container
-            made.shared = shared
-            self._blocks[item.key] = made
+            made = self._blocks[item.key] = place.container
         elif container.block is not None and container.path is None:
             if item.key == CONTENT:
-                made = Container(container.block, (), shared)
-        elif container.path is not None:
-            key = item.key if item.key is not None else place.key
-            path = container.path if key is None else (*container.path, key)
-            made = Container(container.block, path, shared)
+                made = Container(container.block, (), is_text=is_text)
+        elif container.path is not None and item.key is not None:
+            made = Container(container.block, (*container.path, item.key), is_text=is_text)
         self._made[ItemId(item.client, item.clock)] = made
 
     # Asking
@@ -283,34 +254,21 @@ class Placement:
 
     def place_of(self, item: Struct) -> Place:
         """Where an item goes whose neighbours and parent are known."""
-        kind = item.kind
+        kind, parent = item.kind, item.parent
         if kind is ContentKind.GC:
             return NOWHERE
-        parent = item.parent
         if parent is None:
             beside = self._beside(item)
-            if beside.nature is Nature.NOTHING or beside.nature is Nature.FRAME:
-                return beside
             container = beside.container
-            if kind is ContentKind.TYPE:
-                return self._frame(container)
-            if beside.key is not None:
+            if beside is container.frame or beside is NOWHERE:
                 return beside
         else:
             container = self._container_of(item)
-            if container is OUTSIDE:
-                return OUTSIDE.frame
-            if container.path is None:
-                return container.frame
-            if kind is ContentKind.TYPE:
-                return self._frame(container)
             if item.key is not None:
-                return container.field(item.key)
+                return container.frame
+        if kind is ContentKind.TYPE:
+            return container.frame
         return container.mark if kind is ContentKind.FORMAT else container.value
-
-    def _frame(self, container: Container) -> Place:
-        block = self.block(container.block) if container.block is not None else None
-        return (block or OUTSIDE).frame
 
     def _beside(self, item: Struct) -> Place:
         beside = item.origin or item.right_origin
@@ -321,7 +279,7 @@ class Placement:
         if isinstance(parent, ItemId):
             return self.made_by(parent) or OUTSIDE
         if parent == BLOCKS and item.key is not None:
-            return self.block(item.key) or Container(item.key, None, None)
+            return self.block(item.key) or Container(item.key, None)
         return OUTSIDE if parent is not None else self._beside(item).container
 
     def block(self, key: str) -> Container | None:
@@ -337,12 +295,6 @@ class Placement:
         if statuses is None:
             return self._below.statuses(block) if self._below is not None else ()
         return statuses
-
-    def succession(self, place: Place) -> Succession:
-        """What was written under a key, as of `below` if this supposes more."""
-        if self._below is not None:
-            return self._below.succession(place)
-        return self._successions.get(place) or Succession()
 
     def made_by(self, item: ItemId) -> Container | None:
         """The shared type that an item created; None if it created none."""

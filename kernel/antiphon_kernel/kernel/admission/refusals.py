@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shown
 from antiphon_kernel.wire.update import ItemId, Struct
 
 
@@ -14,8 +15,17 @@ def denied(message: str) -> AntiphonError:
 def tools_only() -> AntiphonError:
     """A client has touched what only tools write."""
     return denied(
-        "A connected client edits content and creates its own drafts; header fields are"
+        "A connected client edits texts and creates its own drafts; header fields are"
         " written by tools: call block.status, block.collapse or the like."
+    )
+
+
+def content_by_tools(block: str, path: str | None, tools: str) -> AntiphonError:
+    """Return the error for a part of a content that is no text: only `tools` write it."""
+    part = "the content" if path is None else shown(path)
+    return denied(
+        f"A connected client edits texts and creates its own drafts; {part} of block {block} is"
+        f" written by tools: call {tools}."
     )
 
 

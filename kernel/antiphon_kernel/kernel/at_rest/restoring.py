@@ -10,11 +10,11 @@ from antiphon_kernel.document.epochs import renewal
 from antiphon_kernel.journal.copies import JOURNAL_FILE, check_journal, put_in_place
 from antiphon_kernel.journal.damage import DamagedContext
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import Commit
+from antiphon_kernel.journal.rows import Commit, SessionRow
 from antiphon_kernel.kernel.hosting.opening import open_document
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import SYSTEM, RandomIds, SessionId
+from antiphon_kernel.types.ids import SYSTEM, RandomIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,9 @@ async def _renew(path: Path, moment: int) -> tuple[int, list[str]]:
                 ErrorCode.STORAGE_FAILED,
                 f"{path} belongs to a kernel that was never founded: use another backup.",
             )
-        system, session = principals[SYSTEM], SessionId(ids.uuid7())
-        journal.add_session(session, system, "restore", moment)
+        system = principals[SYSTEM]
+        session = SessionRow(ids.uuid7(), system.id, "restore", moment)
+        journal.add_session(session)
         damaged = []
         for row in rows:
             try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from antiphon_kernel.kernel.context.commitment import Written
@@ -21,6 +21,9 @@ _log = logging.getLogger(__name__)
 
 Append = Callable[[Actor, str, str, str | None], Written]
 """Writes at the end of a text: who, which block, what, which section."""
+
+Check = Callable[[Actor, Sequence[str]], None]
+"""Raises if the actor may not write in one of the blocks."""
 
 
 @dataclass(slots=True)
@@ -35,14 +38,21 @@ class _Buffer:
 class AppendBuffers:
     """The unflushed appends of one context, by block."""
 
-    def __init__(self, append: Append, limits: Limits) -> None:
-        """`append` writes what has been gathered."""
+    def __init__(self, append: Append, check: Check, limits: Limits) -> None:
+        """`append` writes what has been gathered; `check` is asked before anything is."""
         self._append = append
+        self._check = check
         self._limits = limits
         self._buffers: dict[str, _Buffer] = {}
 
     def add(self, actor: Actor, block: str, text: str, section: str | None = None) -> int:
-        """Buffer an append; returns how many code points are not flushed yet."""
+        """Buffer an append; returns how many code points are not flushed yet.
+
+        Raises:
+            AntiphonError: permission_denied, if the block is somebody else's draft;
+                storage_failed.
+        """
+        self._check(actor, (block,))
         if not text:
             return self.unflushed(block, section)
         limits = self._limits

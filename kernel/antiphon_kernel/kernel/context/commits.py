@@ -15,7 +15,7 @@ from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import BlockRow, Commit, StoredContext
+from antiphon_kernel.journal.rows import BlockRow, Commit, SessionRow, StoredContext
 from antiphon_kernel.kernel.admission.structure import Structure
 from antiphon_kernel.kernel.context.commitment import Applied, Broadcast, Change, Written
 from antiphon_kernel.kernel.context.header_rules import follow_change
@@ -130,7 +130,7 @@ class Commits:
             seq=self.seq,
             time=time,
             principal=change.actor.principal,
-            session=change.actor.session,
+            session=SessionRow.of(change.actor),
             operation=change.operation,
             blocks=tuple(map(self._next_version, touched)),
             update=update,
@@ -216,9 +216,10 @@ class Commits:
             raise
 
     def refuse_if_stopped(self) -> None:
-        """Raises AntiphonError storage_failed if a commit has failed."""
+        """Raises AntiphonError storage_failed if a commit has failed, or none can be made."""
         if self._failure is not None:
             raise self._failure
+        self._journal.refuse_if_broken()
 
     def subscribe(self, listener: Callable[[Broadcast], None]) -> Callable[[], None]:
         """Call `listener` with each change once it is on disk; returns the way to stop."""

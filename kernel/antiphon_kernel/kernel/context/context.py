@@ -6,7 +6,8 @@ on disk it is acknowledged and given to the subscribers, in the order of `seq`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
@@ -19,6 +20,7 @@ from antiphon_kernel.journal.rows import (
     StoredContext,
     UndoRow,
 )
+from antiphon_kernel.kernel.access.permissions import check_draft
 from antiphon_kernel.kernel.admission.structure import Structure
 from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
 from antiphon_kernel.kernel.context.commitment import (
@@ -39,6 +41,8 @@ from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
 from antiphon_kernel.wire.state_vector import decode_state_vector
 
+_ORDER: Final = frozenset({"order"})
+
 
 class Context:
     """An open context. All methods belong to one event loop."""
@@ -58,7 +62,7 @@ class Context:
         self.family = Family(document)
         self._journal = journal
         self._clock = clock
-        self.appends = AppendBuffers(self.append, limits)
+        self.appends = AppendBuffers(self.append, self._check_writer, limits)
         """Streamed appends that are not in the document yet."""
         self.commits = Commits(
             stored, document, self.structure, journal, clock, limits.undo_entries
@@ -135,27 +139,36 @@ class Context:
 
     # Writing
 
+    @property
+    def is_writable(self) -> bool:
+        """False once the kernel cannot save anything more."""
+        return self._journal.lost is None
+
     def write(
         self,
         actor: Actor,
         operation: str,
         change: Callable[[], None],
         *,
+        blocks: Sequence[str],
         undo: UndoKind | None = UndoKind.CALL,
     ) -> Written:
         """Apply a change that is known to be valid and send it on its way to disk.
 
         Args:
             change: writes to `document`; runs inside one transaction.
+            blocks: every block that it changes, apart from those that it creates.
             undo: how its text counts for the actor's undo; None if not at all.
 
         Raises:
-            AntiphonError: storage_failed, if the context has been stopped by an earlier failure.
+            AntiphonError: permission_denied, if one of the blocks is somebody else's draft;
+                storage_failed, if the context has been stopped by an earlier failure.
         """
-        self.commits.refuse_if_stopped()
+        self._check_writer(actor, blocks)
         with self.commits.never_half():
             with self.document.transaction(operation) as transaction:
                 change()
+            _check_stated(transaction, blocks)
             update = self._introductions.with_introduction(actor, transaction)
         return self.commits.commit(Change(actor, operation, transaction, update, undo))
 
@@ -182,19 +195,26 @@ class Context:
                 actor,
                 "append",
                 lambda: self.document.append(block, text, section),
+                blocks=[block],
                 undo=UndoKind.STREAM,
             )
-        written = self._edit(actor, "append", known[0].plan_append(section, text), UndoKind.STREAM)
+        plan = known[0].plan_append(section, text)
+        written = self._edit(actor, "append", block, plan, UndoKind.STREAM)
         self.document.clear_end(block, section)
         return written
 
-    def turn(self, actor: Actor, row: UndoRow, plan: Plan) -> Written:
+    def turn(self, actor: Actor, row: UndoRow, plans: Mapping[str, Plan]) -> Written:
         """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
 
+        Args:
+            plans: for each block that changes, what has to be written there.
+
         Raises:
-            AntiphonError: storage_failed.
+            AntiphonError: permission_denied, if one of the blocks is somebody else's draft;
+                storage_failed.
         """
-        clock, transaction, update = self._carry_out(actor, row.stack, plan)
+        plan = sum(plans.values(), Plan())
+        clock, transaction, update = self._carry_out(actor, row.stack, plan, tuple(plans))
         return self.commits.commit(
             Change(
                 actor,
@@ -206,38 +226,50 @@ class Context:
             )
         )
 
-    def restore(self, actor: Actor, plan: Plan) -> Written:
+    def restore(self, actor: Actor, block: str, plan: Plan) -> Written:
         """Give a text back what it was, as its history says: an edit like any other.
 
         Raises:
-            AntiphonError: storage_failed.
+            AntiphonError: permission_denied, if the block is somebody else's draft;
+                storage_failed.
         """
-        return self._edit(actor, "restore", plan, UndoKind.CALL)
+        return self._edit(actor, "restore", block, plan, UndoKind.CALL)
 
-    def _edit(self, actor: Actor, operation: str, plan: Plan, undo: UndoKind) -> Written:
-        _, transaction, update = self._carry_out(actor, operation, plan)
+    def _edit(
+        self, actor: Actor, operation: str, block: str, plan: Plan, undo: UndoKind
+    ) -> Written:
+        _, transaction, update = self._carry_out(actor, operation, plan, (block,))
         return self.commits.commit(Change(actor, operation, transaction, update, undo))
 
     def _carry_out(
-        self, actor: Actor, operation: str, plan: Plan
+        self, actor: Actor, operation: str, plan: Plan, blocks: Sequence[str]
     ) -> tuple[int, Transaction, bytes | None]:
-        """Change contents as planned.
+        """Change the contents of `blocks` as planned.
 
         Returns the clock with which what is written begins, what changed, and all that has to be
         stored of it.
         """
-        self.commits.refuse_if_stopped()
+        self._check_writer(actor, blocks)
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
         with self.commits.never_half():
             transaction = self.document.apply_update(plan.update(client, clock), operation)
+            _check_stated(transaction, blocks)
             update = self._introductions.with_introduction(actor, transaction)
         return clock, transaction, update
+
+    def _check_writer(self, actor: Actor, blocks: Sequence[str]) -> None:
+        """Raise unless the context takes changes, and these blocks may be changed by the actor."""
+        self.commits.refuse_if_stopped()
+        for block in blocks:
+            check_draft(self.document, block, actor.principal)
 
     def welcome(self, actor: Actor) -> Member:
         """Make a principal known to the context's document; its name and colour."""
         if self.document.member(actor.principal.id) is None:
-            self.write(actor, "join", lambda: self._introductions.introduce(actor), undo=None)
+            self.write(
+                actor, "join", lambda: self._introductions.introduce(actor), blocks=(), undo=None
+            )
         member = self.document.member(actor.principal.id)
         assert member is not None
         return member
@@ -280,3 +312,17 @@ class Context:
         """Let go of the document; what was handed to the journal is still written."""
         self.commits.close()
         self.document.close()
+
+
+def _check_stated(transaction: Transaction, blocks: Sequence[str]) -> None:
+    """Raise RuntimeError if a change went into a block that nobody has been asked about.
+
+    Order keys are an exception: neighbours get others where there is no room between them.
+    """
+    change = transaction.change
+    touched = {text.block for text in change.texts}
+    touched.update(content.block for content in change.contents)
+    touched.update(header.block for header in change.headers if header.fields != _ORDER)
+    unstated = touched.difference(blocks, change.added)
+    if unstated:
+        raise RuntimeError(f"a write has changed {sorted(unstated)} without stating it")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
@@ -17,13 +18,24 @@ from antiphon_kernel.document.history.units import Turn
 from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
 from antiphon_kernel.journal.journal import Journal
 from antiphon_kernel.journal.rows import ContextRow, InheritedRun, StoredOp
-from antiphon_kernel.wire.update import decode_update
+from antiphon_kernel.kernel.context.journal_index import NO_BLOCK, SYNC, ItemOwners, JournalIndex
+from antiphon_kernel.kernel.time_slice import TimeSlice
+from antiphon_kernel.wire.update import DecodedUpdate, decode_update
 
 _KEPT: Final = 32
 """Histories that stay open when nobody asks for them."""
 
 _FOLLOWED_A_TURN: Final = 200
 """Transactions read before others get their turn."""
+
+_BATCH_BLOCKS: Final = 500
+_BATCH_OPS: Final = 10_000
+_BATCH_BYTES: Final = 2_000_000
+"""Blocks, transactions and bytes of them that are held at a time when many blocks are read."""
+
+_NOTHING: Final = DecodedUpdate((), ())
+
+T = TypeVar("T")
 
 
 class Histories:
@@ -53,6 +65,8 @@ class Histories:
         self._settled = settled
         self._open: OrderedDict[str, BlockHistory] = OrderedDict()
         self._collecting: list[list[StoredOp]] = []
+        self._reading_many = asyncio.Lock()
+        """Held while a batch is read: however many ask, they take up the event loop one by one."""
 
     def opened(self, blocks: Sequence[str]) -> list[BlockHistory] | None:
         """Histories that are up to date with the document; None if one is not open."""
@@ -79,6 +93,77 @@ class Histories:
             self._open.popitem(last=False)
         return histories
 
+    async def read_each(
+        self, blocks: Sequence[str], read: Callable[[BlockHistory], T]
+    ) -> AsyncIterator[list[T]]:
+        """Call `read` with the history of each block, in order, and yield the results in batches.
+
+        The cost is linear in the number of blocks and transactions, and only the histories of one
+        batch are in memory. None is open and nothing is collected while the caller holds a batch.
+
+        Args:
+            read: called when the history is up to date with the document.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        index = JournalIndex(self._journal, self._context, self._number_if_any)
+        at = 0
+        while at < len(blocks):
+            async with self._reading_many, self._collected() as (begun, collected):
+                await index.extend(begun)
+                batch = self._next_batch(index, blocks, at)
+                histories = {self._number_of(one): self._new_history(one) for one in batch}
+                try:
+                    results = await self._read_batch(index, histories, collected, read)
+                finally:
+                    for history in histories.values():
+                        history.release()
+                if results is None:
+                    await index.make_exact()
+                    continue
+            yield results
+            at += len(batch)
+
+    def _next_batch(self, index: JournalIndex, blocks: Sequence[str], at: int) -> Sequence[str]:
+        ops = size = 0
+        end = at
+        while end < min(len(blocks), at + _BATCH_BLOCKS):
+            number = self._number_of(blocks[end])
+            ops += len(index.seqs(number))
+            size += index.size(number)
+            if end > at and (ops > _BATCH_OPS or size > _BATCH_BYTES):
+                break
+            end += 1
+        return blocks[at:end]
+
+    async def _read_batch(
+        self,
+        index: JournalIndex,
+        histories: Mapping[int, BlockHistory],
+        collected: Sequence[StoredOp],
+        read: Callable[[BlockHistory], T],
+    ) -> list[T] | None:
+        """The results for new histories; None if the index must be exact for that."""
+        inherited = await self._journal.inherited(self._context, histories)
+        replay = Replay(histories, inherited)
+        seqs = {seq for number in histories for seq in index.seqs(number)}
+        async for op in index.ops(seqs):
+            replay.follow(op)
+        slices, followed, results = TimeSlice(), 0, list[T]()
+        for history in histories.values():
+            await slices.pause()
+            for op in collected[followed:]:
+                replay.follow(op)
+            followed = len(collected)
+            # From here to the next pause nothing comes between.
+            if not self._reads_alike(history):
+                if not index.is_exact:
+                    return None
+                raise _difference(history.block)
+            results.append(read(history))
+        return results
+
     def follow(self, op: Callable[[], StoredOp]) -> None:
         """A transaction has been applied to the document.
 
@@ -102,11 +187,11 @@ class Histories:
             # but later text may stand beside it.
             history = await self._replay(block, None)
         if not self._reads_alike(history):
-            raise RuntimeError(f"the journal and the document differ in block {block}")
+            raise _difference(block)
         self._open[block] = history
 
     def _reads_alike(self, history: BlockHistory) -> bool:
-        return self._agrees(history, history.text, self._document.text)
+        return self._agrees(history, history.text, self._document.peek_text)
 
     def _agrees(
         self,
@@ -121,15 +206,11 @@ class Histories:
 
     async def _replay(self, block: str, number: int | None) -> BlockHistory:
         """Read what is on disk, then what has been committed meanwhile."""
-        parts = each_part(self._document.schema(block))
-        history = BlockHistory(block, [names for names, part in parts if is_counter(part)])
-        begun, collected = self._seq(), list[StoredOp]()
-        self._collecting.append(collected)
-        try:
-            await self._settled()
+        history = self._new_history(block)
+        async with self._collected() as (begun, collected):
             ops = await self._journal.ops_upto(self._context, begun, number)
             here = self._number_of(block)
-            inherited = (await self._journal.inherited(self._context, here)).get(here, {})
+            inherited = (await self._journal.inherited(self._context, (here,))).get(here, {})
             if inherited:
                 copied = next(at for at, op in enumerate(ops, 1) if op.versions.get(here) == 1)
                 self._follow(history, ops[:copied])
@@ -139,27 +220,79 @@ class Histories:
                 self._follow(history, ops[at : at + _FOLLOWED_A_TURN])
                 await asyncio.sleep(0)
             self._follow(history, collected)
+        return history
+
+    @asynccontextmanager
+    async def _collected(self) -> AsyncIterator[tuple[int, list[StoredOp]]]:
+        """What is on disk ends with a `seq`; what is committed behind it is collected."""
+        begun, collected = self._seq(), list[StoredOp]()
+        self._collecting.append(collected)
+        try:
+            await self._settled()
+            yield begun, collected
         finally:
             # Not the first that is equal: others may be reading too.
             self._collecting = [one for one in self._collecting if one is not collected]
-        return history
+
+    def _new_history(self, block: str) -> BlockHistory:
+        parts = each_part(self._document.schema(block))
+        return BlockHistory(block, [names for names, part in parts if is_counter(part)])
+
+    def _number_if_any(self, block: str) -> int:
+        return self._number_of(block) if block in self._document else NO_BLOCK
 
     def _follow(self, history: BlockHistory, ops: Iterable[StoredOp]) -> None:
         number = self._number_of(history.block)
         for op in ops:
             version = op.versions.get(number)
-            if version is None and op.operation != "sync":
+            if version is not None or op.operation == SYNC:
+                history.follow(_change(op, decode_update(op.update), version or history.version))
+
+
+class Replay:
+    """Histories of several blocks that follow the same transactions, each read once for all."""
+
+    def __init__(
+        self,
+        histories: Mapping[int, BlockHistory],
+        inherited: Mapping[int, Mapping[str | None, Sequence[InheritedRun]]],
+    ) -> None:
+        """
+        Args:
+            histories: new ones, by the block's number.
+            inherited: who wrote the texts of blocks that are copies.
+        """
+        self._histories = histories
+        self._inherited = inherited
+        numbers = {history.block: number for number, history in histories.items()}
+        self._owners = ItemOwners(lambda block: numbers.get(block, NO_BLOCK))
+
+    def follow(self, op: StoredOp) -> None:
+        """Follow the next transaction that concerns one of the blocks."""
+        update = decode_update(op.update)
+        if op.operation != SYNC and len(op.versions) == 1:
+            (block,) = op.versions
+            parts = {block: update}
+            self._owners.assign(update, block)
+        else:
+            parts = self._owners.split(update)
+        for block in (op.versions.keys() | parts.keys()) & self._histories.keys():
+            history, version = self._histories[block], op.versions.get(block)
+            if version is None and op.operation != SYNC:
                 continue
-            turn = Turn(op.operation) if op.unit and op.operation in tuple(Turn) else None
-            history.follow(
-                Change(
-                    decode_update(op.update),
-                    Stamp(op.principal, version or history.version, op.time),
-                    op.unit,
-                    turn,
-                    op.revivals,
-                )
-            )
+            part = parts.get(block, _NOTHING)
+            history.follow(_change(op, part, version or history.version))
+            if version == 1 and block in self._inherited:
+                inherit(history, self._inherited[block])
+
+
+def _change(op: StoredOp, update: DecodedUpdate, version: int) -> Change:
+    turn = Turn(op.operation) if op.unit and op.operation in tuple(Turn) else None
+    return Change(update, Stamp(op.principal, version, op.time), op.unit, turn, op.revivals)
+
+
+def _difference(block: str) -> RuntimeError:
+    return RuntimeError(f"the journal and the document differ in block {block}")
 
 
 def inherit(history: BlockHistory, inherited: Mapping[str | None, Sequence[InheritedRun]]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final
 
 from antiphon_kernel.document.content import read_value
 from antiphon_kernel.document.history.block_history import BlockHistory
@@ -22,52 +23,95 @@ from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.exchange.records import (
     BlockLine,
     ContextLine,
-    Export,
+    EndLine,
     PrincipalLine,
     RunLine,
+    as_line,
     header_fields,
 )
+from antiphon_kernel.kernel.header_conformity import without_damage
 from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.kernel.time_slice import TimeSlice
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import BlockHeader, Principal
 
+_PIECE: Final = 50_000
+"""Code points that are handed on at a time."""
 
-async def export_context(kernel: Kernel, context: Context) -> Export:
-    """Everything of a context but what is undone and who did what when.
+
+async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, None]:
+    """Yield everything of a context but what is undone and who did what when, as lines of JSON.
+
+    Each piece is one or more whole lines and is on disk; each block is as of one moment. Nothing is
+    held while the caller has a piece.
+
+    Damaged header values are left out, so that what is exported can be imported.
 
     Raises:
         AntiphonError: storage_failed.
     """
-    document = context.document
-    version = context.seq
-    lines = []
-    for block in tuple(document.block_ids()):
-        history = await context.history(block)
-        # From here to the next await nothing comes between: each block is as of one moment.
-        schema = document.schema(block)
-        structured: dict[str, Any] = {}
-        if schema != TEXT:
-            structured["schema"] = json.loads(encode_schema(schema))
-            structured["content"] = read_value(document, block)
-        lines.append(
-            BlockLine(
-                id=block,
-                version=context.version(block),
-                header=header_fields(document.header(block)),
-                text=document.text(block),
-                authors=[*_authors(history, schema)],
-                **structured,
-            )
-        )
+    named: set[str] = set()
+    blocks = tuple(context.document.block_ids())
+    about = ContextLine(context_id=context.id, label=context.label, version=context.seq)
+
+    def read(history: BlockHistory) -> str:
+        block = _block(context, history, kernel.limits)
+        new = _named(block) - named
+        named.update(new)
+        known = [_principal(kernel.find_principal(one)) for one in sorted(new)]
+        return "".join([*map(as_line, known), as_line(block)])
+
     await context.settled()
-    named: set[str] = {line.header["author"] for line in lines}
-    named |= {run.principal for line in lines for run in line.authors}
-    return Export(
-        ContextLine(context_id=context.id, label=context.label, version=version),
-        tuple(_principal(kernel.find_principal(one)) for one in sorted(named)),
-        tuple(lines),
+    yield as_line(about)
+    async for lines in context.histories.read_each(blocks, read):
+        await context.settled()
+        for piece in _pieces(lines):
+            yield piece
+    yield as_line(EndLine(blocks=len(blocks)))
+
+
+def _block(context: Context, history: BlockHistory, limits: Limits) -> BlockLine:
+    document, block = context.document, history.block
+    schema = document.schema(block)
+    structured: dict[str, Any] = {}
+    if schema != TEXT:
+        structured["schema"] = json.loads(encode_schema(schema))
+        structured["content"] = read_value(document, block)
+    return BlockLine(
+        id=block,
+        version=context.version(block),
+        header=header_fields(without_damage(document.header(block), limits)),
+        text=history.text() if schema == TEXT else "",
+        authors=[*_authors(history, schema)],
+        **structured,
     )
+
+
+def _named(line: BlockLine) -> set[str]:
+    """The principals that a line names, be it in the id of a block."""
+    named: set[str] = {line.header["author"], *(run.principal for run in line.authors)}
+    for block in (line.id, line.header.get("parent")):
+        if block is not None:
+            with suppress(ValueError):
+                named.add(BlockId.parse(block).principal)
+    return named
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """The same text in pieces of at least `_PIECE` code points, but for the last."""
+    waiting: list[str] = []
+    size = 0
+    for text in texts:
+        waiting.append(text)
+        size += len(text)
+        if size >= _PIECE:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield "".join(waiting)
 
 
 def _authors(history: BlockHistory, schema: Schema) -> Iterator[RunLine]:
@@ -88,16 +132,32 @@ def _authors(history: BlockHistory, schema: Schema) -> Iterator[RunLine]:
             at += run.length
 
 
-def as_markdown(kernel: Kernel, context: Context) -> str:
-    """What a person reads: a heading for each block, its text, code and output fenced."""
-    document = context.document
+async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[str, None]:
+    """Yield what a person reads: a heading for each block, its text, code and output fenced.
+
+    Each piece is on disk; each block is as of one moment.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    document, slices = context.document, TimeSlice()
     parts = [f"# {context.label}\n"]
-    for block in document.block_ids():
+    size = 0
+    for block in tuple(document.block_ids()):
         header = document.header(block)
-        text = render(document, block)
+        text = (
+            document.peek_text(block) if document.schema(block) == TEXT else render(document, block)
+        )
         heading = _heading(header, kernel.find_principal(header.author).username)
-        parts.append(f"{heading}\n\n{_body(header, text)}")
-    return "\n".join(parts)
+        parts.append(f"\n{heading}\n\n{_body(header, text)}")
+        size += len(parts[-1])
+        if size >= _PIECE:
+            await context.settled()
+            yield "".join(parts)
+            parts, size = [], 0
+        await slices.pause()
+    await context.settled()
+    yield "".join(parts)
 
 
 def _heading(header: BlockHeader, username: str) -> str:

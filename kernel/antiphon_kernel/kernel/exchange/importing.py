@@ -3,99 +3,344 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Final
 
+from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.conformity import Rule
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.header import ENUMS, known_value
+from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
 from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
-from antiphon_kernel.journal.rows import BlockRow, Commit, ContextRow, InheritedRun, InheritedText
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.exchange.records import BlockLine, Export, RunLine
+from antiphon_kernel.journal.rows import (
+    BlockRow,
+    Commit,
+    ContextRow,
+    InheritedRun,
+    InheritedText,
+    SessionRow,
+)
+from antiphon_kernel.kernel.exchange.records import (
+    BlockLine,
+    ContextLine,
+    EndLine,
+    ErrorLine,
+    Line,
+    PrincipalLine,
+    RunLine,
+    read_line,
+    refusal,
+)
+from antiphon_kernel.kernel.header_conformity import check_value
 from antiphon_kernel.kernel.hosting.directory import Beginning
 from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.limits import Limits
+from antiphon_kernel.kernel.time_slice import TimeSlice
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.quoting import shortened, shown
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
+from antiphon_kernel.wire.state_vector import decode_state_vector
+
+_BLOCKS_HELD: Final = 200
+_CODE_POINTS_HELD: Final = 1_000_000
 
 
-async def import_context(kernel: Kernel, actor: Actor, export: Export, label: str) -> Context:
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A context that has been made of an export."""
+
+    row: ContextRow
+    blocks: int
+    """How many it has."""
+
+
+async def import_lines(
+    kernel: Kernel,
+    actor: Actor,
+    pieces: AsyncIterator[bytes],
+    label: str | None,
+    check: Callable[[], None],
+) -> Imported:
     """Make a new context of an export. It is there whole or not at all.
 
     Principals are those of this kernel with the same usernames, made where there are none. Blocks
-    keep their numbers, their order and their fields.
+    keep their numbers, their order and their fields. What is held in memory is in proportion to the
+    content.
+
+    Args:
+        pieces: the export, cut anywhere.
+        label: the new context's; the exported one's if None.
+        check: raises if the caller may not import any more; called before anything is stored.
 
     Raises:
-        AntiphonError: invalid_params if something in it cannot be; storage_failed.
+        AntiphonError: invalid_params or too_large if something in it cannot be, naming the line;
+            permission_denied if it credits text to somebody whom the importer may not name;
+            storage_failed.
     """
-    principals: dict[str, Principal] = {}
-    for line in export.principals:
-        known = await kernel.principal(line.username, _kind(line.kind))
-        principals[line.id] = known
+    lines = _numbered(pieces, kernel.limits.export_line_bytes)
+    first = await anext(lines, None)
+    if first is None or not isinstance(about := read_line(*first), ContextLine):
+        raise refusal(first[0] if first is not None else 1, "expected the line of the context")
+    blocks = 0
 
-    async def first(row: ContextRow) -> Beginning:
-        return Beginning([_commit(kernel, actor, export, row, principals)])
+    async def beginning(row: ContextRow) -> Beginning:
+        nonlocal blocks
+        reader = _Reader(kernel, actor, row)
+        slices = TimeSlice()
+        with closing(reader):
+            async for number, line in lines:
+                with _naming(number):
+                    await reader.take(number, read_line(number, line))
+                await slices.pause()
+            commits = await reader.finish(slices)
+        blocks = reader.blocks
+        check()
+        return Beginning(commits)
 
-    return await kernel.create_context(label, first)
-
-
-def _commit(
-    kernel: Kernel,
-    actor: Actor,
-    export: Export,
-    row: ContextRow,
-    principals: Mapping[str, Principal],
-) -> Commit:
-    _check_parents(export, kernel.limits.parent_depth)
-    ids = {block.id: _moved(block.id, row.id, principals) for block in export.blocks}
-    document = Document.found(
-        kernel.ids.client_id(), context=row.id, epoch=row.epoch, label=row.label
+    row = await kernel.contexts.create(
+        label if label is not None else about.label, kernel.system, beginning
     )
-    with document.transaction("import") as transaction:
-        # An empty context names nobody; then whoever imports it is its first member.
-        members = {one.id: one for one in (principals or {"": actor.principal}).values()}
-        for slot, principal in enumerate(members.values()):
-            name, kind = principal.username, principal.kind
-            document.set_member(Member(principal.id, name, kind, slot % COLOUR_SLOTS))
-        for block in export.blocks:
-            try:
-                _create(document, block, _header(block, ids, principals))
-            except (ValueError, TypeError) as error:
-                raise _refusal(block.id, str(error)) from error
-        inherited = tuple(
-            text
-            for number, one in enumerate(export.blocks, 1)
-            for text in _inherited(document, number, one, ids[one.id], principals)
+    return Imported(row, blocks)
+
+
+class _Reader:
+    """Makes transactions of the lines of one export, one for each block."""
+
+    def __init__(self, kernel: Kernel, actor: Actor, row: ContextRow) -> None:
+        self._kernel = kernel
+        self._actor = actor
+        self._row = row
+        self._time = kernel.clock.now_ms()
+        self._commits: list[Commit] = []
+        self._principals: dict[str, Principal] = {}
+        self._members: set[str] = set()
+        self._parents: dict[str, str | None] = {}
+        self._lines = array("Q")
+        """Number of the line of each block."""
+        self._ended = False
+        self._document = Document(kernel.ids.client_id())
+        self._held = 0
+        """Bytes in the document: only some blocks at a time are in it."""
+
+    @property
+    def blocks(self) -> int:
+        """How many there have been."""
+        return len(self._parents)
+
+    async def take(self, number: int, line: Line) -> None:
+        """Take the next line.
+
+        Raises:
+            AntiphonError: invalid_params.
+        """
+        if self._ended:
+            raise refusal(number, "it comes behind the last line of the export")
+        match line:
+            case PrincipalLine():
+                kind = _check_author(self._kernel, self._actor.principal, line)
+                known = await self._kernel.principal(line.username, kind)
+                self._principals[line.id] = known
+                self._introduce(known)
+            case BlockLine():
+                self._add(number, line)
+            case EndLine():
+                if line.blocks != self.blocks:
+                    what = f"the export had {line.blocks} blocks, here are {self.blocks}"
+                    raise refusal(number, what)
+                self._ended = True
+            case ErrorLine():
+                why = shortened(str(line.error.get("message", "")))
+                raise refusal(number, f"the export was broken off here: {why}")
+            case ContextLine():
+                raise refusal(number, "there is a line of the context already")
+
+    async def finish(self, slices: TimeSlice) -> Sequence[Commit]:
+        """Return the transactions, from seq 2 on.
+
+        Raises:
+            AntiphonError: invalid_params.
+        """
+        if not self._ended:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                "The last line is missing, which says how many blocks there are: the export was"
+                " broken off. Nothing was imported; export again.",
+            )
+        lines = dict(zip(self._parents, self._lines, strict=True))
+        for block, parent in self._parents.items():
+            await slices.pause()
+            if parent is not None and parent not in self._parents:
+                with _naming(lines[block]):
+                    raise _refusal(block, f"its parent {shown(parent)} is not in the export")
+        await _check_parents(self._parents, self._kernel.limits.parent_depth, lines, slices)
+        if not self._members:
+            # An empty context names nobody; then whoever imports it is its first member.
+            self._introduce(self._actor.principal)
+        return self._commits
+
+    def close(self) -> None:
+        """Let go of the document."""
+        self._document.close()
+
+    def _introduce(self, principal: Principal) -> None:
+        if principal.id in self._members:
+            return
+        name, kind, slot = principal.username, principal.kind, len(self._members) % COLOUR_SLOTS
+        self._members.add(principal.id)
+        with self._document.transaction("import") as transaction:
+            self._document.set_member(Member(principal.id, name, kind, slot))
+        self._commit(transaction, (), ())
+
+    def _add(self, line_number: int, block: BlockLine) -> None:
+        if block.id in self._parents:
+            raise _refusal(block.id, "there is already a block of this id")
+        _check_header(block, self._kernel.limits)
+        self._make_room(len(block.text))
+        document, principals = self._document, self._principals
+        moved = _moved(block.id, self._row.id, principals)
+        try:
+            header = _header(block, self._row.id, principals)
+            with document.transaction("import") as transaction:
+                _create(document, block, header)
+        except (ValueError, TypeError) as error:
+            raise _refusal(block.id, str(error)) from error
+        parent = block.header.get("parent")
+        self._parents[block.id] = str(parent) if parent is not None else None
+        self._lines.append(line_number)
+        inherited = tuple(_inherited(document, self.blocks, block, moved, principals))
+        self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited)
+
+    def _make_room(self, size: int) -> None:
+        """Go on in an empty document: what has been written is in the transactions."""
+        self._held += size
+        document = self._document
+        if len(document) < _BLOCKS_HELD and self._held < _CODE_POINTS_HELD:
+            return
+        client = document.client_id
+        clock = decode_state_vector(document.state_vector()).get(client, 0)
+        document.close()
+        self._document, self._held = Document.continued(client, clock), size
+
+    def _commit(
+        self,
+        transaction: Transaction,
+        blocks: tuple[BlockRow, ...],
+        inherited: tuple[InheritedText, ...],
+    ) -> None:
+        assert transaction.update is not None, "what is added is new"
+        self._commits.append(
+            Commit(
+                context=self._row,
+                seq=len(self._commits) + 2,
+                time=self._time,
+                principal=self._actor.principal,
+                session=SessionRow.of(self._actor),
+                operation="import",
+                blocks=blocks,
+                update=transaction.update,
+                inherited=inherited,
+            )
         )
-    document.close()
-    rows = tuple(BlockRow(number, ids[one.id], 1) for number, one in enumerate(export.blocks, 1))
-    update = transaction.update
-    assert update is not None, "there is at least one member"
-    return Commit(
-        context=row,
-        seq=2,
-        time=kernel.clock.now_ms(),
-        principal=actor.principal,
-        session=actor.session,
-        operation="import",
-        blocks=rows,
-        update=update,
-        inherited=inherited,
+
+
+def _check_header(block: BlockLine, limits: Limits) -> None:
+    """Refuse header fields that no tool would have written."""
+    for name, value in block.header.items():
+        if name not in FIELDS:
+            raise _refusal(block.id, f"there is no header field {shown(name)}")
+        try:
+            check_value(name, value, limits)
+        except AntiphonError as error:
+            code = ErrorCode(error.code)
+            raise _refusal(block.id, error.message.removesuffix("."), code) from error
+
+
+def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> PrincipalKind:
+    """Refuse an author whom the export would credit with text that they may not have written.
+
+    Whose kernel it is brings back what it exported; everybody else names only themselves and
+    people and models that this kernel does not know.
+    """
+    kind, name = _kind(line.kind), line.username
+    known = next((one for one in kernel.members if one.username == name), None)
+    if (kind is PrincipalKind.SYSTEM) != (name == SYSTEM_NAME):
+        raise _wrong_author(name, f"the name {SYSTEM_NAME} is the kernel's own, and only its")
+    if known is not None and known.kind is not kind:
+        raise _wrong_author(name, f"here it is a {known.kind}, in the export a {kind}")
+    is_kernels = kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE)
+    if is_kernels or (known is not None and known.id != importer.id):
+        if importer.id != kernel.owner.id:
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"The export credits text to {name} of this kernel, and only"
+                f" {kernel.owner.username}, whose kernel it is, may import that: ask them. Nothing"
+                " was imported.",
+                author=name,
+            )
+    return kind
+
+
+def _wrong_author(name: str, why: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"The export's author {shown(name)} cannot be taken over: {why}. Rename it in the export."
+        " Nothing was imported.",
+        username=shortened(name),
     )
 
 
-def _check_parents(export: Export, limit: int) -> None:
+async def _numbered(pieces: AsyncIterator[bytes], limit: int) -> AsyncIterator[tuple[int, bytes]]:
+    """Cut a text into lines, with their numbers; lines without text are left out."""
+    number, begun = 1, bytearray()
+    async for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        for end in whole:
+            begun += end
+            if begun.strip():
+                yield number, bytes(begun)
+            begun.clear()
+            number += 1
+        begun += rest
+        if len(begun) > limit:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"Line {number} has more than {limit} bytes. Nothing was imported.",
+                line=number,
+                limit=limit,
+            )
+    if begun.strip():
+        yield number, bytes(begun)
+
+
+@contextmanager
+def _naming(line: int) -> Iterator[None]:
+    """Add the number of a line to what is wrong with it."""
+    try:
+        yield
+    except AntiphonError as error:
+        if "line" in error.details:
+            raise
+        error.message = f"Line {line}: {error.message}"
+        error.details = {**error.details, "line": line}
+        raise
+
+
+async def _check_parents(
+    parents: Mapping[str, str | None], limit: int, lines: Mapping[str, int], slices: TimeSlice
+) -> None:
     """Refuse parents that run in a circle, and chains of them that no tool would let grow so long.
 
     Blocks that should answer something and do not are as they were where they come from.
     """
-    parents = {block.id: block.header.get("parent") for block in export.blocks}
     above: dict[str, int] = {}
     for block in parents:
+        await slices.pause()
         chain: list[str] = []
         at: object = block
         while isinstance(at, str) and at in parents and at not in above:
@@ -107,9 +352,10 @@ def _check_parents(export: Export, limit: int) -> None:
             count += 1
             above[one] = count
         if count >= limit:
-            raise _refusal(
-                block, f"the parents above it run in a circle, or are more than {limit - 1}"
-            )
+            with _naming(lines[block]):
+                raise _refusal(
+                    block, f"the parents above it run in a circle, or are more than {limit - 1}"
+                )
 
 
 def _moved(block: str, context: ContextId, principals: Mapping[str, Principal]) -> str:
@@ -121,7 +367,7 @@ def _moved(block: str, context: ContextId, principals: Mapping[str, Principal]) 
 
 
 def _header(
-    block: BlockLine, ids: Mapping[str, str], principals: Mapping[str, Principal]
+    block: BlockLine, context: ContextId, principals: Mapping[str, Principal]
 ) -> BlockHeader:
     fields = dict(block.header)
     for name in ENUMS:
@@ -129,10 +375,10 @@ def _header(
     fields["author"] = _principal(fields.get("author"), principals)
     if "parent" in fields:
         parent = fields["parent"]
-        if not isinstance(parent, str) or parent not in ids:
+        if not isinstance(parent, str):
             raise _refusal(block.id, f"its parent {shown(parent)} is not in the export")
-        fields["parent"] = ids[parent]
-    return BlockHeader(id=ids[block.id], **fields)
+        fields["parent"] = _moved(parent, context, principals)
+    return BlockHeader(id=_moved(block.id, context, principals), **fields)
 
 
 def _create(document: Document, block: BlockLine, header: BlockHeader) -> None:
@@ -212,9 +458,9 @@ def _kind(stated: str) -> PrincipalKind:
         ) from error
 
 
-def _refusal(block: str, what: str) -> AntiphonError:
+def _refusal(block: str, what: str, code: ErrorCode = ErrorCode.INVALID_PARAMS) -> AntiphonError:
     return AntiphonError(
-        ErrorCode.INVALID_PARAMS,
+        code,
         f"Block {shortened(block)} cannot be imported: {what}. Nothing was imported.",
         block=shortened(block),
     )

@@ -1,14 +1,14 @@
 """The form in which a context leaves a kernel and comes into another: lines of JSON.
 
-The first line is about the context, then comes one for each principal, then one for each block in
-document order. What is absent in a line has its default.
+The first line is about the context, then comes one for each block in document order, and before
+the first block that names a principal one about that principal. The last line says how many blocks
+there are: an export without it has been broken off. What is absent in a line has its default.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import shortened
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.wire.json_text import unique_names
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The version of this form."""
 
 
@@ -74,9 +75,25 @@ class BlockLine(_Line):
     """As `block.get` gives it, if there is a schema."""
 
 
-AnyLine = Annotated[ContextLine | PrincipalLine | BlockLine, Field(discriminator="type")]
-_UNTYPED: Final = "it has no `type`, which is context, principal or block"
-_LINES: Final[TypeAdapter[ContextLine | PrincipalLine | BlockLine]] = TypeAdapter(AnyLine)
+class EndLine(_Line):
+    """The last one: the export is whole."""
+
+    type: Literal["end"] = "end"
+    blocks: int
+    """How many it has."""
+
+
+class ErrorLine(_Line):
+    """In place of the last one: why the export has been broken off."""
+
+    type: Literal["error"] = "error"
+    error: dict[str, Any]
+    """Code, message and details."""
+
+
+Line = ContextLine | PrincipalLine | BlockLine | EndLine | ErrorLine
+_UNTYPED: Final = "it has no `type`, which is context, principal, block or end"
+_LINES: Final[TypeAdapter[Line]] = TypeAdapter(Annotated[Line, Field(discriminator="type")])
 
 _DEFAULTS: Final = {
     field.name: field.default if field.default is not MISSING else None
@@ -85,18 +102,9 @@ _DEFAULTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Export:
-    """A whole context."""
-
-    context: ContextLine
-    principals: tuple[PrincipalLine, ...]
-    blocks: tuple[BlockLine, ...]
-
-    def lines(self) -> Iterator[str]:
-        """One JSON document a line, without line ends."""
-        for line in (self.context, *self.principals, *self.blocks):
-            yield json.dumps(line.model_dump(by_alias=True, exclude_none=True), ensure_ascii=False)
+def as_line(line: Line) -> str:
+    """Return a line of an export as one JSON document, with its line end."""
+    return json.dumps(line.model_dump(by_alias=True, exclude_none=True), ensure_ascii=False) + "\n"
 
 
 def header_fields(header: BlockHeader) -> dict[str, Any]:
@@ -105,35 +113,33 @@ def header_fields(header: BlockHeader) -> dict[str, Any]:
     return {name: value for name, value in found if value != _DEFAULTS[name] and value != {}}
 
 
-def read_export(text: str) -> Export:
-    """Read what `Export.lines` wrote.
+def read_line(number: int, line: bytes) -> Line:
+    """Read what `as_line` wrote.
+
+    Args:
+        number: of the line in the export, from 1.
 
     Raises:
-        AntiphonError: invalid_params, naming the line that is wrong.
+        AntiphonError: invalid_params, naming the line.
     """
-    read = list(_numbered(text.split("\n")))
-    if not read or not isinstance(read[0], ContextLine):
-        raise _refusal(1, "expected the line of the context")
-    if read[0].format != FORMAT:
-        raise _refusal(1, f"it has the format {read[0].format}, this antiphon reads {FORMAT}")
-    principals = tuple(line for line in read if isinstance(line, PrincipalLine))
-    blocks = tuple(line for line in read if isinstance(line, BlockLine))
-    return Export(read[0], principals, blocks)
+    try:
+        read: Line = _LINES.validate_json(line)
+        json.loads(line, object_pairs_hook=unique_names)  # the validator takes the last one
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = shortened(".".join(map(str, first["loc"])))
+        said = first["msg"].replace(" at line 1 column ", " at column ")
+        what = _UNTYPED if first["type"] == "union_tag_not_found" else said
+        raise refusal(number, f"{where}: {what}" if where else what) from error
+    except ValueError as error:
+        raise refusal(number, str(error)) from error
+    if isinstance(read, ContextLine) and read.format != FORMAT:
+        raise refusal(number, f"it has the format {read.format}, this antiphon reads {FORMAT}")
+    return read
 
 
-def _numbered(lines: Iterable[str]) -> Iterator[ContextLine | PrincipalLine | BlockLine]:
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                yield _LINES.validate_json(line)
-            except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                where = shortened(".".join(map(str, first["loc"])))
-                what = _UNTYPED if first["type"] == "union_tag_not_found" else first["msg"]
-                raise _refusal(number, f"{where}: {what}" if where else what) from error
-
-
-def _refusal(line: int, what: str) -> AntiphonError:
+def refusal(line: int, what: str) -> AntiphonError:
+    """Return the error of a line that cannot be imported."""
     return AntiphonError(
         ErrorCode.INVALID_PARAMS,
         f"Line {line} is not as `antiphon export --format jsonl` writes it: {what}."

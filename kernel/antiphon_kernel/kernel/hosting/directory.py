@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import Commit, ContextRow
+from antiphon_kernel.journal.rows import Commit, ContextRow, SessionRow
 from antiphon_kernel.journal.snapshots import Snapshot
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.references import resolve
@@ -108,7 +108,7 @@ class Directory:
                     seq=1,
                     time=time,
                     principal=founder.principal,
-                    session=founder.session,
+                    session=SessionRow.of(founder),
                     operation="found",
                     blocks=(),
                     update=genesis_update(context, epoch, label),
@@ -118,8 +118,7 @@ class Directory:
         except BaseException:
             self._reserved.remove(label)
             raise
-        # Handed in at once: they share a transaction of the database.
-        *_, founded = [self._journal.commit(one) for one in commits]
+        founded = self._journal.commit_all(commits)
         await self._until_stated(row, founded, label)
         if beginning.snapshot is not None:
             await self._journal.snapshots.write(row, beginning.snapshot)

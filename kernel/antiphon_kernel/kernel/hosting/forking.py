@@ -24,11 +24,14 @@ from antiphon_kernel.journal.rows import (
     ContextRow,
     InheritedRun,
     InheritedText,
+    SessionRow,
     StoredOp,
 )
 from antiphon_kernel.journal.snapshots import Snapshot
 from antiphon_kernel.kernel.context.histories import inherit
+from antiphon_kernel.kernel.header_conformity import without_damage
 from antiphon_kernel.kernel.hosting.directory import Beginning
+from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import BlockId, ContextId
 from antiphon_kernel.types.records import Actor, BlockHeader
@@ -148,7 +151,7 @@ def _reads_alike(history: BlockHistory, document: Document) -> bool:
 
 
 async def begin_fork(
-    row: ContextRow, fork: Fork, actor: Actor, time: int, client_id: int
+    row: ContextRow, fork: Fork, actor: Actor, time: int, client_id: int, limits: Limits
 ) -> Beginning:
     """What the new context begins with: its members, then each block.
 
@@ -157,6 +160,7 @@ async def begin_fork(
 
     Args:
         client_id: under which the copies are written.
+        limits: what a header value may be; damaged ones are left out.
     """
     target = Document.found(client_id, context=row.id, epoch=row.epoch, label=row.label)
     ids = {block: str(replace(BlockId.parse(block), context=row.id)) for block in fork.blocks}
@@ -173,7 +177,7 @@ async def begin_fork(
                     seq=len(commits) + 2,
                     time=time,
                     principal=actor.principal,
-                    session=actor.session,
+                    session=SessionRow.of(actor),
                     operation=FORK,
                     update=update,
                     **contents,
@@ -183,7 +187,7 @@ async def begin_fork(
     add(transaction.update, blocks=())
     headers: list[BlockHeader] = []
     for number, block in enumerate(fork.blocks, 1):
-        header = fork.document.header(block)
+        header = without_damage(fork.document.header(block), limits)
         copy = replace(
             header,
             id=ids[block],

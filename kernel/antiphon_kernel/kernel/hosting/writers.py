@@ -29,7 +29,8 @@ class Writers:
     def watch(self, context: Context) -> None:
         """A context has been opened: what nobody writes in any more is interrupted."""
         context.commits.on_applied(lambda applied: self._keep_alive(context, applied))
-        self.interrupt(context, lambda block: block not in self._sessions)
+        if context.is_writable:
+            self.interrupt(context, lambda block: block not in self._sessions)
 
     def end_session(self, session: SessionId) -> set[str]:
         """The blocks that nobody keeps alive now that the session has ended."""
@@ -68,7 +69,7 @@ class Writers:
             for block in due:
                 document.set_fields(block, status=Status.ERROR, stop_reason=INTERRUPTED)
 
-        context.write(self.system, "interrupt", mark, undo=None)
+        context.write(self.system, "interrupt", mark, blocks=due, undo=None)
         return True
 
     def _keep_alive(self, context: Context, applied: Applied) -> None:

@@ -71,6 +71,7 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
         call.actor,
         "apply_patch",
         lambda: context.document.splice_all(block, splices, params.section),
+        blocks=[block],
     )
     result = await on_disk(context, block, written)
     return ApplyPatchResult(success=True, **result.model_dump())

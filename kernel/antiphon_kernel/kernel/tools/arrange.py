@@ -107,5 +107,5 @@ async def _arrange(
     if write is None:
         await context.settled()
         return WriteResult(version=context.version(block), context_version=context.seq)
-    written = context.write(call.actor, operation, write, undo=None)
+    written = context.write(call.actor, operation, write, blocks=[block], undo=None)
     return await on_disk(context, block, written)

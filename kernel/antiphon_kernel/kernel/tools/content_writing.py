@@ -48,4 +48,5 @@ async def write_content(
         for one in writes:
             one.apply()
 
-    return await on_disk(context, block, context.write(call.actor, operation, write))
+    written = context.write(call.actor, operation, write, blocks=[block])
+    return await on_disk(context, block, written)

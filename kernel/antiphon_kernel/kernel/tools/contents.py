@@ -36,7 +36,7 @@ class GetParams(Params):
 
 
 class BrokenRule(Result):
-    """Something that is not as the schema says, because of how changes were merged."""
+    """Something that is not as the schema says, like an item too many that an undo brought back."""
 
     path: str | None = None
     """The section or field; absent if it is the whole content."""

@@ -82,7 +82,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     elif params.role is Role.MODEL or params.kind is BlockKind.TOOL_RESULT:
         raise _unanswering(params)
     after = await block_in(call, context, params.after) if params.after is not None else None
-    fields = header_fields(params.metadata)
+    fields = header_fields(params.metadata, context.limits)
     if params.kind is BlockKind.TOOL_RESULT and parent is not None:
         fields["tool_call_id"] = _call_id(document.header(parent), fields.get("tool_call_id"))
     block = context.next_block_id(call.actor.principal.id)
@@ -112,7 +112,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
 
     if not status.terminal:
         call.kernel.writers.writes(call.actor, str(block))
-    written = context.write(call.actor, "create", write)
+    written = context.write(call.actor, "create", write, blocks=())
     await written.saved()
     spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
     if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:

@@ -105,7 +105,10 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     check_size(context, len(text) + grown)
 
     written = context.write(
-        call.actor, "edit", lambda: context.document.splice_all(block, splices, section)
+        call.actor,
+        "edit",
+        lambda: context.document.splice_all(block, splices, section),
+        blocks=[block],
     )
     return await on_disk(context, block, written)
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from enum import StrEnum
+from typing import Final
 
-from antiphon_kernel.kernel.exchange.exporting import as_markdown, export_context
-from antiphon_kernel.kernel.exchange.importing import import_context
-from antiphon_kernel.kernel.exchange.records import read_export
+from antiphon_kernel.kernel.context.context import Context
+from antiphon_kernel.kernel.exchange.exporting import export_lines, export_markdown
+from antiphon_kernel.kernel.exchange.importing import import_lines
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import Right
-from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_PIECE: Final = 65_536
 
 
 class ExportFormat(StrEnum):
@@ -62,32 +67,77 @@ class ContextImportResult(Result):
 @tool(
     "context.export",
     needs=Right.READ,
-    errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID),
+    errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode.TOO_LARGE),
 )
 async def export(call: Call, params: ContextExportParams) -> ContextExportResult:
-    """Give the whole content of a context, each block as it is at one moment."""
+    """Give the whole content of a context, each block as it is at one moment.
+
+    A large context is exported with `antiphon export`, or with `GET /export?context=&format=` at
+    the address of the kernel's HTTP door: they stream.
+    """
     context = await call.context(params.context)
+    version, limit = context.seq, call.kernel.limits.export_code_points
+    pieces: list[str] = []
+    length = 0
+    async for piece in exported(call, context, params.format):
+        pieces.append(piece)
+        length += len(piece)
+        if length > limit:
+            raise _too_large(f"The export of {context.label} has", limit, "antiphon export")
+    return ContextExportResult(label=context.label, version=version, text="".join(pieces))
+
+
+async def exported(call: Call, context: Context, form: ExportFormat) -> AsyncGenerator[str, None]:
+    """Yield an export piece by piece, for as long as the caller may read.
+
+    Raises:
+        AntiphonError: permission_denied, storage_failed.
+    """
     context.appends.flush_all()
-    if params.format is ExportFormat.MARKDOWN:
-        version, text = context.seq, as_markdown(call.kernel, context)
-        await context.settled()
-    else:
-        exported = await export_context(call.kernel, context)
-        version = exported.context.version
-        text = "".join(f"{line}\n" for line in exported.lines())
-    return ContextExportResult(label=context.label, version=version, text=text)
+    lines = export_markdown if form is ExportFormat.MARKDOWN else export_lines
+    async with aclosing(lines(call.kernel, context)) as pieces:
+        async for piece in pieces:
+            call.check()
+            yield piece
 
 
-@tool("context.import", needs=Right.OWN)
+@tool("context.import", needs=Right.OWN, errors=(ErrorCode.TOO_LARGE,))
 async def import_(call: Call, params: ContextImportParams) -> ContextImportResult:
     """Make a new context of an exported one: it is there whole, or not at all.
 
-    People and models are matched by username; who wrote what is taken over, what could be undone
-    is not. A block of a model that answers nothing in the export answers nothing here.
+    People and models are matched by username and kind; who wrote what is taken over, what could be
+    undone is not. Text of others whom this kernel knows is imported only by whose kernel it is.
+    A block of a model that answers nothing in the export answers nothing here. A large export is
+    imported with `antiphon import`, or with `POST /import?label=` at the address of the kernel's
+    HTTP door: they stream.
     """
-    exported = read_export(params.text)
-    label = params.label if params.label is not None else exported.context.label
-    context = await import_context(call.kernel, call.actor, exported, label)
-    return ContextImportResult(
-        context_id=context.id, label=context.label, blocks=len(context.document)
+    limit = call.kernel.limits.export_code_points
+    if len(params.text) > limit:
+        raise _too_large("The text has", limit, "antiphon import")
+    return await imported(call, _in_pieces(params.text), params.label)
+
+
+async def imported(
+    call: Call, pieces: AsyncIterator[bytes], label: str | None
+) -> ContextImportResult:
+    """Import an export that comes in pieces, cut anywhere.
+
+    Raises:
+        AntiphonError: invalid_params, too_large, permission_denied, storage_failed.
+    """
+    made = await import_lines(call.kernel, call.actor, pieces, label, call.check)
+    return ContextImportResult(context_id=made.row.id, label=made.row.label, blocks=made.blocks)
+
+
+async def _in_pieces(text: str) -> AsyncIterator[bytes]:
+    for at in range(0, len(text), _PIECE):
+        yield text[at : at + _PIECE].encode()
+
+
+def _too_large(what: str, limit: int, command: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.TOO_LARGE,
+        f"{what} more than {limit} code points, which is the most for one call: use"
+        f" `{command}`, which streams.",
+        limit=limit,
     )

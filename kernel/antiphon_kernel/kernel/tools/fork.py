@@ -96,7 +96,7 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
 
         async def copies(row: ContextRow) -> Beginning:
             time, client = kernel.clock.now_ms(), kernel.ids.client_id()
-            return await begin_fork(row, fork, call.actor, time, client)
+            return await begin_fork(row, fork, call.actor, time, client, kernel.limits)
 
         label = params.label
         if label is None:

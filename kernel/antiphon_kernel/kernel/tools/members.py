@@ -110,8 +110,8 @@ async def members(call: Call, params: MembersParams) -> MembersResult:
         sessions = [
             SessionInfo(
                 session=open_one.actor.session,
-                via=open_one.via,
-                since=iso_time(open_one.since),
+                via=open_one.actor.via,
+                since=iso_time(open_one.actor.since),
                 invitation=open_one.credential,
             )
             for open_one in kernel.sessions.of(one.id)

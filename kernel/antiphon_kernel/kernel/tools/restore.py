@@ -39,5 +39,7 @@ async def restore(call: Call, params: RestoreParams) -> WriteResult:
     check_version(context, block, params.version)
     history = await call.history(context, block)
     context.appends.flush(block)
-    written = context.restore(call.actor, history.plan_restore(params.section, params.version))
+    written = context.restore(
+        call.actor, block, history.plan_restore(params.section, params.version)
+    )
     return await on_disk(context, block, written)

@@ -8,9 +8,7 @@ from typing import Any
 from antiphon_kernel.document.schema import Schema, TextSchema, each_part, encode_schema
 from antiphon_kernel.kernel.content_limits import (
     check_limit,
-    refuse_large_value,
     refuse_long_text,
-    refuse_many_items,
 )
 from antiphon_kernel.kernel.context.context import Context
 
@@ -22,7 +20,9 @@ def check_size(context: Context, code_points: int) -> None:
 
 def check_value_size(context: Context, value: Any) -> None:
     """Raises AntiphonError too_large if one value that is no text is larger than allowed."""
-    refuse_large_value(context.limits, value)
+    found = len(json.dumps(value, ensure_ascii=False))
+    what = f"The value has {found} code points as JSON"
+    check_limit(found, context.limits.value_code_points, what, "split it")
 
 
 def check_content_size(context: Context, value: Any) -> None:
@@ -33,7 +33,8 @@ def check_content_size(context: Context, value: Any) -> None:
 
 def check_items(context: Context, count: int) -> None:
     """Raises AntiphonError too_large if a list or log would become longer than allowed."""
-    refuse_many_items(context.limits, count)
+    what = f"The list would have {count} items"
+    check_limit(count, context.limits.list_items, what, "use several blocks")
 
 
 def check_schema_size(context: Context, schema: Schema) -> None:

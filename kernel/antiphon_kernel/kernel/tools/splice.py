@@ -68,5 +68,5 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
         if now[offset : offset + params.delete_count] != params.insert:
             context.document.splice(block, offset, params.delete_count, params.insert, section)
 
-    written = context.write(call.actor, "splice", write)
+    written = context.write(call.actor, "splice", write, blocks=[block])
     return await on_disk(context, block, written)

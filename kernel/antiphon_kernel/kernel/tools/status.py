@@ -8,6 +8,7 @@ from antiphon_kernel.document.conformity import EXACT_INTEGER
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel.access.permissions import check_status
 from antiphon_kernel.kernel.context.order import order_at_end
+from antiphon_kernel.kernel.header_conformity import check_value
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.kernel.submissions import Submission
@@ -37,13 +38,14 @@ class StatusParams(Params):
     errors=(
         *REFERENCES,
         ErrorCode.INVALID_TRANSITION,
+        ErrorCode.TOO_LARGE,
     ),
 )
 async def status(call: Call, params: StatusParams) -> WriteResult:
     """Move a block on: pending, running, done or error, never back.
 
     A person's draft that becomes done is submitted: it moves to the end of the context. Only the
-    author of a block or the owner of the kernel may do this.
+    author of a block or the owner of the kernel may do this; of a draft only its author.
     """
     context, block = await call.block(params.block_id)
     header = context.document.header(block)
@@ -58,6 +60,8 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
             status=str(header.status),
         )
     fields = _changed_fields(params, header)
+    for name, value in fields.items():
+        check_value(name, value, context.limits)
 
     def write() -> None:
         if submits and context.document.block_ids()[-1] != block:
@@ -65,7 +69,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
         context.document.set_fields(block, **fields)
 
     if fields:
-        written = context.write(call.actor, "status", write, undo=None)
+        written = context.write(call.actor, "status", write, blocks=[block], undo=None)
         await written.saved()
     else:
         await context.settled()

@@ -90,8 +90,8 @@ async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
 
 async def _turnable(
     call: Call, context: Context, principal: str, turn: Turn, block: str | None
-) -> tuple[UndoRow, Plan] | None:
-    """The last unit whose turning changes something (in `block`), and what it changes.
+) -> tuple[UndoRow, dict[str, Plan]] | None:
+    """The last unit whose turning changes something (in `block`), and what it changes where.
 
     What it returns holds until the next await. A unit that would change nothing, because others
     have removed all that it wrote, keeps its place: they may undo that.
@@ -116,7 +116,7 @@ async def _turnable(
                     schema = context.document.schema(one.block)
                     for names in one.touched(row.unit, turn):
                         refuse_read_only(call.actor, one.block, schema, names)
-                return row, sum(plans.values(), Plan())
+                return row, {one: plan for one, plan in plans.items() if plan}
             passed.add(row.unit)
         if not unread:
             return None

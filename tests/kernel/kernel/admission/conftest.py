@@ -19,7 +19,9 @@ async def context(kernel: Kernel) -> Context:
 async def block(make: Make) -> str:
     """Two entries in the log, two items in each list, a counter that amy has begun."""
     content = {
-        "state": {"must": 2, "few": [1, 2], "count": 5},
+        "state": {"must": 2, "stamp": "v1", "few": [1, 2], "count": 5},
+        "sealed": "closed",
+        "notes": "a note",
         "log": ["first", "second"],
         "things": [{"n": 1}, {"n": 2}],
     }

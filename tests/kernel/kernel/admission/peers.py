@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pycrdt import Doc, Map
+from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.update import ContentKind, ItemId, Struct, decode_update
 
@@ -27,6 +27,7 @@ FIELDS: list[dict[str, Any]] = [
     {"name": "flag", "field_type": "boolean"},
     {"name": "due", "field_type": "timestamp"},
     {"name": "title", "field_type": "text"},
+    {"name": "stamp", "field_type": "text", "read_only": True},
     {"name": "few", "field_type": "list", "max_items": 3, "item_schema": {"type": "number"}},
     {"name": "count", "field_type": "counter"},
     # Its name is that of a client, so that its sum could be taken for the field.
@@ -37,13 +38,11 @@ SCHEMA = {
     "sections": [
         {"name": "state", "schema": {"type": "map", "fields": FIELDS}},
         {"name": "sealed", "schema": {"type": "text"}, "read_only": True},
+        {"name": "notes", "schema": {"type": "text"}},
         {"name": "log", "schema": {"type": "log"}},
         {"name": "things", "schema": {"type": "list", "max_items": 4, "item_schema": ITEM}},
     ],
 }
-
-
-Change = Callable[[Any], None]
 
 
 class Peer:
@@ -59,8 +58,19 @@ class Peer:
         """Take in what the kernel holds."""
         self.doc.apply_update(self.context.document.update_since())
 
+    @property
+    def blocks(self) -> Map[Any]:
+        return self.doc.get("blocks", type=Map)
+
     def content(self, block: str) -> Any:
-        return self.doc.get("blocks", type=Map)[block]["content"]
+        return self.blocks[block]["content"]
+
+    def text(self, block: str, path: str) -> Text:
+        content = self.content(block)
+        for name in path.split("/"):
+            content = content[name]
+        assert isinstance(content, Text)
+        return content
 
     def update(self) -> bytes:
         """What the kernel lacks, as the protocol sends it."""
@@ -98,10 +108,6 @@ def _names(item: Struct, made: dict[ItemId, Struct]) -> list[str]:
     return names
 
 
-def append_to_log(entry: Any, content: Any) -> None:
-    content["log"].append(entry)
-
-
 def value(context: Context, block: str, path: str) -> Any:
     return read_content(context.document, block, path).value
 
@@ -114,13 +120,9 @@ async def refused(context: Context, actor: Actor, update: bytes) -> AntiphonErro
     return caught.value
 
 
-async def refused_by_schema(context: Context, actor: Actor, update: bytes) -> AntiphonError:
-    error = await refused(context, actor, update)
-    assert error.code is ErrorCode.SCHEMA_VIOLATION
-    return error
-
-
-def changed(context: Context, block: str, change: Change, client_id: int = 77) -> bytes:
+def changed(
+    context: Context, block: str, change: Callable[[Any], None], client_id: int = 77
+) -> bytes:
     """The update of a client that knows everything."""
     peer = Peer(context, client_id)
     with peer.doc.transaction():

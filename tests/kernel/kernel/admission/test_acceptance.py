@@ -54,7 +54,7 @@ class Case:
 
     async def begin(self) -> None:
         context, bo = self.context, self.bo
-        created = {"role": "user", "kind": "text", "content": "there 😀 "}
+        created = {"role": "system", "kind": "text", "content": "there 😀 "}
         self.there = (await self.kernel.call(self.amy, "block.create", created))["block_id"]
         first = Offline(context, bo, 1, 4710)
         self.waiting = first.draft(DRAFT_SEQ_MIN + 1_000)
@@ -116,7 +116,9 @@ def text_of(case: Case, client_id: int, steps: int = 3) -> bytes:
 
 def set_status(case: Case, block: str, status: Status) -> None:
     document = case.context.document
-    case.context.write(case.amy, "status", lambda: document.set_fields(block, status=status))
+    case.context.write(
+        case.bo, "status", lambda: document.set_fields(block, status=status), blocks=[block]
+    )
 
 
 # Before it is accepted

@@ -3,186 +3,69 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pycrdt
 import pytest
-from pycrdt import Array, Doc, Map, Text
+from pycrdt import Map, Text
 
-from antiphon_kernel.document.schema import decode_schema
 from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.id_set import IdRange
 from antiphon_kernel.wire.update import ContentKind, ItemId, Struct, decode_update
 from antiphon_kernel.wire.update_writer import encode_update
+from tests.kernel.kernel.admission.peers import Peer, refused, value
 from tests.kernel.kernel.calls import Make
 
-FIELDS = [
-    {"name": "fixed", "field_type": "number", "read_only": True},
-    {"name": "free", "field_type": "number", "required": True},
-    {"name": "title", "field_type": "text"},
-    {"name": "items", "field_type": "list"},
-    {"name": "count", "field_type": "counter"},
-]
-SCHEMA = {
-    "type": "composite",
-    "sections": [
-        {"name": "state", "schema": {"type": "map", "fields": FIELDS}},
-        {"name": "sealed", "schema": {"type": "text"}, "read_only": True},
-        {"name": "log", "schema": {"type": "log"}},
-    ],
-}
+# Texts
 
 
-@pytest.fixture
-async def context(kernel: Kernel) -> Context:
-    return await kernel.context()
-
-
-@pytest.fixture
-async def block(context: Context, amy: Actor, make: Make) -> str:
-    """A structured block with something in each part."""
-    header = context.document.header(await make("plain"))
-    header = replace(header, id=str(context.next_block_id(amy.principal.id)))
-    schema = decode_schema(json.dumps(SCHEMA))
-    assert schema is not None
-    document = context.document
-    await context.write(amy, "create", lambda: document.create_block(header, schema=schema)).saved()
-    return header.id
-
-
-class Peer:
-    """A Yjs client that knows nothing of our rules."""
-
-    def __init__(self, context: Context, client_id: int = 77) -> None:
-        self.doc: Doc[Any] = Doc(client_id=client_id)
-        self.doc.apply_update(context.document.update_since())
-        self._before = self.doc.get_state()
-
-    def content(self, block: str) -> Any:
-        return self.doc.get("blocks", type=Map)[block]["content"]
-
-    def update(self) -> bytes:
-        update = self.doc.get_update(self._before)
-        self._before = self.doc.get_state()
-        return update
-
-
-Change = Callable[[Any], None]
-
-
-def set_free(content: Any) -> None:
-    content["state"]["free"] = 3.0
-
-
-def count(content: Any) -> None:
-    content["state"]["count"]["77"] = "2"
-
-
-ALLOWED: dict[str, Change] = {
-    "field": set_free,
-    "text field": lambda content: content["state"]["title"].insert(0, "a title"),
-    "list": lambda content: content["state"]["items"].append({"a": 1.5}),
-    "counter": count,
-    "log": lambda content: content["log"].append("entry"),
-}
-
-
-def set_fixed(content: Any) -> None:
-    content["state"]["fixed"] = 1.0
-
-
-def set_wrong_type(content: Any) -> None:
-    content["state"]["free"] = "three"
-
-
-def set_unknown(content: Any) -> None:
-    content["state"]["other"] = 1.0
-
-
-def replace_text(content: Any) -> None:
-    content["state"]["title"] = Text("another")
-
-
-def anothers_sum(content: Any) -> None:
-    content["state"]["count"]["78"] = "2"
-
-
-def new_section(content: Any) -> None:
-    content["more"] = Text()
-
-
-def nested(content: Any) -> None:
-    content["state"]["items"].append(Array([1.0]))
-
-
-REFUSED: dict[str, tuple[Change, ErrorCode]] = {
-    "read-only field": (set_fixed, ErrorCode.READ_ONLY_FIELD),
-    "read-only section": (
-        lambda content: content["sealed"].insert(0, "x"),
-        ErrorCode.READ_ONLY_SECTION,
-    ),
-    "wrong type": (set_wrong_type, ErrorCode.SCHEMA_VIOLATION),
-    "unknown field": (set_unknown, ErrorCode.SCHEMA_VIOLATION),
-    "replaced text": (replace_text, ErrorCode.PERMISSION_DENIED),
-    "another's sum": (anothers_sum, ErrorCode.SCHEMA_VIOLATION),
-    "new section": (new_section, ErrorCode.PERMISSION_DENIED),
-    "shared type in a list": (nested, ErrorCode.PERMISSION_DENIED),
-}
-
-
-@pytest.mark.parametrize("name", ALLOWED)
-async def test_what_is_not_read_only_may_be_written(
-    context: Context, bo: Actor, block: str, name: str
+@pytest.mark.parametrize("path", ["state/title", "notes"])
+async def test_text_of_a_part_that_is_not_read_only_is_written(
+    context: Context, bo: Actor, block: str, path: str
 ) -> None:
-    peer = Peer(context)
-    for _ in range(2):
-        ALLOWED[name](peer.content(block))
+    peer, before = Peer(context), value(context, block, path)
+    for number in range(2):
+        peer.text(block, path).insert(number, str(number))
         await context.remote.apply(bo, peer.update(), "client")
-    again: Doc[Any] = Doc()
-    again.apply_update(context.document.update_since())
-    mine = again.get("blocks", type=Map)[block]["content"].to_py()
-    assert mine == peer.content(block).to_py()
+    assert value(context, block, path) == f"01{before}"
 
 
-@pytest.mark.parametrize("name", REFUSED)
-async def test_what_may_not_be_written_is_refused_whole(
-    context: Context, bo: Actor, block: str, name: str
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [("state/stamp", ErrorCode.READ_ONLY_FIELD), ("sealed", ErrorCode.READ_ONLY_SECTION)],
+)
+async def test_text_of_a_read_only_part_is_refused(
+    context: Context, bo: Actor, block: str, path: str, code: ErrorCode
 ) -> None:
-    change, code = REFUSED[name]
-    await refused(context, bo, block, change, code)
+    inserting, deleting = Peer(context, 77), Peer(context, 78)
+    inserting.text(block, path).insert(0, "x")
+    del deleting.text(block, path)[0:1]
+    for peer in (inserting, deleting):
+        assert (await refused(context, bo, peer.update())).code is code
 
 
-async def test_a_log_keeps_its_entries_and_takes_new_ones_at_the_end_only(
-    context: Context, bo: Actor, block: str
+async def test_text_that_would_become_too_long_is_refused(
+    context: Context, bo: Actor, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    peer = Peer(context)
-    peer.content(block)["log"].append("first")
-    await context.remote.apply(bo, peer.update(), "client")
-
-    def delete(content: Any) -> None:
-        del content["log"][0]
-
-    for change in (lambda content: content["log"].insert(0, "before"), delete):
-        await refused(context, bo, block, change, ErrorCode.SCHEMA_VIOLATION)
-
-
-async def refused(
-    context: Context, actor: Actor, block: str, change: Change, code: ErrorCode
-) -> None:
-    peer, before = Peer(context, 78 if code is ErrorCode.PERMISSION_DENIED else 79), None
-    before = context.document.state_vector()
-    change(peer.content(block))
-    with pytest.raises(AntiphonError) as caught:
-        await context.remote.apply(actor, peer.update(), "client")
-    assert caught.value.code is code
-    assert context.document.state_vector() == before
+    limits = context.limits.model_copy(update={"block_code_points": 5})
+    monkeypatch.setattr(context.remote, "limits", limits)
+    block = await make("漢字a")
+    too_much, fitting = Peer(context, 77), Peer(context, 78)
+    too_much.content(block).insert(0, "xxx")
+    fitting.content(block).insert(0, "xx")
+    assert (await refused(context, bo, too_much.update())).code is ErrorCode.TOO_LARGE
+    await context.remote.apply(bo, fitting.update(), "client")
+    replacing = Peer(context, 79)
+    with replacing.doc.transaction():
+        del replacing.content(block)[0:2]
+        replacing.content(block).insert(0, "yy")
+    await context.remote.apply(bo, replacing.update(), "client")
+    assert context.document.text(block) == "yy漢字a"
 
 
 # Characters
@@ -276,7 +159,9 @@ async def test_reading_the_places_off_a_document_gives_others_their_turn(
     reading = asyncio.create_task(context.structure.read())
     await asyncio.sleep(0)
     document = context.document
-    await context.write(amy, "splice", lambda: document.append(block, " and more")).saved()
+    await context.write(
+        amy, "splice", lambda: document.append(block, " and more"), blocks=[block]
+    ).saved()
     await reading
     peer = Peer(context)
     peer.content(block).insert(0, "> ")
@@ -305,16 +190,20 @@ async def test_typing_in_crumbs_is_applied_and_kept_as_one_item(
     assert len(decode_update(heard[0]).structs) < 20
 
 
-async def test_what_lost_against_another_value_is_known_to_be_gone(
-    kernel: Kernel, context: Context, bo: Actor, block: str
+async def test_a_status_that_was_written_over_is_known_to_be_gone(
+    kernel: Kernel, context: Context, bo: Actor
 ) -> None:
-    rivals = [Peer(context, 77), Peer(context, 78)]
-    for number, rival in enumerate(rivals):
-        rival.content(block)["state"]["free"] = float(number)
-    for rival in rivals:
-        await context.remote.apply(bo, rival.update(), "client")
+    """The kernel calls a draft running while its author calls it done."""
+    block = f"{context.id}.{bo.principal.id}.{DRAFT_SEQ_MIN}"
+    peer = Peer(context)
+    fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
+    peer.blocks[block] = Map({**fields, "content": Text("mine")})
+    await context.remote.apply(bo, peer.update(), "client")
+    peer.blocks[block]["status"] = "done"
+    await context.remote.apply(bo, peer.update(), "client")
     await kernel.members.give_role(bo.principal, AccessRole.VIEWER)
     viewer = kernel.open_session(bo.principal, "test")
     before = context.document.state_vector()
-    await context.remote.apply(viewer, Peer(context, 79).doc.get_update(), "client")
+    for reader in (Peer(context, 79), Peer(context, 80, keeps=True)):
+        await context.remote.apply(viewer, reader.doc.get_update(), "client")
     assert context.document.state_vector() == before

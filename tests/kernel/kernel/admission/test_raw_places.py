@@ -13,7 +13,7 @@ from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.wire.update import ContentKind, ItemId, Struct
 from antiphon_kernel.wire.update_writer import encode_update
-from tests.kernel.kernel.admission.peers import Layout, Peer, refused, refused_by_schema
+from tests.kernel.kernel.admission.peers import Layout, Peer, refused
 from tests.kernel.kernel.calls import Make, OpenKernel
 
 
@@ -28,10 +28,7 @@ async def test_what_was_made_with_the_block_is_never_replaced(
                 77, 0, 1, kind, parent=layout.containers[above], key=name, content=content
             )
             error = await refused(context, bo, encode_update([item], ()))
-            wanted = {ErrorCode.SCHEMA_VIOLATION}
-            if path == "sealed":
-                wanted = {ErrorCode.READ_ONLY_SECTION}
-            assert error.code in wanted, path
+            assert error.code is ErrorCode.PERMISSION_DENIED
             beside = Struct(77, 0, 1, kind, layout.containers[path], content=content)
             error = await refused(context, bo, encode_update([beside], ()))
             assert error.code is ErrorCode.PERMISSION_DENIED
@@ -49,7 +46,7 @@ async def test_a_text_or_a_list_has_no_keys_and_a_map_has_nothing_else(
     await refused(context, bo, encode_update([item], ()))
     state = Layout(context, block).containers["state"]
     item = Struct(77, 0, 1, ContentKind.ANY, parent=state, content=(1.0,))
-    await refused_by_schema(context, bo, encode_update([item], ()))
+    await refused(context, bo, encode_update([item], ()))
 
 
 @pytest.mark.parametrize("path", ["sealed", "title", "header", "log"])
@@ -58,8 +55,9 @@ async def test_nothing_slips_in_beside_what_has_been_collected(
 ) -> None:
     """The engine takes the place of such an item from its other neighbour."""
     document = context.document
-    await context.write(amy, "test", lambda: document.append(block, "closed", "sealed")).saved()
-    await context.write(amy, "test", lambda: document.append(block, "open", "state/title")).saved()
+    await context.write(
+        amy, "test", lambda: document.append(block, "open", "state/title"), blocks=[block]
+    ).saved()
     layout = Layout(context, block)
     if path == "header":
         after = layout.containers[""]

@@ -51,11 +51,12 @@ async def test_the_parts_do_what_the_whole_would(
     assert [str(finding) for finding in (await examine(data)).all()] == []
 
 
-@pytest.mark.parametrize("wrong", ["header", "content", "gap", "deletion"])
+@pytest.mark.parametrize("wrong", ["header", "content", "gap", "deletion", "list"])
 async def test_a_large_update_is_refused_whole(
     context: Context, bo: Actor, make: Make, wrong: str
 ) -> None:
     there = await make("there before 😀", status="done")
+    structured = await make(schema={"type": "list"}, content=[1])
     offline = Offline(context, bo, 1)
     offline.write(there, 3_000)
     blocks = offline.blocks
@@ -65,6 +66,8 @@ async def test_a_large_update_is_refused_whole(
         blocks[there]["role"] = "model"
     elif wrong == "deletion":
         del blocks[there]["language" if "language" in blocks[there] else "role"]
+    elif wrong == "list":
+        blocks[structured]["content"].append(2.0)
     elif wrong == "gap":
         blocks[there]["content"].insert(0, "skipped")
         lost = offline.doc.get_state()

@@ -47,7 +47,7 @@ async def sound(kernel: Kernel, data: Path) -> Path:
             tool_call_id="t1",
         )
         await context.write(
-            aria, "create", partial(context.document.create_block, header, "ls")
+            aria, "create", partial(context.document.create_block, header, "ls"), blocks=()
         ).saved()
     for number in range(110):
         insert = {"block_id": prompt, "offset": 0, "insert": f"{number} "}
@@ -155,7 +155,9 @@ async def test_a_document_that_does_not_hang_together_is_found(
     if fields.get("parent") == "itself":
         fields = {"parent": result}
     amy = kernel.open_session(kernel.owner, "test")
-    await context.write(amy, "bug", lambda: document.set_fields(result, **fields)).saved()
+    await context.write(
+        amy, "bug", lambda: document.set_fields(result, **fields), blocks=[result]
+    ).saved()
     await kernel.close()
     assert check in {finding.check for finding in (await examine(sound)).all()}
 

@@ -191,14 +191,18 @@ async def test_a_commit_built_on_a_lost_one_is_refused_even_after_reading_again(
         stale.document.splice(block, 0, 0, "lost ")
 
     async with broken_disk(data):
-        first = stale.write(amy, "splice", insert)
+        first = stale.write(amy, "splice", insert, blocks=[block])
         await asyncio.wait([first.on_disk])
-        second = stale.write(amy, "splice", insert) if not first.on_disk.exception() else None
+        second = (
+            stale.write(amy, "splice", insert, blocks=[block])
+            if not first.on_disk.exception()
+            else None
+        )
         assert second is None
     fresh = await kernel.context()
     assert fresh is not stale
     with pytest.raises(AntiphonError):
-        stale.write(amy, "splice", insert)
+        stale.write(amy, "splice", insert, blocks=[block])
     assert fresh.document.text(block) == "safe"
 
 
@@ -237,9 +241,9 @@ async def test_a_change_that_breaks_off_half_way_leaves_nothing_behind(
         raise OverflowError("half-way")
 
     with pytest.raises(OverflowError):
-        context.write(bo, "splice", break_off)
+        context.write(bo, "splice", break_off, blocks=[block])
     with pytest.raises(AntiphonError) as caught:
-        context.write(bo, "splice", lambda: None)
+        context.write(bo, "splice", lambda: None, blocks=[block])
     assert caught.value.code is ErrorCode.STORAGE_FAILED
 
     again = {"block_id": block, "offset": 4, "insert": " and said"}

@@ -113,7 +113,7 @@ async def staged(kernel: Kernel) -> Stage:
     actors = {"amy": kernel.open_session(kernel.owner, "test")}
     for name in ("bo", "cy"):
         actors[name] = kernel.open_session(await kernel.principal(name), "test")
-    made = await kernel.call(actors["amy"], "block.create", {"role": "user", "kind": "text"})
+    made = await kernel.call(actors["amy"], "block.create", {"role": "system", "kind": "text"})
     return Stage(kernel, actors, made["block_id"])
 
 

@@ -43,7 +43,7 @@ def told(text: str) -> list[dict[str, Any]]:
             line |= {"context_id": "", "version": 0}
         elif line["type"] == "principal":
             line["id"] = line["username"]
-        else:
+        elif line["type"] == "block":
             line["version"] = 0
             line["id"] = short(line["id"], names)
             line["header"]["author"] = names[line["header"]["author"]]
@@ -117,15 +117,25 @@ async def test_an_export_comes_back_beside_the_original(
     assert all(block.startswith(made["context_id"]) for block in document.block_ids())
 
 
+def less(line: str) -> str:
+    return line.replace('"blocks": 4', '"blocks": 3')
+
+
+BROKEN_OFF = '{"type": "error", "error": {"code": "storage_failed", "message": "No disk."}}'
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
         (lambda lines: lines[1:], "line of the context"),
-        (lambda lines: [*lines, "{"], f"Line {9}"),
-        (lambda lines: [lines[0].replace('"format": 1', '"format": 2'), *lines[1:]], "format 2"),
+        (lambda lines: [*lines, "{"], f"Line {10}"),
+        (lambda lines: [lines[0].replace('"format": 2', '"format": 3'), *lines[1:]], "format 3"),
+        (lambda lines: lines[:-1], "broken off"),
+        (lambda lines: [one for one in lines if "a draft" not in one], "4 blocks, here are 3"),
+        (lambda lines: [*lines[:-2], BROKEN_OFF], "Line 8"),
         (lambda lines: [one for one in lines if '"aria"' not in one], "principal"),
-        (lambda lines: [one for one in lines if ' "one\\n' not in one], "parent"),
-        (lambda lines: [*lines, lines[-1]], "already a block"),
+        (lambda lines: [less(one) for one in lines if ' "one\\n' not in one], "parent"),
+        (lambda lines: [*lines[:-1], lines[-2], lines[-1]], "Line 9: Block"),
         (lambda lines: [re.sub(r'"parent": "[^"]*"', '"parent": {}', one) for one in lines], "{}"),
         (lambda lines: [one.replace('"end": 7', '"end": 6') for one in lines], "authors"),
         (lambda lines: [one.replace('"kind": "text"', '"kinds": 1') for one in lines], "kinds"),
@@ -150,7 +160,7 @@ async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]
     new = {"role": "user", "kind": "text", "content": "x"}
     await kernel.call(amy, "block.create", new)
     exported = (await kernel.call(amy, "context.export", {}))["text"]
-    *head, block = map(json.loads, exported.splitlines())
+    *head, block, _ = map(json.loads, exported.splitlines())
     stem = block["id"].rpartition(".")[0]
     blocks = []
     for number in range(1, length + 1):
@@ -158,7 +168,7 @@ async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]
         fields = {**block["header"], "order": f"a{number:05}", **above}
         blocks.append({**block, "id": f"{stem}.{number}", "header": fields})
     random.Random(length).shuffle(blocks)
-    return [*head, *blocks]
+    return [*head, *blocks, {"type": "end", "blocks": length}]
 
 
 async def test_a_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
@@ -207,3 +217,82 @@ async def test_markdown_shows_every_text_under_who_wrote_it(
         "aria",
         "bo",
     ]
+
+
+def credited_to(exported: str, name: str, kind: str) -> str:
+    """An export whose author bo has another name and kind."""
+    bo = '"username": "bo", "kind": "human"'
+    assert bo in exported
+    return exported.replace(bo, f'"username": "{name}", "kind": "{kind}"')
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("amy", "human"), ("bo", "human"), ("aria", "model"), ("system", "system")),
+        ("a-feed", "source"),
+    ],
+)
+async def test_an_import_by_another_owner_credits_nobody_else_who_is_here(
+    kernel: Kernel, amy: Actor, written: str, name: str, kind: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    eve = await other_owner(kernel, amy)
+    strangers = exported.replace('"username": "amy"', '"username": "eve"').replace(
+        '"username": "aria"', '"username": "nova"'
+    )
+    params = {"text": credited_to(strangers, name, kind), "label": "forged"}
+    with pytest.raises(AntiphonError, match=name) as caught:
+        await kernel.call(eve, "context.import", params)
+    assert caught.value.code is ErrorCode.PERMISSION_DENIED
+    assert caught.value.details["author"] == name
+    assert [row.label for row in kernel.context_rows()] == ["default"]
+
+
+async def other_owner(kernel: Kernel, amy: Actor) -> Actor:
+    await kernel.principal("eve")
+    await kernel.call(amy, "kernel.role", {"principal": "eve", "role": "owner"})
+    return kernel.open_session(kernel.find_principal("eve"), "test")
+
+
+async def test_an_import_by_another_owner_takes_what_they_and_strangers_wrote(
+    kernel: Kernel, amy: Actor, written: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    for name, taken in (("amy", "eve"), ("bo", "zoe"), ("aria", "nova")):
+        exported = exported.replace(f'"username": "{name}"', f'"username": "{taken}"')
+    eve = await other_owner(kernel, amy)
+    await kernel.call(eve, "context.import", {"text": exported, "label": "copy"})
+    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+    assert [one.get("authors") for one in told(again)] == [
+        one.get("authors") for one in told(exported)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("system", "human"), ("zoe", "system"), ("bo", "model"), ("aria", "human")]
+)
+async def test_an_author_of_another_kind_than_the_one_here_is_refused(
+    kernel: Kernel, amy: Actor, written: str, name: str, kind: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    params = {"text": credited_to(exported, name, kind), "label": "forged"}
+    with pytest.raises(AntiphonError, match=name) as caught:
+        await kernel.call(amy, "context.import", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert "zoe" not in kernel.members
+
+
+async def test_what_the_kernel_itself_wrote_is_imported_by_its_owner(
+    kernel: Kernel, amy: Actor
+) -> None:
+    said = {"role": "system", "kind": "text", "content": "begin", "status": "done"}
+    await kernel.call(kernel.system, "block.create", said)
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
+    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+    assert without_label(told(again)) == without_label(told(exported))
+
+
+def without_label(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line | {"label": ""} for line in lines]

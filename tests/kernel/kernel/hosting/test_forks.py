@@ -211,7 +211,7 @@ async def test_no_range_parts_a_call_from_its_result(
         context = await kernel.context()
         document, question = context.document, blocks[0]
         move = partial(document.set_fields, blocks[3], parent=question)
-        await context.write(kernel.system, "create", move, undo=None).saved()
+        await context.write(kernel.system, "create", move, blocks=[blocks[3]], undo=None).saved()
     for start in range(5):
         for end in range(start, 5):
             wanted = {"first": blocks[start], "last": blocks[end]}
@@ -359,7 +359,10 @@ async def test_unknown_values_are_copied_as_they_are(
     odd = await make("x")
     context = await kernel.context()
     write = context.write(
-        amy, "test", lambda: context.document.set_fields(odd, kind="poem", status="asleep")
+        amy,
+        "test",
+        lambda: context.document.set_fields(odd, kind="poem", status="asleep"),
+        blocks=[odd],
     )
     await write.saved()
     fork = await fork_of(kernel, amy)

@@ -182,7 +182,7 @@ async def test_submitting_a_draft_moves_it_to_the_end_and_tells(
 ) -> None:
     heard = []
     kernel.submissions.listen(heard.append)
-    draft = await make()
+    draft = await make(role="user")
     error = await refused(kernel, amy, "block.status", {"block_id": draft, "status": "done"})
     assert "empty draft" in error.message
     other = await make("later")
@@ -197,8 +197,8 @@ async def test_a_message_that_is_done_from_the_start_is_told_too(
 ) -> None:
     heard = []
     kernel.submissions.listen(heard.append)
-    message = await make("hello", status="done")
-    await make("", status="done")
+    message = await make("hello", role="user", status="done")
+    await make("", role="user", status="done")
     await make("not mine", role="model", parent_id=message, status="done")
     assert [one.block for one in heard] == [message]
 

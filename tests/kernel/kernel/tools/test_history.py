@@ -28,7 +28,7 @@ async def test_each_version_reads_as_it_was_also_after_a_restart(
     amy = kernel.open_session(kernel.owner, "test")
     bo = kernel.open_session(await kernel.principal("bo"), "test")
     made = await kernel.call(
-        amy, "block.create", {"role": "user", "kind": "text", "content": "start 😀\n"}
+        amy, "block.create", {"role": "system", "kind": "text", "content": "start 😀\n"}
     )
     block = made["block_id"]
     texts = {1: "start 😀\n"}
@@ -135,5 +135,7 @@ async def test_a_reader_that_breaks_off_takes_nothing_from_another(
     second.cancel()
     await asyncio.wait((second,))
     assert not first.done()
-    context.write(amy, "splice", lambda: context.document.splice(block, 0, 6, "after"))
+    context.write(
+        amy, "splice", lambda: context.document.splice(block, 0, 6, "after"), blocks=[block]
+    )
     assert (await first).text() == "after"

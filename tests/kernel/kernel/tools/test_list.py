@@ -147,7 +147,7 @@ async def test_what_is_listed_is_on_disk_and_so_not_dirty(
 ) -> None:
     block = await make("a", kind="file", metadata={"path": "a"})
     context = await kernel.context()
-    context.write(amy, "append", lambda: context.document.append(block, "b"))
+    context.write(amy, "append", lambda: context.document.append(block, "b"), blocks=[block])
     assert context.commits.persisted_version(block) == 1
     page = await kernel.call(amy, "block.list", {})
     assert [(one["version"], one["dirty"]) for one in page["blocks"]] == [(2, False)]

@@ -70,7 +70,7 @@ async def test_what_older_kernels_wrote_without_a_parent_is_read_and_goes_on(
     old = await make("an answer", role="model", parent_id=await make("?", status="done"))
     context = await kernel.context()
     forget = lambda: context.document.set_fields(old, parent=None)  # noqa: E731
-    await context.write(kernel.system, "create", forget, undo=None).saved()
+    await context.write(kernel.system, "create", forget, blocks=[old], undo=None).saved()
     await kernel.close()
     kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")

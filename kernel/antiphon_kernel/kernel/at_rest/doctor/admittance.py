@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from antiphon_kernel.journal.auth import AUTH_FILE
-from antiphon_kernel.journal.auth_schema import AUTH_MIGRATIONS, PRINCIPAL_OF
+from antiphon_kernel.journal.auth_schema import AUTH_MIGRATIONS
 from antiphon_kernel.journal.copies import copy_pages
 from antiphon_kernel.journal.database import Database
 from antiphon_kernel.kernel.at_rest.doctor.findings import Check, Finding, Report
@@ -31,15 +31,12 @@ async def check_admittance(data: Path, folder: Path, journal: Database, report: 
     def find(what: str) -> None:
         report.findings.append(Finding(Check.AUTH, what))
 
-    def principal_of(username: str) -> str:
-        return names.get(username, username)
-
     copy = folder / AUTH_FILE
     rows = await journal.select("SELECT username, id FROM principals")
     names = {str(row[0]): str(row[1]) for row in rows}
     try:
         await asyncio.to_thread(copy_pages, data / AUTH_FILE, copy)
-        database = await Database.open(copy, AUTH_MIGRATIONS, {PRINCIPAL_OF: principal_of})
+        database = await Database.open(copy, AUTH_MIGRATIONS)
     except AntiphonError as error:
         find(error.message)
         return

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.kernel.at_rest.doctor.findings import Check, ContextReport
+from antiphon_kernel.kernel.header_conformity import check_field
+from antiphon_kernel.kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.wire.state_vector import decode_state_vector
 
 
 def check_document(document: Document, report: ContextReport) -> None:
-    """Parents and answers."""
+    """Check header fields, parents and answers."""
+    _check_fields(document, report)
     _check_parents(document, report)
     for block in document.block_ids():
         header = document.header(block)
@@ -23,6 +28,17 @@ def check_document(document: Document, report: ContextReport) -> None:
             report.find(
                 Check.ANSWERS, f"the tool result {block} answers {call.id}, which is not its call"
             )
+
+
+def _check_fields(document: Document, report: ContextReport) -> None:
+    for block in document.block_ids():
+        for name, stored in document.stored_fields(block).items():
+            if name not in FIELDS:
+                continue
+            try:
+                check_field(name, stored, DEFAULT_LIMITS)
+            except AntiphonError as error:
+                report.find(Check.HEADER, f"block {block}: {error.message.removesuffix('.')}")
 
 
 def _check_parents(document: Document, report: ContextReport) -> None:

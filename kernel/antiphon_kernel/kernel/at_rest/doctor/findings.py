@@ -25,6 +25,8 @@ class Check(StrEnum):
     """The index of blocks, the epoch and the label are those of the document."""
     PARENTS = "parents"
     """Parents exist and nothing is its own ancestor."""
+    HEADER = "header"
+    """Every header field is as a tool would have written it."""
     ANSWERS = "answers"
     """A tool result answers a tool call."""
     UNDO = "undo"

@@ -1,1 +1,0 @@
-"""One module for each step from one version of the tables to the next."""

@@ -1,0 +1,81 @@
+"""No content ends the app: a cell that cannot be drawn says so, and the others are drawn."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from antiphon.render import stream
+from antiphon_kernel.text.order import key_between
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.records import BlockHeader
+from tests.app.opened import World, opened, world
+
+
+async def damaged_call(here: World, stored: str) -> str:
+    """A tool call without text whose input no tool writes, as an earlier version let it in."""
+    context = await here.context()
+    document, author = context.document, here.me.principal.id
+    header = BlockHeader(
+        str(context.next_block_id(author)),
+        BlockKind.TOOL_CALL,
+        Role.TOOL,
+        Status.DONE,
+        order=key_between(document.header(document.block_ids()[-1]).order, None),
+        created="2026-01-01T00:00:00.000Z",
+        author=author,
+        tool_name="shell",
+        input=stored,
+    )
+    create = partial(document.create_block, header)
+    await context.write(here.me, "test", create, blocks=()).saved()
+    return header.id
+
+
+@pytest.mark.parametrize(
+    "stored", ["[" * 2_000, '{"command":' * 300, '{"command": "\\ud800"}', "{"]
+)
+async def test_a_tool_call_with_damaged_input_is_drawn_and_cannot_be_run_again(
+    tmp_path: Path, stored: str
+) -> None:
+    async with world(tmp_path) as here:
+        await here.cell("the cell above")
+        await damaged_call(here, stored)
+        await here.cell("the cell below")
+        async with opened(here, size=(100, 70)) as there:
+            await there.live()
+            await there.sees("the cell above")
+            await there.sees(f"▪ shell {stored[:8]}")
+            await there.sees("the cell below")
+            await there.press("up", "up", "enter")
+            await there.sees("This call has no command that could be run again.")
+            assert there.app.return_code is None
+
+
+async def test_a_cell_that_cannot_be_drawn_says_so_and_the_app_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RecursionError("maximum recursion depth exceeded")
+
+    monkeypatch.setattr(stream, "render_tool_call", fail)
+    async with world(tmp_path) as here:
+        await here.cell("the cell above")
+        block = await damaged_call(here, "{}")
+        await here.cell("the cell below")
+        async with opened(here, size=(100, 70)) as there:
+            await there.live()
+            await there.sees("✗ This cell cannot be drawn (RecursionError)")
+            assert there.shows("the cell above")
+            assert there.shows("the cell below")
+            await there.press("up", "up", "up", "down")
+            await here.cell("a new cell")
+            await there.sees("a new cell")
+            monkeypatch.undo()
+            await here.call("block.splice", block_id=block, offset=0, insert="drawn again")
+            await there.sees("drawn again")
+    assert {one.getMessage() for one in caplog.records if one.exc_info} == {
+        f"block {block} cannot be drawn"
+    }

@@ -1,0 +1,123 @@
+"""An import that fails or dies at a step is there whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import signal
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import pytest
+
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.crash.faults import Fault, inject
+
+BLOCKS = 30
+STEPS = (
+    "BEGIN",
+    "INSERT INTO contexts",
+    "INSERT INTO ops",
+    "INSERT INTO blocks",
+    "INSERT INTO inherited_blame",
+    "COMMIT",
+)
+
+
+async def open_kernel(data: Path) -> Kernel:
+    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
+
+
+async def import_into(kernel: Kernel, text: str, label: str) -> None:
+    amy = kernel.open_session(kernel.owner, "test")
+    await kernel.call(amy, "context.import", {"text": text, "label": label})
+
+
+@pytest.fixture
+async def exported(tmp_path: Path) -> str:
+    """The export of a context of several blocks, which is in the data folder."""
+    kernel = await open_kernel(tmp_path)
+    amy = kernel.open_session(kernel.owner, "test")
+    new = {"role": "user", "kind": "text", "status": "done", "content": "some text"}
+    for _ in range(BLOCKS):
+        await kernel.call(amy, "block.create", new)
+    text = (await kernel.call(amy, "context.export", {}))["text"]
+    await kernel.close()
+    return text
+
+
+async def check_whole_or_absent(data: Path, text: str) -> None:
+    kernel = await open_kernel(data)
+    if "copy" in [row.label for row in kernel.context_rows()]:
+        assert len((await kernel.context("copy")).document) == BLOCKS
+    await import_into(kernel, text, "again")
+    assert len((await kernel.context("again")).document) == BLOCKS
+    await kernel.close()
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+async def test_import_that_fails_at_a_step_is_whole_or_absent(
+    exported: str, tmp_path: Path, step: str, after: bool
+) -> None:
+    kernel = await open_kernel(tmp_path)
+    mend = inject(Fault(step, after))
+    try:
+        with pytest.raises(AntiphonError) as caught:
+            await import_into(kernel, exported, "copy")
+    finally:
+        mend()
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+    await kernel.close()
+    await check_whole_or_absent(tmp_path, exported)
+
+
+def import_and_die(data: Path, text: str, step: str, after: bool) -> None:
+    async def run() -> None:
+        kernel = await open_kernel(data)
+        inject(Fault(step, after, kills=True))
+        await import_into(kernel, text, "copy")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", STEPS)
+async def test_import_of_a_kernel_that_is_killed_at_a_step_is_whole_or_absent(
+    exported: str, tmp_path: Path, step: str, after: bool
+) -> None:
+    arguments = (tmp_path, exported, step, after)
+    process = multiprocessing.get_context("fork").Process(target=import_and_die, args=arguments)
+    process.start()
+    await asyncio.to_thread(process.join)
+    assert process.exitcode == -signal.SIGKILL
+    await check_whole_or_absent(tmp_path, exported)
+
+
+async def test_import_on_a_full_disk_leaves_nothing(
+    exported: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections: list[aiosqlite.Connection] = []
+    make = aiosqlite.Connection.__init__
+
+    def remembering(made: aiosqlite.Connection, *args: Any, **options: Any) -> None:
+        make(made, *args, **options)
+        connections.append(made)
+
+    monkeypatch.setattr(aiosqlite.Connection, "__init__", remembering)
+    kernel = await open_kernel(tmp_path)
+    for one in connections:
+        ((pages,),) = await one.execute_fetchall("PRAGMA page_count")
+        await one.execute_fetchall(f"PRAGMA max_page_count = {pages + 2}")
+    with pytest.raises(AntiphonError) as caught:
+        await import_into(kernel, exported, "copy")
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+    assert [row.label for row in kernel.context_rows()] == ["default"]
+    await kernel.close()
+    await check_whole_or_absent(tmp_path, exported)

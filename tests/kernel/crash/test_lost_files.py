@@ -1,0 +1,307 @@
+"""The files of a kernel are deleted, replaced or cut while it runs: it says so and stops."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.journal import journal
+from antiphon_kernel.journal.open_files import OpenFiles, StorageLostError
+from antiphon_kernel.journal.transaction import carry_out
+from antiphon_kernel.kernel.at_rest.doctor.examination import examine
+from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.crash.test_broken_disk import open_kernel
+from tests.waiting import until
+
+WAL = "journal.db-wal"
+
+
+def remove_journal(data: Path) -> None:
+    (data / "journal.db").unlink()
+
+
+def remove_folder(data: Path) -> None:
+    shutil.rmtree(data)
+
+
+def rename_folder(data: Path) -> None:
+    data.rename(data.with_name("renamed"))
+
+
+def replace_by_copy(data: Path) -> None:
+    copy = shutil.copy(data / "journal.db", data / "copy")
+    Path(copy).replace(data / "journal.db")
+
+
+def replace_by_symlink(data: Path) -> None:
+    copy = shutil.copy(data / "journal.db", data / "copy")
+    (data / "journal.db").unlink()
+    (data / "journal.db").symlink_to(copy)
+
+
+def remove_wal(data: Path) -> None:
+    (data / WAL).unlink()
+
+
+def replace_wal(data: Path) -> None:
+    copy = shutil.copy(data / WAL, data / "copy")
+    Path(copy).replace(data / WAL)
+
+
+def truncate_wal(data: Path) -> None:
+    os.truncate(data / WAL, 0)
+
+
+def cut_wal(data: Path) -> None:
+    os.truncate(data / WAL, (data / WAL).stat().st_size // 2)
+
+
+def truncate_journal(data: Path) -> None:
+    os.truncate(data / "journal.db", 0)
+
+
+def overwrite_journal(data: Path) -> None:
+    shutil.copyfile(data / "copy.before", data / "journal.db")
+
+
+def remove_roles(data: Path) -> None:
+    (data / "auth.db").unlink()
+
+
+CUTS = (truncate_wal, cut_wal, truncate_journal, overwrite_journal)
+LOSSES = (
+    remove_journal,
+    remove_folder,
+    rename_folder,
+    replace_by_copy,
+    replace_by_symlink,
+    remove_wal,
+    replace_wal,
+)
+
+Loss = Callable[[Path], None]
+
+
+class Writer:
+    """Appends numbered words; remembers what was acknowledged."""
+
+    def __init__(self, kernel: Kernel, actor: Actor, block: str) -> None:
+        self._kernel = kernel
+        self.actor = actor
+        self.block = block
+        self.acknowledged: list[int] = []
+
+    async def call(self, tool: str, **params: Any) -> dict[str, Any]:
+        return await self._kernel.call(self.actor, tool, params)
+
+    async def append(self, number: int) -> None:
+        await self.call("block.append", block_id=self.block, text=f"{number} ")
+        self.acknowledged.append(number)
+
+    async def read(self) -> list[int]:
+        content = (await self.call("block.read", block_id=self.block))["content"]
+        return [int(word) for word in content.split()]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+@pytest.fixture
+async def kernel(data: Path) -> AsyncIterator[Kernel]:
+    kernel = await open_kernel(data)
+    yield kernel
+    await kernel.close()
+
+
+@pytest.fixture
+async def writer(kernel: Kernel, data: Path) -> Writer:
+    return await some_writer(kernel, data)
+
+
+async def some_writer(kernel: Kernel, data: Path) -> Writer:
+    """Somebody who has written 20 words since the journal was copied."""
+    actor = kernel.open_session(kernel.owner, "test")
+    made = await kernel.call(actor, "block.create", {"role": "tool", "kind": "text"})
+    writer = Writer(kernel, actor, made["block_id"])
+    shutil.copy(data / "journal.db", data / "copy.before")
+    for number in range(20):
+        await writer.append(number)
+    return writer
+
+
+@pytest.mark.parametrize("lose", [*LOSSES, *CUTS])
+async def test_a_commit_after_a_loss_is_refused_at_once_and_for_good(
+    kernel: Kernel, writer: Writer, data: Path, lose: Loss
+) -> None:
+    lose(data)
+    for number in range(20, 23):
+        with pytest.raises(StorageLostError, match="while the kernel ran") as refused:
+            await writer.append(number)
+        assert refused.value.code is ErrorCode.STORAGE_FAILED
+    with pytest.raises(StorageLostError):
+        await writer.call("context.create", label="new")
+    with pytest.raises(StorageLostError):
+        await kernel.principal("somebody-new")
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+async def test_what_was_acknowledged_can_be_read_after_a_loss(
+    kernel: Kernel, writer: Writer, data: Path, lose: Loss
+) -> None:
+    await writer.call("context.create", label="closed")
+    lose(data)
+    with pytest.raises(StorageLostError):
+        await writer.append(20)
+    assert await writer.read() == list(range(20))
+    exported = await writer.call("context.export")
+    assert "19 " in str(exported)
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+async def test_what_was_acknowledged_is_copied_elsewhere_after_a_loss(
+    data: Path, tmp_path: Path, lose: Loss
+) -> None:
+    spare = tmp_path / "spare" / "copy.db"
+    kernel = await open_kernel(data, spare=spare)
+    writer = await some_writer(kernel, data)
+    lose(data)
+    with pytest.raises(StorageLostError, match=str(spare)):
+        await writer.append(20)
+    await kernel.close()
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    spare.rename(restored / "journal.db")
+    assert await words_on_disk(restored, writer.block) == writer.acknowledged == list(range(20))
+
+
+async def test_a_copy_that_cannot_be_made_is_not_promised(
+    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    kernel = await open_kernel(data, spare=tmp_path / "file" / "copy.db")
+    writer = await some_writer(kernel, data)
+    remove_journal(data)
+    with pytest.raises(StorageLostError, match="antiphon export"):
+        await writer.append(20)
+    assert "could not be saved elsewhere" in caplog.text
+    await kernel.close()
+
+
+async def test_a_journal_that_comes_back_stays_refused_until_the_restart(
+    kernel: Kernel, writer: Writer, data: Path
+) -> None:
+    (data / "journal.db").rename(data / "away")
+    with pytest.raises(StorageLostError):
+        await writer.append(20)
+    (data / "away").rename(data / "journal.db")
+    with pytest.raises(StorageLostError):
+        await writer.append(21)
+    await kernel.close()
+    assert await words_on_disk(data, writer.block) == list(range(20))
+
+
+async def words_on_disk(data: Path, block: str) -> list[int]:
+    kernel = await open_kernel(data)
+    try:
+        return await Writer(kernel, kernel.open_session(kernel.owner, "test"), block).read()
+    finally:
+        await kernel.close()
+
+
+@pytest.mark.parametrize("lose", [remove_wal, replace_wal])
+async def test_what_a_lost_log_held_is_in_the_journal(
+    kernel: Kernel, writer: Writer, data: Path, tmp_path: Path, lose: Loss
+) -> None:
+    lose(data)
+    with pytest.raises(StorageLostError):
+        await writer.append(20)
+    # As after SIGKILL: nothing else of the folder is used.
+    copy = tmp_path / "killed"
+    copy.mkdir()
+    for name in ("journal.db", "auth.db", "auth.db-wal"):
+        shutil.copy(data / name, copy)
+    assert await words_on_disk(copy, writer.block) == list(range(20))
+
+
+@pytest.mark.parametrize("lose", [truncate_wal, cut_wal])
+async def test_a_journal_whose_log_was_cut_opens(
+    kernel: Kernel, writer: Writer, data: Path, lose: Loss
+) -> None:
+    lose(data)
+    with pytest.raises(StorageLostError):
+        await writer.append(20)
+    await kernel.close()
+    again = await open_kernel(data)
+    await again.close()
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+
+
+@pytest.mark.parametrize("lose", LOSSES)
+async def test_a_loss_in_the_middle_of_a_commit_is_not_acknowledged(
+    kernel: Kernel, writer: Writer, data: Path, lose: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file goes when SQLite has it open for this very transaction."""
+
+    def lose_between(connection: sqlite3.Connection, statements: Any, files: OpenFiles) -> None:
+        def lose_at_commit(sql: str) -> None:
+            if sql.startswith("COMMIT"):
+                lose(data)
+                connection.set_trace_callback(None)
+
+        connection.set_trace_callback(lose_at_commit)
+        carry_out(connection, statements, files)
+
+    monkeypatch.setattr("antiphon_kernel.journal.database.carry_out", lose_between)
+    with pytest.raises(StorageLostError):
+        await writer.append(20)
+
+
+@pytest.mark.parametrize("lose", [*LOSSES, *CUTS, remove_roles])
+async def test_an_idle_kernel_notices_a_loss(
+    data: Path, lose: Loss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal, "WATCH_SECONDS", 0.01)
+    kernel = await open_kernel(data)
+    writer = await some_writer(kernel, data)
+    lose(data)
+    await until(lambda: kernel.journal.lost)
+    with pytest.raises(StorageLostError):
+        await writer.append(20)
+    # What is open is not read again, so a cut log does no harm to it.
+    assert await writer.read() == writer.acknowledged == list(range(20))
+    await kernel.close()
+
+
+async def test_a_role_is_not_acknowledged_once_the_file_of_roles_is_gone(
+    kernel: Kernel, writer: Writer, data: Path
+) -> None:
+    guest = await kernel.principal("guest")
+    remove_roles(data)
+    with pytest.raises(StorageLostError, match="auth"):
+        await writer.call("kernel.role", principal=guest.username, role="viewer")
+    with pytest.raises(StorageLostError, match="auth"):
+        await writer.append(20)
+
+
+async def test_a_loss_is_one_line_in_the_log(
+    kernel: Kernel, writer: Writer, data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    remove_journal(data)
+    for number in range(3):
+        with pytest.raises(StorageLostError):
+            await writer.append(number)
+        kernel.open_session(kernel.owner, "test")
+    severe = [one for one in caplog.records if one.levelname == "CRITICAL"]
+    assert [one.message for one in severe] == [str(kernel.journal.lost)]
+    assert "journal.db" in severe[0].message
+    assert str(data) in severe[0].message

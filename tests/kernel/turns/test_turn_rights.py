@@ -1,0 +1,131 @@
+"""A turn runs commands with the rights of whoever's message it answers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from pycrdt import Doc, Map, Text
+
+from antiphon_kernel.turns.events import TextDelta, ToolCallEvent
+from antiphon_kernel.types.access import AccessRole
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import Actor
+from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted
+from tests.waiting import until
+
+CALL: Final = ToolCallEvent("c1", "shell", {"command": "touch ran"})
+
+TURN: Final = recording("aria", [CALL], [TextDelta("Done.")])
+
+
+async def somebody(stage: Stage, role: AccessRole) -> Actor:
+    if role is AccessRole.OWNER:
+        return stage.owner
+    principal = await stage.kernel.principal(f"the-{role}")
+    await stage.kernel.members.give_role(principal, role)
+    return stage.kernel.open_session(principal, "test")
+
+
+async def create(stage: Stage, actor: Actor) -> None:
+    """A message that is done from the start."""
+    new = {"role": "user", "kind": "text", "content": "Run it.", "status": "done"}
+    await stage.kernel.call(actor, "block.create", new)
+
+
+async def submit(stage: Stage, actor: Actor) -> None:
+    """A draft that becomes done by a tool."""
+    await stage.submit("Run it.", actor)
+
+
+async def submit_raw(stage: Stage, actor: Actor) -> None:
+    """A draft that is made and done in one raw update."""
+    context = stage.context
+    replica: Doc[Any] = Doc()
+    replica.apply_update(context.document.update_since())
+    before = replica.get_state()
+    draft = str(BlockId(context.id, actor.principal.id, DRAFT_SEQ_MIN))
+    fields = {"kind": "text", "role": "user", "status": "pending", "content": Text("Run it.")}
+    blocks = replica.get("blocks", type=Map)
+    blocks[draft] = Map(fields)
+    blocks[draft]["status"] = "done"
+    await context.remote.apply(actor, replica.get_update(before), object())
+
+
+def has_run(stage: Stage) -> bool:
+    return (stage.kernel.project / "ran").exists()
+
+
+def result(stage: Stage) -> str:
+    """What the call of the turn was answered."""
+    (one,) = [header for header in stage.headers() if header.kind == BlockKind.TOOL_RESULT]
+    return stage.text(one)
+
+
+@pytest.mark.parametrize("message", [create, submit, submit_raw])
+@pytest.mark.parametrize("role", [AccessRole.OWNER, AccessRole.EDITOR, AccessRole.AGENT])
+async def test_a_turn_runs_commands_for_the_message_of_an_owner_only(
+    open_stage: OpenStage, role: AccessRole, message: Any
+) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    actor = await somebody(stage, role)
+    await message(stage, actor)
+    await until(lambda: any(header.kind == BlockKind.TEXT for header in stage.headers()[1:]))
+    await stage.runner.idle()
+    assert has_run(stage) is (role is AccessRole.OWNER)
+    assert stage.shown()[-1] == ("text", "done", "Done.")
+
+
+async def test_a_refused_command_is_answered_with_the_reason(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    await submit(stage, await somebody(stage, AccessRole.EDITOR))
+    await stage.runner.idle()
+    assert stage.shown()[1] == ("tool_call", "error", "touch ran")
+    assert result(stage) == (
+        "Not run: this turn answers a message of the-editor, an editor, and only the owner of the"
+        " kernel has commands run on its host: ask the owner to run it."
+    )
+
+
+async def test_a_turn_runs_no_command_once_its_asker_is_owner_no_more(
+    open_stage: OpenStage,
+) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, TURN))
+    co = await somebody(stage, AccessRole.EDITOR)
+    await stage.kernel.members.give_role(co.principal, AccessRole.OWNER)
+    await submit(stage, co)
+    await gate.shut()
+    role = {"principal": co.principal.username, "role": "editor"}
+    await stage.kernel.call(stage.owner, "kernel.role", role)
+    await gate.open()
+    await stage.runner.idle()
+    assert not has_run(stage)
+    assert "the-editor, an editor" in result(stage)
+
+
+async def test_a_turn_runs_no_command_once_its_asker_has_been_kicked(
+    open_stage: OpenStage,
+) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, TURN))
+    co = await somebody(stage, AccessRole.EDITOR)
+    await stage.kernel.members.give_role(co.principal, AccessRole.OWNER)
+    await submit(stage, co)
+    await gate.shut()
+    await stage.kernel.call(stage.owner, "kernel.kick", {"principal": co.principal.username})
+    await gate.open()
+    await stage.runner.idle()
+    assert not has_run(stage)
+    assert "who has been kicked" in result(stage)
+
+
+async def test_a_turn_that_begins_by_itself_runs_commands(open_stage: OpenStage) -> None:
+    models = scripted(Gate(), TURN)
+    models.auto_play = True
+    stage = await open_stage(models, sleep=Gate())
+    stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
+    await until(lambda: has_run(stage), "the command has run")
+    await stage.runner.idle()
