@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from antiphon.command_line.commands import antiphon
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import Terminal
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 HOSTILE = (
     "\x1b]52;c;UFdORUQ=\x07 \x1b]0;title\x07 \x1b[2J \x1b]8;;http://x\x1b\\link \x1bPq\x1b\\"
@@ -28,7 +35,7 @@ PRINTING = {
     "blame": ["blame", "BLOCK"],
     "history": ["history", "BLOCK"],
     "export": ["export", "--format", "markdown"],
-    "import": ["import", "EXPORT"],
+    "import": ["import", "EXPORT", "--label", "LABEL"],
     "invite": ["invite", "--role", "viewer"],
     "backup": ["backup", "NEW"],
     "restore": ["restore", "BACKUP", "--data", "OTHER"],
@@ -36,6 +43,14 @@ PRINTING = {
     "log": ["log"],
 }
 """A call of every command that prints something of its own."""
+
+READING = {
+    "call --jsonl": ["call", "--jsonl"],
+    "call -": ["call", "block.list", "-"],
+    "send": ["send", "--json"],
+    "import -": ["import", "-"],
+}
+"""Calls that read standard input."""
 
 NOT_HERE = {
     "demo": "opens the app",
@@ -45,13 +60,38 @@ NOT_HERE = {
 }
 
 
+@dataclass(frozen=True)
+class Condition:
+    """What is wrong with the surroundings of a command, and how it is to end."""
+
+    redirection: str
+    """What a shell does before it becomes the command."""
+    code: int
+    said: str
+    commands: frozenset[str]
+
+
+ALL = frozenset(PRINTING)
+FOLLOWING = frozenset({"tail"})
+CANNOT_WRITE = "antiphon: cannot write to standard output: "
+CANNOT_READ = "antiphon: cannot read standard input: Bad file descriptor\n"
+CONDITIONS = {
+    "full": Condition(">/dev/full", 1, f"{CANNOT_WRITE}No space left on device\n", ALL),
+    "closed": Condition(">&-", 1, f"{CANNOT_WRITE}Bad file descriptor\n", ALL),
+    "no reader": Condition("", -signal.SIGPIPE, "", ALL - FOLLOWING),
+    # Following is over when nobody reads: that is how it is meant to end.
+    "no reader of what is followed": Condition("", 0, "", FOLLOWING),
+    "no input": Condition("<&-", 1, CANNOT_READ, frozenset(READING)),
+}
+
+
 class Prepared:
     """A project whose kernel holds hostile text, and files made of it."""
 
     def __init__(self, machine: Machine, folder: Path) -> None:
         self.machine = machine
         self._folder = folder
-        self._count = 0
+        self._count = itertools.count()
         made = machine.run("call", "block.create", "-", "--json", stdin=_message(HOSTILE))
         assert made.returncode == 0, made.stderr
         self._block = json.loads(made.stdout)["block_id"]
@@ -59,24 +99,33 @@ class Prepared:
         assert machine.run("backup", str(folder / "saved")).returncode == 0
 
     def arguments(self, command: str) -> list[str]:
-        self._count += 1
+        number = next(self._count)
         named = {
             "BLOCK": self._block,
             "EXPORT": str(self._folder / "exported"),
+            "LABEL": f"copy{number}",
             "BACKUP": str(self._folder / "saved"),
-            "NEW": str(self._folder / f"new{self._count}"),
-            "OTHER": str(self._folder / f"other{self._count}"),
+            "NEW": str(self._folder / f"new{number}"),
+            "OTHER": str(self._folder / f"other{number}"),
         }
-        return [named.get(one, one) for one in PRINTING[command]]
+        return [named.get(one, one) for one in (PRINTING | READING)[command]]
 
-    def shell(self, command: str, redirection: str) -> tuple[int, str]:
-        """Exit code and standard error of a command with its streams redirected by a shell."""
+    def run(
+        self,
+        arguments: Sequence[str | bytes],
+        *,
+        before: str = "",
+        stdout: int = subprocess.PIPE,
+        cwd: Path | None = None,
+    ) -> tuple[int, str]:
+        """Exit code and standard error of a command; `before` is what a shell does first."""
         done = subprocess.run(
-            ["/bin/bash", "-c", f'"$@" {redirection}', "-", ANTIPHON, *self.arguments(command)],
+            ["/bin/bash", "-c", f'{before}\nexec "$@"', "-", ANTIPHON, *arguments],
             input=b"a message",
+            stdout=stdout,
+            stderr=subprocess.PIPE,
             env=self.machine.env,
-            cwd=self.machine.project,
-            capture_output=True,
+            cwd=cwd or self.machine.project,
             timeout=60,
             check=False,
         )
@@ -87,6 +136,13 @@ def _message(text: str) -> str:
     return json.dumps({"role": "user", "kind": "text", "status": "done", "content": text})
 
 
+def at_once(run: Callable[[T], R], each: Iterable[T]) -> list[tuple[T, R]]:
+    """Each with what `run` returns for it; as many run at a time as there are processors."""
+    each = list(each)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(zip(each, pool.map(run, each), strict=True))
+
+
 @pytest.fixture
 def prepared(machine: Machine, tmp_path: Path) -> Prepared:
     folder = tmp_path / "files"
@@ -94,83 +150,49 @@ def prepared(machine: Machine, tmp_path: Path) -> Prepared:
     return Prepared(machine, folder)
 
 
+@pytest.fixture
+def no_reader() -> Iterator[int]:
+    """A pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
 def test_commands_all_are_called_here_or_left_out_with_a_reason() -> None:
     assert PRINTING.keys() | NOT_HERE.keys() == antiphon.commands.keys()
 
 
-@pytest.mark.parametrize(
-    ("redirection", "reason"),
-    [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")],
-)
-def test_every_command_that_cannot_write_says_why_and_fails(
-    prepared: Prepared, redirection: str, reason: str
+def test_every_command_with_a_broken_stream_ends_as_unix_programs_do(
+    prepared: Prepared, no_reader: int
 ) -> None:
-    for command in PRINTING:
-        code, said = prepared.shell(command, redirection)
-        expected = f"antiphon: cannot write to standard output: {reason}\n"
-        assert (code, said) == (1, expected), command
+    for name, condition in CONDITIONS.items():
 
+        def run(command: str, name: str = name, of: Condition = condition) -> tuple[int, str]:
+            stdout = no_reader if name.startswith("no reader") else subprocess.PIPE
+            before = of.redirection and f"exec {of.redirection}"
+            return prepared.run(prepared.arguments(command), before=before, stdout=stdout)
 
-def test_every_command_without_a_reader_ends_by_sigpipe_in_silence(prepared: Prepared) -> None:
-    for command in PRINTING:
-        reading, writing = os.pipe()
-        os.close(reading)
-        done = subprocess.run(
-            [ANTIPHON, *prepared.arguments(command)],
-            input=b"a message",
-            stdout=writing,
-            stderr=subprocess.PIPE,
-            env=prepared.machine.env,
-            cwd=prepared.machine.project,
-            timeout=60,
-            check=False,
-        )
-        os.close(writing)
-        # Following is over when nobody reads: that is how it is meant to end.
-        ends = 0 if command == "tail" else -signal.SIGPIPE
-        assert (done.returncode, done.stderr) == (ends, b""), command
-
-
-@pytest.mark.parametrize(
-    "arguments", [["call", "--jsonl"], ["call", "block.list", "-"], ["send"], ["import", "-"]]
-)
-def test_command_that_cannot_read_its_input_says_so(
-    prepared: Prepared, arguments: list[str]
-) -> None:
-    done = subprocess.run(
-        ["/bin/bash", "-c", '"$@" <&-', "-", ANTIPHON, *arguments],
-        env=prepared.machine.env,
-        cwd=prepared.machine.project,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stderr == b"antiphon: cannot read standard input: Bad file descriptor\n"
-    assert done.returncode == 1
+        ends = dict(at_once(run, condition.commands))
+        assert ends == dict.fromkeys(condition.commands, (condition.code, condition.said)), name
 
 
 def test_every_command_in_a_deleted_folder_works_or_says_so(
     prepared: Prepared, tmp_path: Path
 ) -> None:
     data = str(prepared.machine.project / ".antiphon")
-    gone = tmp_path / "gone"
-    for command in PRINTING.keys() - {"tail"}:
+
+    def run(command: str) -> tuple[int, str]:
+        gone = tmp_path / command
         gone.mkdir()
         arguments = prepared.arguments(command)
         arguments += [] if "--data" in arguments else ["--data", data]
-        done = subprocess.run(
-            ["/bin/bash", "-c", 'rmdir "$PWD"; exec "$@"', "-", ANTIPHON, *arguments],
-            input=b"a message",
-            env=prepared.machine.env,
-            cwd=gone,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
-        said = done.stderr.decode().splitlines()[-1:]
-        reason = "antiphon: the current folder does not exist any more: "
-        assert done.returncode == 0 or said[0].startswith(reason), (command, done.stderr)
-        assert b"Traceback" not in done.stderr
+        return prepared.run(arguments, before='rmdir "$PWD"', cwd=gone)
+
+    reason = "antiphon: the current folder does not exist any more: "
+    for command, (code, said) in at_once(run, ALL - FOLLOWING):
+        assert code == 0 or said.splitlines()[-1].startswith(reason), (command, said)
+        assert "Traceback" not in said, command
 
 
 @pytest.mark.parametrize("arguments", [["backup", b"b\xff"], ["call", "x", "--data", b"d\xff"]])
@@ -192,7 +214,7 @@ def test_argument_that_is_no_text_is_refused_in_a_sentence(
 
 
 @pytest.fixture
-def run_in_terminal(prepared: Prepared) -> Iterator[Callable[[list[str]], str]]:
+def run_in_terminal(prepared: Prepared) -> Callable[[list[str]], str]:
     """What a command writes to a terminal, as it arrives there."""
 
     def run(arguments: list[str]) -> str:
@@ -209,7 +231,7 @@ def run_in_terminal(prepared: Prepared) -> Iterator[Callable[[list[str]], str]]:
             terminal.wait_for_end()
             return terminal.output.decode()
 
-    yield run
+    return run
 
 
 def test_every_command_on_a_terminal_writes_nothing_that_drives_it(
@@ -218,8 +240,7 @@ def test_every_command_on_a_terminal_writes_nothing_that_drives_it(
     more = (["export"], ["tail", "--json"], ["call", "block.nothing", json.dumps({"a": HOSTILE})])
     failing = (["blame", f"no\x1b[31m\u202e{name}"] for name in ("x", "y.z.1"))
     calls = [*map(prepared.arguments, PRINTING), *more, *failing, ["nothing\x1b[2J"]]
-    for arguments in calls:
-        written = run_in_terminal(arguments)
+    for arguments, written in at_once(run_in_terminal, calls):
         assert written, arguments
         found = [one for one in written if one in FORBIDDEN]
         assert not found, (arguments, written)
