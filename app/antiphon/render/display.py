@@ -24,7 +24,8 @@ def displayable(text: str) -> str:
 
 def displayable_in_a_row(text: str) -> str:
     """The same for a name, which has one row whatever is in it."""
-    return displayable(text).translate(_LINE_CONTROLS)
+    text = displayable(text)
+    return text if text.isprintable() else text.translate(_LINE_CONTROLS)
 
 
 class SourceLines:
