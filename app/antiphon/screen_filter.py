@@ -6,6 +6,8 @@ of every widget through the app's line filters, so that no widget can leave this
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
@@ -18,16 +20,22 @@ class NeutralText(LineFilter):
     """Replaces each dangerous code point by a visible one; the row keeps its width."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        neutral = [_neutral(segment) for segment in segments]
-        if all(one is other for one, other in zip(neutral, segments, strict=True)):
+        # As a whole: what is harmless behind a letter may stand at the beginning of a segment.
+        text = "".join([segment.text for segment in segments])
+        if text.isascii() and text.isprintable():
+            return segments
+        neutral = displayable_in_a_row(text)
+        if neutral == text:
             return segments
         # What was invisible has a width now.
-        return list(Strip(neutral).adjust_cell_length(Segment.get_line_length(segments)))
+        row = Strip(_cut(neutral, segments))
+        return list(row.adjust_cell_length(Segment.get_line_length(segments)))
 
 
-def _neutral(segment: Segment) -> Segment:
-    text, style, control = segment
-    if control or (text.isascii() and text.isprintable()):
-        return segment
-    neutral = displayable_in_a_row(text)
-    return segment if neutral == text else Segment(neutral, style)
+def _cut(text: str, segments: Iterable[Segment]) -> Iterator[Segment]:
+    """Cut `text` into segments as long and in the same styles as `segments`."""
+    start = 0
+    for segment in segments:
+        end = start + len(segment.text)
+        yield Segment(text[start:end], segment.style)
+        start = end

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -85,11 +85,9 @@ def look_around(terminal: Terminal) -> str:
         return terminal.output.decode()
 
 
-def glance(terminal: Terminal) -> str:
-    """Leave as soon as the document is there; everything that was written to the terminal."""
-    with terminal:
-        terminal.wait_for("● you  ●")
-        terminal.press("ctrl+q")
+def written_by(machine: Machine, arguments: Sequence[str]) -> str:
+    """Run a command to its end; everything that was written to the terminal."""
+    with Terminal([ANTIPHON, *arguments], env=machine.env, cwd=machine.project) as terminal:
         terminal.wait_for_end()
         return terminal.output.decode()
 
@@ -114,5 +112,51 @@ async def test_hostile_names_that_are_shown_as_they_are_reach_the_terminal(
     machine: Machine, hostile: World
 ) -> None:
     program = [sys.executable, "-c", WITH_NAMES_AS_THEY_ARE, "--data", str(hostile.data)]
-    terminal = Terminal(program, env=machine.env, cwd=machine.project)
-    assert driving(await asyncio.to_thread(glance, terminal))
+    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
+        await asyncio.to_thread(terminal.wait_for, lambda _: HOSTILE.encode() in terminal.output)
+        assert driving(terminal.output.decode(errors="replace"))
+
+
+async def test_hostile_names_in_commands_do_not_reach_the_terminal(
+    machine: Machine, hostile: World, tmp_path: Path
+) -> None:
+    listed = await hostile.call("block.list")
+    block = listed["blocks"][0]["block_id"]
+    exported = tmp_path / "exported"
+    exported.write_text((await hostile.call("context.export"))["text"])
+    assert hostile.doors is not None
+    url = f"{hostile.doors.sync}?token={hostile.doors.token}"
+    data = ["--data", str(hostile.data)]
+    commands = (
+        ["call", "context.list", *data],
+        ["call", "kernel.members", "--json", *data],
+        ["call", "context.rename", json.dumps({"label": HOSTILE, "context": HOSTILE}), *data],
+        ["export", *data],
+        ["export", "--format", "markdown", *data],
+        ["blame", block, *data],
+        ["history", block, *data],
+        ["log", *data],
+        ["doctor", *data],
+        ["import", str(exported), "--label", f"{HOSTILE}copy", "--url", url],
+        ["tail", f"{HOSTILE}missing", "--url", url],
+    )
+    outputs = await asyncio.gather(
+        *(asyncio.to_thread(written_by, machine, arguments) for arguments in commands)
+    )
+    for arguments, written in zip(commands, outputs, strict=True):
+        assert written, arguments
+        assert driving(written) == [], arguments
+    assert sum(SHOWN in written for written in outputs) >= 4
+
+
+async def test_hostile_label_of_a_joined_context_does_not_reach_the_terminal(
+    machine: Machine, hostile: World
+) -> None:
+    assert hostile.doors is not None
+    url = f"{hostile.doors.sync}?token={hostile.doors.token}"
+    program = [ANTIPHON, "join", url, "--context", f"{HOSTILE}notes"]
+    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
+        await asyncio.to_thread(terminal.wait_for, "notes")
+        written = terminal.output.decode(errors="ignore")
+    assert SHOWN[:4] in written
+    assert driving(written) == []
