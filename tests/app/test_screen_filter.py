@@ -36,6 +36,6 @@ def test_filter_row_of_ordinary_text_stays_as_it_is(texts: tuple[str, ...]) -> N
 def test_filter_hostile_row_is_visible_in_its_styles_and_as_wide_as_before() -> None:
     texts = ("a\x1b[31m", "\u202eb\x9b", "\n\t\U000e0041\u200b", " " * 8)
     row = filtered(*texts)
-    assert "".join(one.text for one in row).startswith("a\u241b[31m\u21e2"[:5])
+    assert "".join(one.text for one in row).startswith("a\u241b[31m\u21e0b")
     assert all(one.text.isprintable() and one.style == RED for one in row)
     assert sum(cell_len(one.text) for one in row) == sum(map(cell_len, texts))
