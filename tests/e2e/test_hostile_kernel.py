@@ -16,6 +16,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon_kernel.doors import access
 from antiphon_kernel.kernel.access import members
 from antiphon_kernel.kernel.hosting import directory
+from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import PrincipalKind
 from tests.app.opened import World, opened, world
 from tests.e2e.machine import ANTIPHON, Machine
@@ -159,4 +160,21 @@ async def test_hostile_label_of_a_joined_context_does_not_reach_the_terminal(
         await asyncio.to_thread(terminal.wait_for, "notes")
         written = terminal.output.decode(errors="ignore")
     assert SHOWN[:4] in written
+    assert driving(written) == []
+
+
+async def test_hostile_name_in_a_notice_does_not_reach_the_terminal(
+    machine: Machine, hostile: World
+) -> None:
+    assert hostile.doors is not None
+    program = [ANTIPHON, "--data", str(hostile.data)]
+    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
+        await asyncio.to_thread(terminal.wait_for, "live")
+        made = await hostile.kernel.invitations.invite(
+            AccessRole.VIEWER, name=f"{HOSTILE}vera", expires=None, uses=None
+        )
+        url = f"{hostile.doors.sync}?token={made.token}"
+        await asyncio.to_thread(machine.run, "call", "session.whoami", "--url", url)
+        await asyncio.to_thread(terminal.wait_for, "vera has joined")
+        written = terminal.output.decode(errors="ignore")
     assert driving(written) == []
