@@ -118,6 +118,17 @@ async def test_hostile_names_that_are_shown_as_they_are_reach_the_terminal(
         assert driving(terminal.output.decode(errors="replace"))
 
 
+async def test_hostile_names_that_only_the_filter_replaces_do_not_reach_the_terminal(
+    machine: Machine, hostile: World
+) -> None:
+    filtered = f"import antiphon.screen_filter; {WITH_NAMES_AS_THEY_ARE}"
+    program = [sys.executable, "-c", filtered, "--data", str(hostile.data)]
+    with Terminal(program, env=machine.env, cwd=machine.project) as terminal:
+        await asyncio.to_thread(terminal.wait_for, f"{SHOWN}guest")
+        written = terminal.output.decode(errors="ignore")
+    assert driving(written) == []
+
+
 async def test_hostile_names_in_commands_do_not_reach_the_terminal(
     machine: Machine, hostile: World, tmp_path: Path
 ) -> None:
