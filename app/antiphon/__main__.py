@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from antiphon.command_line.interruption import ending_at_once
+from antiphon_kernel.client.standard_streams import run_command
 
 
 def main() -> None:
     """Run the command line; ends the process with one of the documented exit codes."""
+    run_command(_run)
+
+
+def _run() -> None:
     with ending_at_once():
         from antiphon.command_line.commands import antiphon
 

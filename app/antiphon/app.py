@@ -7,13 +7,15 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
+from rich.console import Console
 from textual import events
 from textual.app import App
+from textual.filter import LineFilter
 from textual.theme import Theme
 
 from antiphon.composer.own_draft import OwnDraft, random_seq
@@ -24,6 +26,7 @@ from antiphon.options import AppOptions
 from antiphon.palette import Commands
 from antiphon.remembered import Remembered
 from antiphon.render.cell_theme import CellTheme
+from antiphon.screen_filter import NeutralText
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon.screens.refused_page import where_refused
 from antiphon.session import Connection, Session
@@ -86,6 +89,9 @@ class AntiphonApp(App[None]):
     ) -> None:
         """Tests pass the clock, the numbers of drafts, the theme and what the header says."""
         super().__init__(driver_class=TerminalDriver)
+        self._neutral_text = NeutralText()
+        # Standard error lets no escape sequence through to a terminal.
+        self.error_console = Console(markup=False, highlight=False, stderr=True, color_system=None)
         self.animation_level = "none"
         self._options = options
         self._theme_failures = self._register_themes()
@@ -118,6 +124,10 @@ class AntiphonApp(App[None]):
             open_context=self._open_context,
             memory=self._memory,
         )
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """What each row of each widget goes through: Textual's own filters, then ours."""
+        return (*super().get_line_filters(), self._neutral_text)
 
     @property
     def document_screen(self) -> DocumentScreen:

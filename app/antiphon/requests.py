@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from antiphon.blame_view import Authored, joined
+from antiphon.render.display import displayable_in_a_row
 from antiphon.running_work import Target
 from antiphon.session import Session
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -83,4 +84,7 @@ class Requests:
         except AntiphonError as error:
             self._hint(f"The contexts cannot be listed: {error.message}")
             return []
-        return [ContextName(one["context_id"], one["label"]) for one in result["contexts"]]
+        return [
+            ContextName(one["context_id"], displayable_in_a_row(one["label"]))
+            for one in result["contexts"]
+        ]

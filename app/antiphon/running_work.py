@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon.render.display import displayable_in_a_row
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
@@ -66,7 +67,7 @@ class RunningWork:
         member = self._document.member(principal)
         if member is None or member.kind != PrincipalKind.MODEL:
             return Target(principal, "the command")
-        return Target(principal, member.username)
+        return Target(principal, displayable_in_a_row(member.username))
 
     def _model_of(self, block: str) -> str:
         """The model on whose behalf a block runs: a tool's result belongs to who called it."""

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from antiphon_kernel.process.command import main
+from antiphon_kernel.client.standard_streams import run_command
+
+
+def _main() -> None:
+    from antiphon_kernel.process.command import main
+
+    main(prog_name="antiphon")
+
 
 if __name__ == "__main__":
-    main(prog_name="antiphon")
+    run_command(_main)

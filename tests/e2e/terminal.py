@@ -79,6 +79,8 @@ class Terminal:
         self._changed = threading.Condition()
         self._ended = False
         self._pending = b""
+        self.output = bytearray()
+        """Every byte that was written to the terminal."""
         self._master, slave = os.openpty()
         self._set_size(cols, rows)
         self.started = time.monotonic()
@@ -200,6 +202,7 @@ class Terminal:
                     self._ended = True
                     self._changed.notify_all()
                     return
+                self.output += data
                 self._feed(data)
                 self._changed.notify_all()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from antiphon.blocklist.cursors import CursorTracks
 from antiphon.editor.marks import RemoteCursor
+from antiphon.render.display import displayable_in_a_row
 from antiphon.render.stream import FOLDED_RESULT_LINES
 from antiphon.render.view import OWN_NAME, CellView
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
@@ -154,11 +155,11 @@ class CellSource:
         """Username and colour slot of a principal."""
         member = self.document.member(principal)
         if member is not None:
-            return member.username, member.colour
+            return displayable_in_a_row(member.username), member.colour
         for state in self._presence().values():
             if state.principal == principal:
-                return state.username, state.colour
-        return principal[:8], 0
+                return displayable_in_a_row(state.username), state.colour
+        return displayable_in_a_row(principal[:8]), 0
 
     def is_folded(self, block: str) -> bool:
         """What the person chose; else thinking and long results are, others as they came."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from antiphon.editor.marks import RemoteCursor
+from antiphon.render.display import displayable_in_a_row
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
@@ -93,7 +94,7 @@ def _cursor(client: int, state: PresenceState) -> RemoteCursor | None:
     return RemoteCursor(
         client=client,
         principal=state.principal,
-        username=state.username,
+        username=displayable_in_a_row(state.username),
         colour=state.colour,
         offset=state.cursor,
         anchor=state.anchor if state.anchor != state.cursor else None,

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.text.neutral import escape_json
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import shortened, shown
-
-_UNSAFE: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
-"""What JSON may hold as it is but a terminal may obey."""
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -58,10 +55,7 @@ def parse_params(text: str | bytes) -> dict[str, Any]:
 
 def as_line(value: Mapping[str, Any], *, indent: int | None = None) -> str:
     """JSON that means the same and cannot drive a terminal."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent)
-    # A lone surrogate cannot be written as UTF-8, and is legal when escaped.
-    text = re.sub("[\ud800-\udfff]", lambda found: f"\\u{ord(found.group()):04x}", text)
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
+    return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
 class Caller:

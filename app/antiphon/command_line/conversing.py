@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 from antiphon.command_line.failures import Failure
 from antiphon.command_line.interruption import ending_at_once
 from antiphon.command_line.reaching import ChosenKernel, ask_kernel, calls_kernel
+from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.types.conventions import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
@@ -50,11 +50,8 @@ def tail(context: str | None, last: int, as_json: bool, kernel: ChosenKernel) ->
 
     try:
         ask_kernel(kernel, follow, as_json=as_json)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, NoReaderError):
         return
-    except BrokenPipeError:
-        # Nobody reads any more: what Python flushes at its end goes nowhere, without a word.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.command()

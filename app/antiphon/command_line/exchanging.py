@@ -35,11 +35,15 @@ def export(context: str, format_: str, kernel: ChosenKernel) -> None:
     started.
     """
     from antiphon_kernel.client.transfers import export_context
+    from antiphon_kernel.text.neutral import escape_json
     from antiphon_kernel.types.errors import AntiphonError
 
+    as_json_on_a_terminal = format_ == "jsonl" and sys.stdout.isatty()
     try:
         address = kernel.find()()
         for piece in export_context(address, {"context": context, "format": format_}):
+            if as_json_on_a_terminal:
+                piece = escape_json(piece.decode()).encode()
             sys.stdout.buffer.write(piece)
     except AntiphonError as error:
         raise failed_call(error) from error

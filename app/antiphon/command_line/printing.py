@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import select
+from io import BufferedWriter, FileIO
 from typing import BinaryIO
 
 
 class Printer:
     """Writes to a file, pipe or terminal in pieces that it has room for."""
 
-    def __init__(self, sink: BinaryIO) -> None:
+    def __init__(self, sink: BinaryIO | BufferedWriter | FileIO) -> None:
+        """Nothing may wait in the buffer of `sink`, if it has one."""
+        self._sink = sink.raw if isinstance(sink, BufferedWriter) else sink
         self._file = sink.fileno()
         self._rest = bytearray()
 
@@ -19,7 +21,8 @@ class Printer:
         """Print `text`; returns when it has been taken.
 
         Raises:
-            BrokenPipeError: if nobody reads what is printed any more.
+            BrokenPipeError: if nobody reads what is printed any more; `NoReaderError` if that is
+                standard output.
         """
         self._rest += text.encode("utf-8")
         while self._rest:
@@ -30,7 +33,8 @@ class Printer:
         """Print what is left, and `text`, as far as there is room for it now.
 
         Raises:
-            BrokenPipeError: if nobody reads what is printed any more.
+            BrokenPipeError: if nobody reads what is printed any more; `NoReaderError` if that is
+                standard output.
         """
         self._rest += text.encode("utf-8")
         while self._rest and self._has_room():
@@ -38,7 +42,7 @@ class Printer:
 
     def _write(self) -> None:
         # A pipe that has room at all has room for this much.
-        del self._rest[: os.write(self._file, self._rest[: select.PIPE_BUF])]
+        del self._rest[: self._sink.write(self._rest[: select.PIPE_BUF])]
 
     def _has_room(self) -> bool:
         return bool(select.select((), (self._file,), (), 0)[1])

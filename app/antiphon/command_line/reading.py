@@ -8,6 +8,8 @@ import select
 from collections.abc import AsyncIterator
 from typing import BinaryIO, Final
 
+from antiphon_kernel.client.standard_streams import reading_input
+
 _PIECE: Final = 65_536
 
 
@@ -15,6 +17,9 @@ async def lines(source: BinaryIO) -> AsyncIterator[bytes]:
     """Lines as they arrive, without their newlines, to the end of a file, pipe or terminal.
 
     Nothing may have been read from `source` itself.
+
+    Raises:
+        StandardStreamError: if it cannot be read.
     """
     begun = bytearray()
     while piece := await _next(source.fileno()):
@@ -36,4 +41,5 @@ async def _next(file: int) -> bytes:
             await something.wait()
         finally:
             loop.remove_reader(file)
-    return os.read(file, _PIECE)
+    with reading_input():
+        return os.read(file, _PIECE)

@@ -16,6 +16,7 @@ from antiphon.command_line.calling import as_line
 from antiphon.command_line.printing import Printer
 from antiphon.command_line.transcript import Transcript, is_draft
 from antiphon_kernel.client.calls import KernelCalls, read_error
+from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _PAGE: Final = 1_000
@@ -129,11 +130,11 @@ class Tail:
         """What is pushed next.
 
         Raises:
-            BrokenPipeError: if nobody reads what is printed any more.
+            NoReaderError: if nobody reads what is printed any more.
         """
         message = await self._pushed.get()
         if message is None:
-            raise BrokenPipeError
+            raise NoReaderError
         return message
 
     def _notice_the_reader(self) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from antiphon_kernel.text.neutral import neutralise
+from antiphon_kernel.text.neutral import PICTURES, neutralise
 
-_PICTURE = "\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
-_STRAY_JOINER = re.compile(f"(?<![{_PICTURE}\ufe0f])\u200d|\u200d(?![{_PICTURE}])")
+_LINE_CONTROLS = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
+_STRAY_JOINER = re.compile(f"(?<![{PICTURES}\ufe0f])\u200d|\u200d(?![{PICTURES}])")
 
 
 def displayable(text: str) -> str:
@@ -16,9 +16,16 @@ def displayable(text: str) -> str:
     Besides neutralising, a joiner that does not join two pictures becomes a non-joiner: widths
     are counted as if it always joined.
     """
+    text = neutralise(text)
     if not text.isascii() and "\u200d" in text:
         text = _STRAY_JOINER.sub("\u200c", text)
-    return neutralise(text)
+    return text
+
+
+def displayable_in_a_row(text: str) -> str:
+    """The same for a name, which has one row whatever is in it."""
+    text = displayable(text)
+    return text if text.isprintable() else text.translate(_LINE_CONTROLS)
 
 
 class SourceLines:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from antiphon.blocklist.cells import CellSource
+from antiphon.render.display import displayable_in_a_row
 from antiphon.requests import ContextName, Requests
 from antiphon.screens.frame import Frame
 from antiphon.screens.outlook import Outlook
@@ -40,7 +41,7 @@ class Surroundings:
     @property
     def label(self) -> str:
         """What this context is called."""
-        return self._session.document.label or self._asked_for
+        return displayable_in_a_row(self._session.document.label or self._asked_for)
 
     @property
     def other_contexts(self) -> Sequence[ContextName]:

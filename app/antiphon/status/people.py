@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
@@ -50,7 +51,7 @@ def people_here(me: PresenceState | None, others: Iterable[PresenceState]) -> Se
 def _person(state: PresenceState, *, is_me: bool) -> Person:
     return Person(
         principal=state.principal,
-        name=OWN_NAME if is_me else state.username,
+        name=OWN_NAME if is_me else displayable_in_a_row(state.username),
         colour=state.colour,
         is_me=is_me,
         is_model=state.kind == PrincipalKind.MODEL,

@@ -66,13 +66,25 @@ class WrongUsage(click.ClickException):
 class Commands(click.Group):
     """A group of commands whose wrong uses are told in one line."""
 
-    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], *more: Any, **extra: Any
+    ) -> click.Context:
         with _in_one_line():
-            return super().make_context(*args, **extra)
+            for argument in args:
+                _require_text(argument)
+            return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         with _in_one_line():
             return super().invoke(ctx)
+
+
+def _require_text(argument: str) -> None:
+    """Raises UsageError for an argument that was no UTF-8: no database and no JSON can hold it."""
+    try:
+        argument.encode()
+    except UnicodeEncodeError as error:
+        raise click.UsageError(f"{argument!r} is not UTF-8: give a name or text that is") from error
 
 
 @contextmanager

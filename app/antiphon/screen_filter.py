@@ -1,0 +1,41 @@
+"""The last step before text is put on the screen: nothing in it drives the terminal.
+
+Names, labels and messages come from kernels and files that may be hostile. Textual puts every row
+of every widget through the app's line filters, so that no widget can leave this out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.strip import Strip
+
+from antiphon.render.display import displayable_in_a_row
+
+
+class NeutralText(LineFilter):
+    """Replaces each dangerous code point by a visible one; the row keeps its width."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        # As a whole: what is harmless behind a letter may stand at the beginning of a segment.
+        text = "".join([segment.text for segment in segments])
+        if text.isascii() and text.isprintable():
+            return segments
+        neutral = displayable_in_a_row(text)
+        if neutral == text:
+            return segments
+        # What was invisible has a width now.
+        row = Strip(_cut(neutral, segments))
+        return list(row.adjust_cell_length(Segment.get_line_length(segments)))
+
+
+def _cut(text: str, segments: Iterable[Segment]) -> Iterator[Segment]:
+    """Cut `text` into segments as long and in the same styles as `segments`."""
+    start = 0
+    for segment in segments:
+        end = start + len(segment.text)
+        yield Segment(text[start:end], segment.style)
+        start = end
