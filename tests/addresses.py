@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.doors.serving import Doors
 from antiphon_kernel.kernel.kernel import Kernel
@@ -10,7 +12,7 @@ from antiphon_kernel.kernel.kernel import Kernel
 def address_of(kernel: Kernel, doors: Doors) -> KernelAddress:
     """Over the unix socket, as the owner."""
     return KernelAddress(
-        pid=1,
+        pid=os.getpid(),
         kernel=kernel.id,
         sync=doors.sync,
         http=doors.http,

@@ -22,6 +22,7 @@ from antiphon_kernel.kernel.context.context import Context
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.process.data_folder import DataFolder
 from antiphon_kernel.turns.events import End, TextDelta, TurnEvent
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.provider import RoundRequest
@@ -162,6 +163,7 @@ class Opened:
 @contextlib.asynccontextmanager
 async def world(folder: Path, *, owner: str = "amy", models: bool = True) -> AsyncIterator[World]:
     """A kernel with its doors open and one model, aria, if there are `models`."""
+    held = DataFolder.hold(folder / "data")
     kernel = await Kernel.open(
         folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner=owner
     )
@@ -176,6 +178,7 @@ async def world(folder: Path, *, owner: str = "amy", models: bool = True) -> Asy
         await here.close_doors()
         await turns.close()
         await kernel.close()
+        held.release()
 
 
 @contextlib.asynccontextmanager
