@@ -57,6 +57,7 @@ NOT_HERE = {
     "join": "opens the app",
     "serve": "prints addresses only",
     "bench": "runs benchmarks of a checkout",
+    "trust": "asks on a terminal",
 }
 
 

@@ -1,7 +1,8 @@
 """Starts kernels and writers quickly: one warm process that forks one for every line it reads.
 
 A line is the JSON of `{"data": FOLDER, "faults": [...]}` for a kernel, or of
-`{"data": FOLDER, "prefix": WORD, "facts": FILE}` for a writer; the answer is the process id.
+`{"data": FOLDER, "prefix": WORD, "facts": FILE}` for a writer, with the user's state folder as
+`state`; the answer is the process id.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ def serve(data: Path, faults: list[Fault]) -> None:
 def live(asked: dict[str, Any]) -> None:
     """Be what was asked for."""
     data = Path(asked["data"])
+    os.environ["XDG_STATE_HOME"] = asked["state"]
     if "facts" in asked:
         os.dup2(os.open(asked["facts"], os.O_WRONLY | os.O_CREAT | os.O_APPEND), 1)
         write(data, asked["prefix"])

@@ -64,6 +64,8 @@ class Nursery:
     async def _fork(self, **asked: Any) -> int:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        # The test has a state folder of its own, and with it the folders that it trusts.
+        asked["state"] = os.environ["XDG_STATE_HOME"]
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
         pid = int(await asyncio.to_thread(self._process.stdout.readline))
