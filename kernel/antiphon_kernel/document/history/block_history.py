@@ -11,6 +11,7 @@ stay the same characters here: author, undo unit and the lines of earlier versio
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
@@ -33,6 +34,7 @@ from antiphon_kernel.document.history.plan import (
 )
 from antiphon_kernel.document.history.units import Turn, Units
 from antiphon_kernel.document.schema import names_of
+from antiphon_kernel.text.common_ends import common_prefix, common_suffix
 from antiphon_kernel.wire.causal_order import in_causal_order
 from antiphon_kernel.wire.revivals import Revival
 from antiphon_kernel.wire.update import ContentKind, DecodedUpdate, ItemId, Struct
@@ -282,6 +284,45 @@ class BlockHistory:
                 at.author = len(self._inherited) - 1
                 left -= at.size
                 at = at.right
+
+    def arrange(self, section: str | None, text: str) -> None:
+        """Put the characters of a text into the order in which the document holds them.
+
+        Where an item names neighbours that no client ever saw beside each other, the order depends
+        on how the engine has read the document, and may be another than that of the transactions.
+        Of equal characters in the part that differs, the first stays the first. A text of other
+        characters is left as it is.
+        """
+        sequence, before = self.sequence(section), self.text(section)
+        if sequence is None or before == text or Counter(before) != Counter(text):
+            return
+        start = common_prefix(before, text)
+        tail = common_suffix(before, text, start)
+        waiting: dict[str, deque[list[Segment]]] = {}
+        left: Segment | None = None
+        right = sequence.head
+        at, group = 0, list[Segment]()
+        while right is not None and not (at >= len(text) - tail and right.alive and right.size):
+            if not (right.alive and right.size):
+                group.append(right)
+            elif at >= start:
+                if right.size > 1:
+                    self._items.split(right, utf16_length(str(right.content)[0]))
+                group = [right]
+                waiting.setdefault(str(right.content), deque()).append(group)
+                at += 1
+            else:
+                if at + right.size > start:
+                    self._items.split(right, utf16_length(str(right.content)[: start - at]))
+                at += right.size
+            if not waiting:
+                left = right
+            right = right.right
+        for character in text[start : len(text) - tail]:
+            for segment in waiting[character].popleft():
+                sequence.link(left, segment)
+                left = segment
+        sequence.link(left, right)
 
     # Planning
 

@@ -52,6 +52,17 @@ class Sequence:
             yield at
             at = at.right
 
+    def link(self, left: Segment | None, right: Segment | None) -> None:
+        """Make two segments neighbours; None is the beginning or the end."""
+        if left is not None:
+            left.right = right
+        else:
+            self.head = right
+        if right is not None:
+            right.left = left
+        else:
+            self.tail = left
+
 
 class Segment:
     """Characters or values in a row that one client wrote at once and that share their fate.

@@ -160,7 +160,7 @@ class Histories:
             if not self._reads_alike(history):
                 if not index.is_exact:
                     return None
-                raise _difference(history.block)
+                self._arrange(history)
             results.append(read(history))
         return results
 
@@ -187,8 +187,15 @@ class Histories:
             # but later text may stand beside it.
             history = await self._replay(block, None)
         if not self._reads_alike(history):
-            raise _difference(block)
+            self._arrange(history)
         self._open[block] = history
+
+    def _arrange(self, history: BlockHistory) -> None:
+        """Follow the document where it holds the same characters in another order."""
+        for path in self._texts(history.block):
+            history.arrange(path, self._document.peek_text(history.block, path))
+        if not self._reads_alike(history):
+            raise _difference(history.block)
 
     def _reads_alike(self, history: BlockHistory) -> bool:
         return self._agrees(history, history.text, self._document.peek_text)
@@ -200,9 +207,11 @@ class Histories:
         theirs: Callable[[str, str | None], object],
     ) -> bool:
         """Whether history and document say the same of each text."""
-        parts = each_part(self._document.schema(history.block))
-        texts = [path_of(names) for names, part in parts if is_text(part)]
-        return all(ours(path) == theirs(history.block, path) for path in texts)
+        return all(ours(path) == theirs(history.block, path) for path in self._texts(history.block))
+
+    def _texts(self, block: str) -> list[str | None]:
+        parts = each_part(self._document.schema(block))
+        return [path_of(names) for names, part in parts if is_text(part)]
 
     async def _replay(self, block: str, number: int | None) -> BlockHistory:
         """Read what is on disk, then what has been committed meanwhile."""
