@@ -47,9 +47,10 @@ def pour(port: int, token: str, *messages: bytes) -> None:
 async def test_client_that_sends_on_after_a_refusal_fills_no_memory(
     served: ServedKernel, messages: tuple[bytes, ...]
 ) -> None:
-    address = served.locate_tcp()
+    token = served.locate_tcp().token
+    assert token is not None
     tracemalloc.start()
-    await asyncio.to_thread(pour, served.doors.port, address.token, *messages)
+    await asyncio.to_thread(pour, served.doors.port, token, *messages)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < HELD
