@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.http11 import Request
@@ -96,6 +96,24 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
         if not self.transport.is_closing():
             super().handle_connect(event)
 
+    async def receive(self) -> Any:
+        message = await super().receive()
+        self._read_nothing_more()
+        return message
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        self._read_nothing_more()
+
+    def _read_nothing_more(self) -> None:
+        """Pause again what the server has resumed, until what has come is taken up.
+
+        Otherwise a client that goes on after its last frame was refused fills the memory: a read
+        brings more than is taken up in a turn.
+        """
+        if self._pieces is not None and not self.transport.is_closing():
+            self.transport.pause_reading()
+
     def data_received(self, data: bytes) -> None:
         if self._early is not None:
             self._early += len(data)
@@ -104,6 +122,7 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
                 self.transport.pause_reading()
         if self._pieces is not None:
             self._pieces.extend(_cut(data))
+            self._read_nothing_more()
         elif len(data) <= _PIECE:
             super().data_received(data)
         else:
