@@ -131,6 +131,19 @@ def test_symbolic_links_are_refused(data: Path, tmp_path: Path) -> None:
     assert "auth.db" in refusal(data)
 
 
+@pytest.mark.parametrize("name", ["folder.id", "kernel.json", "journal.db", "kernel.sock"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_pipes_and_folders_in_the_place_of_files_are_refused(
+    tmp_path: Path, name: str, make: Callable[[Path, int], None]
+) -> None:
+    data = tmp_path / "clone" / ".antiphon"
+    data.mkdir(parents=True)
+    make(data / name, 0o700)
+    assert f"{name} is no ordinary file" in refusal(data)
+    with pytest.raises(AntiphonError, match="no ordinary file"):
+        trust(data)
+
+
 def test_folder_below_a_place_where_everybody_writes_is_refused(data: Path) -> None:
     data.parent.chmod(0o777)
     assert "everybody may write" in refusal(data)
