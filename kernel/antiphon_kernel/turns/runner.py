@@ -105,10 +105,14 @@ class TurnRunner:
 
     # Starting
 
-    def start_turn(self, context: Context, model: str, prompt: str, asker: Principal) -> Work:
+    def start_turn(
+        self, context: Context, model: str, prompt: str, text: str, asker: Principal
+    ) -> Work:
         """Let a model answer the block `prompt` once its earlier turns here are over.
 
         Args:
+            text: what the model is given to answer: the message as its author sent it, since the
+                turn has the author's rights and others may edit the block while it waits.
             asker: the principal whose message it is; the turn's tools run with its rights.
 
         Raises:
@@ -133,7 +137,7 @@ class TurnRunner:
                     presence.wait_at(prompt)
                     await before.over()
                     work.waiting = False
-                await _play(Turn(provider, writer, presence, prompt, check_shell), model)
+                await _play(Turn(provider, writer, presence, prompt, text, check_shell), model)
             except asyncio.CancelledError:
                 await _interrupted(writer, work)
                 raise
@@ -212,10 +216,9 @@ class TurnRunner:
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
 
     def _submitted(self, submission: Submission) -> None:
-        text = render(submission.context.document, submission.block)
-        for model in self._models.addressed(text):
-            asker = submission.actor.principal
-            self.start_turn(submission.context, model, submission.block, asker)
+        asker = submission.actor.principal
+        for model in self._models.addressed(submission.text):
+            self.start_turn(submission.context, model, submission.block, submission.text, asker)
 
     async def _auto_play(self) -> None:
         context = await self._kernel.context()
@@ -228,8 +231,9 @@ class TurnRunner:
         if not due:
             return
         prompt = await self._beginning(context)
+        text = render(document, prompt)
         for model in due:
-            self.start_turn(context, model, prompt, self._kernel.system.principal)
+            self.start_turn(context, model, prompt, text, self._kernel.system.principal)
 
     async def _beginning(self, context: Context) -> str:
         """What models answer that begin by themselves: the kernel says why they do."""
