@@ -205,7 +205,9 @@ class TurnRunner:
     async def _session(self, principal: Principal, work: Work) -> Actor:
         """A session of its own: the work outlives the connection that asked for it."""
         work.username = principal.username
-        return self._kernel.open_session(principal, "turn")
+        actor = self._kernel.open_session(principal, "turn")
+        self._kernel.sessions.on_dismissal(actor.session, lambda dismissal: work.stop(None))
+        return actor
 
     async def _principal(self, model: str) -> Principal:
         """The principal that a model writes as: never a person who has the same name."""
@@ -296,6 +298,10 @@ async def _play(turn: Turn, model: str) -> None:
 
 
 async def _interrupted(writer: BlockWriter, work: Work) -> None:
+    try:
+        writer.kernel.sessions.check(writer.actor)
+    except AntiphonError:
+        return  # dismissed: nothing more is taken, and the end of the session marks what it leaves
     await writer.finish_all(Status.ERROR, stop_reason=INTERRUPTED, stopped_by=work.stopped_by)
 
 
