@@ -172,6 +172,20 @@ def test_registry_of_another_user_is_not_believed(data: Path) -> None:
     refusal(data)
 
 
+@as_root
+def test_folder_that_is_founded_beside_a_registry_of_another_user_works_until_the_end(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOUNDED_VARIABLE, "")
+    os.chown(state_path("folders"), NOBODY, NOBODY)
+    before = os.listdir(state_path("folders"))
+    assert "cannot be remembered" in str(found(tmp_path / "other"))
+    assert is_trusted(tmp_path / "other")
+    with pytest.raises(PermissionError):
+        trust(data)
+    assert os.listdir(state_path("folders")) == before
+
+
 # `kernel.json`
 
 
