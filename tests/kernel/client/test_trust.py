@@ -178,12 +178,12 @@ def test_folder_that_is_founded_beside_a_registry_of_another_user_works_until_th
 ) -> None:
     monkeypatch.setenv(FOUNDED_VARIABLE, "")
     os.chown(state_path("folders"), NOBODY, NOBODY)
-    before = os.listdir(state_path("folders"))
+    before = set(state_path("folders").iterdir())
     assert "cannot be remembered" in str(found(tmp_path / "other"))
     assert is_trusted(tmp_path / "other")
     with pytest.raises(PermissionError):
         trust(data)
-    assert os.listdir(state_path("folders")) == before
+    assert set(state_path("folders").iterdir()) == before
 
 
 # `kernel.json`
