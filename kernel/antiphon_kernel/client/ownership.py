@@ -12,6 +12,9 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 LOCK_FILE: Final = "kernel.lock"
 """In a data folder: locked for as long as a kernel works there, and holds its process id."""
 
+SOCKET_FILE: Final = "kernel.sock"
+"""In a data folder: the unix socket of its kernel, if it could be made there."""
+
 LONGEST_PATH: Final = 480
 """Bytes of a data folder's absolute path: SQLite takes 511 with the name of a file in it."""
 
@@ -33,7 +36,8 @@ def check_ownership(data: Path) -> None:
     """Check that nobody but this user can have written in the data folder, if there is one.
 
     The folder and our files in it must belong to this user, must not be writable by group or
-    others and must not be symbolic links. A folder above it that everybody may write in must be
+    others and must not be symbolic links; our files must be files, not pipes that nobody ends or
+    folders. A folder above it that everybody may write in must be
     sticky, as `/tmp` is: in any other one everybody can put another folder in its place.
 
     Raises:
@@ -87,8 +91,10 @@ def _check_folder(data: Path, status: os.stat_result) -> None:
             continue
         if stat.S_ISLNK(status.st_mode):
             raise untrusted(data, f"{path} is a symbolic link: put the file itself there")
-        if stat.S_ISFIFO(status.st_mode) or stat.S_ISCHR(status.st_mode):
-            raise untrusted(data, f"{path} is a pipe or a device: remove it")
+        if not stat.S_ISREG(status.st_mode) and (
+            name != SOCKET_FILE or not stat.S_ISSOCK(status.st_mode)
+        ):
+            raise untrusted(data, f"{path} is no ordinary file: move it away")
         _check_entry(data, path, status)
 
 

@@ -126,11 +126,7 @@ def is_registered(data: Path) -> bool:
         return True
     try:
         entry = _entry(folder_id, data)
-        registry = entry.parent.stat()
-        # A state folder of somebody else (`sudo` keeps HOME) says nothing about this user.
-        if registry.st_uid != os.geteuid() or registry.st_mode & 0o022:
-            return False
-        return _folder_of(entry) == os.path.realpath(data)
+        return _is_own(entry.parent) and _folder_of(entry) == os.path.realpath(data)
     except (OSError, ValueError):
         return False
 
@@ -139,6 +135,16 @@ def _entry(folder_id: str, data: Path) -> Path:
     """Return the registry's file for an id at a path: a copy has the same id at another path."""
     place = hashlib.sha256(os.fsencode(os.path.realpath(data))).hexdigest()[:32]
     return state_path(_REGISTRY) / f"{folder_id}-{place}.json"
+
+
+def _is_own(registry: Path) -> bool:
+    """Whether nobody else writes in the registry: with `sudo` HOME may still be another user's.
+
+    Raises:
+        OSError: if there is none.
+    """
+    status = registry.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _folder_of(entry: Path) -> str:
@@ -154,7 +160,14 @@ def _folder_of(entry: Path) -> str:
 
 
 def _register(folder_id: str, data: Path) -> None:
+    """Remember the folder as this user's.
+
+    Raises:
+        OSError: if the registry cannot be written to, or would not be believed afterwards.
+    """
     registry = make_state_folder(_REGISTRY)
+    if not _is_own(registry):
+        raise PermissionError(1, "others may write in it, or it is another user's", str(registry))
     for entry in registry.glob("*.json"):
         if _is_stale(entry):
             entry.unlink(missing_ok=True)

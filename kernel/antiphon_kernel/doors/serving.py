@@ -30,6 +30,7 @@ from antiphon_kernel.doors.sources import check_source
 from antiphon_kernel.doors.sync.server import SyncDoor
 from antiphon_kernel.doors.transfers import Transfers
 from antiphon_kernel.doors.websocket import Doorman, WebSocketProtocol
+from antiphon_kernel.kernel.access.invitations import TOKEN_BYTES
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -197,7 +198,7 @@ async def serve(
     Raises:
         OSError: if the port is taken.
     """
-    token = secrets.token_urlsafe(24)
+    token = secrets.token_urlsafe(TOKEN_BYTES)
     connections = Connections(limits)
     access = Access(kernel, token, connections, limits)
     sync_door = SyncDoor(kernel, access, limits)

@@ -15,6 +15,8 @@ class Submission:
 
     context: Context
     block: str
+    text: str
+    """What it said at that moment; others may have edited it since."""
     actor: Actor
 
 

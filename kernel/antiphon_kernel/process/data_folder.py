@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -54,8 +55,13 @@ class DataFolder:
         """
         warning = found(path)
         # One that sits in a project keeps itself out of its version control.
-        if path.name == DATA_FOLDER and not (path / ".gitignore").exists():
-            (path / ".gitignore").write_text("*\n", "utf-8")
+        if path.name == DATA_FOLDER:
+            # Exclusively: one that came with a clone may be a link to anywhere.
+            with (
+                suppress(FileExistsError),
+                (path / ".gitignore").open("x", encoding="utf-8") as file,
+            ):
+                file.write("*\n")
         lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         if not _lock(lock):
             holder = _wait_for_holder(lock)
@@ -104,6 +110,6 @@ def _wait_for_holder(lock: int) -> int | None:
     while time.monotonic() < deadline:
         holder = os.pread(lock, 32, 0).decode("ascii", "replace")
         if holder.endswith("\n"):
-            return int(holder)
+            return int(holder) if holder.strip().isdigit() else None
         time.sleep(0.01)
     return None

@@ -19,6 +19,7 @@ from platformdirs import user_state_path
 
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
+from antiphon_kernel.client.ownership import SOCKET_FILE
 from antiphon_kernel.doors.serving import Doors
 from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.registry import Registry
@@ -35,7 +36,6 @@ from antiphon_kernel.turns.tools import TURN_TOOLS
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.conventions import LOG_FILE
 
-SOCKET_FILE: Final = "kernel.sock"
 END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 _log = logging.getLogger(__name__)

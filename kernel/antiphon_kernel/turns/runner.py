@@ -105,10 +105,14 @@ class TurnRunner:
 
     # Starting
 
-    def start_turn(self, context: Context, model: str, prompt: str, asker: Principal) -> Work:
+    def start_turn(
+        self, context: Context, model: str, prompt: str, text: str, asker: Principal
+    ) -> Work:
         """Let a model answer the block `prompt` once its earlier turns here are over.
 
         Args:
+            text: what the model is given to answer: the message as its author sent it, since the
+                turn has the author's rights and others may edit the block while it waits.
             asker: the principal whose message it is; the turn's tools run with its rights.
 
         Raises:
@@ -133,7 +137,7 @@ class TurnRunner:
                     presence.wait_at(prompt)
                     await before.over()
                     work.waiting = False
-                await _play(Turn(provider, writer, presence, prompt, check_shell), model)
+                await _play(Turn(provider, writer, presence, prompt, text, check_shell), model)
             except asyncio.CancelledError:
                 await _interrupted(writer, work)
                 raise
@@ -201,7 +205,9 @@ class TurnRunner:
     async def _session(self, principal: Principal, work: Work) -> Actor:
         """A session of its own: the work outlives the connection that asked for it."""
         work.username = principal.username
-        return self._kernel.open_session(principal, "turn")
+        actor = self._kernel.open_session(principal, "turn")
+        self._kernel.sessions.on_dismissal(actor.session, lambda dismissal: work.stop(None))
+        return actor
 
     async def _principal(self, model: str) -> Principal:
         """The principal that a model writes as: never a person who has the same name."""
@@ -212,10 +218,9 @@ class TurnRunner:
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
 
     def _submitted(self, submission: Submission) -> None:
-        text = render(submission.context.document, submission.block)
-        for model in self._models.addressed(text):
-            asker = submission.actor.principal
-            self.start_turn(submission.context, model, submission.block, asker)
+        asker = submission.actor.principal
+        for model in self._models.addressed(submission.text):
+            self.start_turn(submission.context, model, submission.block, submission.text, asker)
 
     async def _auto_play(self) -> None:
         context = await self._kernel.context()
@@ -228,8 +233,9 @@ class TurnRunner:
         if not due:
             return
         prompt = await self._beginning(context)
+        text = render(document, prompt)
         for model in due:
-            self.start_turn(context, model, prompt, self._kernel.system.principal)
+            self.start_turn(context, model, prompt, text, self._kernel.system.principal)
 
     async def _beginning(self, context: Context) -> str:
         """What models answer that begin by themselves: the kernel says why they do."""
@@ -292,6 +298,10 @@ async def _play(turn: Turn, model: str) -> None:
 
 
 async def _interrupted(writer: BlockWriter, work: Work) -> None:
+    try:
+        writer.kernel.sessions.check(writer.actor)
+    except AntiphonError:
+        return  # dismissed: nothing more is taken, and the end of the session marks what it leaves
     await writer.finish_all(Status.ERROR, stop_reason=INTERRUPTED, stopped_by=work.stopped_by)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from antiphon_kernel.document.rendering import render
 from antiphon_kernel.turns.events import (
     End,
     ProviderError,
@@ -46,13 +45,19 @@ class Turn:
         writer: BlockWriter,
         presence: ModelPresence,
         prompt: str,
+        text: str,
         check_shell: Callable[[], None],
     ) -> None:
-        """`check_shell` raises AntiphonError while the turn may not run commands."""
+        """
+        Args:
+            text: what the block `prompt` said when it was sent.
+            check_shell: raises AntiphonError while the turn may not run commands.
+        """
         self._provider = provider
         self._writer = writer
         self._presence = presence
         self._prompt = prompt
+        self._text = text
         self._check_shell = check_shell
         self._kind: BlockKind | None = None
         self._block = ""
@@ -66,9 +71,8 @@ class Turn:
         """
         results: tuple[ToolOutcome, ...] = ()
         context = self._writer.context
-        text = render(context.document, self._prompt)
         for number in range(MAX_ROUNDS):
-            calls = await self._round(RoundRequest(context.id, text, number, results))
+            calls = await self._round(RoundRequest(context.id, self._text, number, results))
             if not calls:
                 return
             results = tuple([await self._answer(call) for call in calls])

@@ -145,16 +145,23 @@ def test_symbolic_links_are_refused(data: Path, tmp_path: Path) -> None:
     assert "auth.db" in refusal(data)
 
 
-def test_pipe_in_the_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    tmp_path.chmod(0o700)
-    os.mkfifo(tmp_path / ID_FILE, 0o600)
-    assert "pipe" in refusal(tmp_path)
-
-
 def test_folder_that_cannot_be_looked_at_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(AntiphonError, match="Choose a folder") as caught:
         is_trusted(tmp_path / ("d" * 300))
     assert caught.value.code is ErrorCode.NO_KERNEL
+
+
+@pytest.mark.parametrize("name", ["folder.id", "kernel.json", "journal.db", "kernel.sock"])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_pipes_and_folders_in_the_place_of_files_are_refused(
+    tmp_path: Path, name: str, make: Callable[[Path, int], None]
+) -> None:
+    data = tmp_path / "clone" / ".antiphon"
+    data.mkdir(parents=True)
+    make(data / name, 0o700)
+    assert f"{name} is no ordinary file" in refusal(data)
+    with pytest.raises(AntiphonError, match="no ordinary file"):
+        trust(data)
 
 
 def test_folder_below_a_place_where_everybody_writes_is_refused(data: Path) -> None:
@@ -183,6 +190,20 @@ def test_what_belongs_to_another_user_is_refused(data: Path, name: str) -> None:
 def test_registry_of_another_user_is_not_believed(data: Path) -> None:
     os.chown(state_path("folders"), NOBODY, NOBODY)
     refusal(data)
+
+
+@as_root
+def test_folder_that_is_founded_beside_a_registry_of_another_user_works_until_the_end(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOUNDED_VARIABLE, "")
+    os.chown(state_path("folders"), NOBODY, NOBODY)
+    before = set(state_path("folders").iterdir())
+    assert "cannot be remembered" in str(found(tmp_path / "other"))
+    assert is_trusted(tmp_path / "other")
+    with pytest.raises(PermissionError):
+        trust(data)
+    assert set(state_path("folders").iterdir()) == before
 
 
 # `kernel.json`

@@ -13,7 +13,7 @@ from antiphon_kernel.kernel.kernel import Kernel
 from antiphon_kernel.kernel.limits import Limits
 from antiphon_kernel.kernel.registry import Registry
 from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.doors.invited import (
     calls_of,
     invite,
@@ -104,6 +104,18 @@ async def test_only_the_owner_acts_as_somebody_else(served: ServedKernel) -> Non
             await calls.call("session.whoami", {})
     async with calls_of(served, token, as_name="ed") as calls:
         assert (await calls.call("session.whoami", {}))["username"] == "ed"
+
+
+async def test_another_owner_invites_nobody_as_somebody_who_is_here(served: ServedKernel) -> None:
+    made = await invite(served, name="co")
+    await invite(served, name="ed")
+    await own(served, "kernel.role", principal="co", role="owner")
+    async with calls_of(served, made["token"]) as calls:
+        with pytest.raises(AntiphonError, match="ed is here already") as caught:
+            await calls.call("kernel.invite", {"role": "editor", "name": "ed"})
+        assert caught.value.code is ErrorCode.PERMISSION_DENIED
+        assert (await calls.call("kernel.invite", {"role": "editor", "name": "new"}))["token"]
+    assert (await invite(served, name="ed"))["username"] == "ed"
 
 
 async def test_the_owner_is_told_of_joins_while_waiting(served: ServedKernel) -> None:

@@ -30,6 +30,9 @@ FOREIGN: list[dict[str, str]] = [
     {"Origin": "null"},
     {"Origin": "file://"},
     {"Origin": ""},
+    {"Origin": "tauri://localhost"},
+    {"Origin": "chrome-extension://localhost"},
+    {"Origin": "//localhost"},
 ]
 OWN: list[dict[str, str]] = [
     {},

@@ -24,6 +24,7 @@ from tests.kernel.served import ServedKernel
 
 
 async def test_a_token_is_long_random_and_only_its_hash_is_kept(served: ServedKernel) -> None:
+    assert len(served.doors.token) == 43
     tokens = [(await invite(served))["token"] for _ in range(3)]
     assert len(set(tokens)) == 3 and all(len(token) == 43 for token in tokens)
     folder = served.kernel.project

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.client.ownership import LOCK_FILE
 from antiphon_kernel.process.data_folder import DataFolder, DataFolderInUse
 
 HOLD = """
@@ -74,3 +75,20 @@ def test_an_existing_gitignore_and_other_folders_are_left_alone(tmp_path: Path) 
     with DataFolder.hold(own), DataFolder.hold(tmp_path / "elsewhere") as elsewhere:
         assert (own / ".gitignore").read_text() == "mine\n"
         assert not (elsewhere.path / ".gitignore").exists()
+
+
+def test_a_link_in_the_place_of_its_ignore_file_is_not_followed(tmp_path: Path) -> None:
+    data = tmp_path / ".antiphon"
+    data.mkdir()
+    (data / ".gitignore").symlink_to(tmp_path / "elsewhere")
+    with DataFolder.hold(data):
+        assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_holder_that_does_not_say_its_number_is_another_process(tmp_path: Path) -> None:
+    with holder(tmp_path) as other:
+        (tmp_path / LOCK_FILE).write_text("somebody\n")
+        with pytest.raises(DataFolderInUse, match="another process"):
+            DataFolder.hold(tmp_path)
+        assert other.stdin is not None
+        other.stdin.close()

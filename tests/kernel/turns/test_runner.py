@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from antiphon_kernel.turns.events import TextDelta
 from antiphon_kernel.turns.models import Models, load_models
 from antiphon_kernel.turns.recording import RecordingError
 from antiphon_kernel.turns.runner import BEGINNING, TurnRunner
+from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM
@@ -236,3 +238,21 @@ async def test_anybody_may_interrupt_a_model(open_stage: OpenStage) -> None:
     answer = await stage.kernel.call(guest, "turn.interrupt", {"principal": "aria"})
     assert answer == {"stopped": ["aria"]}
     assert stage.headers()[1].stopped_by == "guest"
+
+
+@pytest.mark.parametrize("call", [("kernel.kick", {}), ("kernel.role", {"role": "editor"})])
+async def test_a_command_ends_when_its_owner_is_dismissed(
+    open_stage: OpenStage, caplog: pytest.LogCaptureFixture, call: tuple[str, dict[str, str]]
+) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    co = await stage.actor("co")
+    await stage.kernel.members.give_role(co.principal, AccessRole.OWNER)
+    run = {"command": "sleep 2; touch ran"}
+    made = await stage.kernel.call(co, "shell.run", run)
+    tool, params = call
+    await stage.kernel.call(stage.owner, tool, {"principal": "co", **params})
+    async with asyncio.timeout(1):
+        await stage.runner.idle()
+    assert stage.context.document.header(made["result_id"]).stop_reason == "interrupted"
+    assert not (stage.kernel.project / "ran").exists()
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]

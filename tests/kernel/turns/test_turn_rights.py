@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
 from typing import Any, Final
 
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.turns.events import TextDelta, ToolCallEvent
+from antiphon_kernel.turns.events import TextDelta, ToolCallEvent, TurnEvent
+from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.provider import RoundRequest
+from antiphon_kernel.turns.scripted import ScriptedProvider
 from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
@@ -129,3 +133,25 @@ async def test_a_turn_that_begins_by_itself_runs_commands(open_stage: OpenStage)
     stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
     await until(lambda: has_run(stage), "the command has run")
     await stage.runner.idle()
+
+
+async def test_a_turn_that_waits_is_given_what_its_asker_sent(open_stage: OpenStage) -> None:
+    asked: list[str] = []
+
+    class Listening(ScriptedProvider):
+        def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+            asked.append(request.prompt)
+            return super().stream(request)
+
+    gate = Gate(0)
+    answer = recording("aria", [TextDelta("Yes.")])
+    stage = await open_stage(Models({"aria": Listening([answer], sleep=gate)}))
+    await stage.submit("Read it.")
+    await gate.shut()
+    block = await stage.submit("Run the tests.")
+    editor = await somebody(stage, AccessRole.EDITOR)
+    edit = {"block_id": block, "offset": 0, "delete_count": 14, "insert": "Run rm."}
+    await stage.kernel.call(editor, "block.splice", edit)
+    await gate.open()
+    await stage.runner.idle()
+    assert asked == ["Read it.", "Run the tests."]

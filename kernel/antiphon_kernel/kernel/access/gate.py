@@ -161,9 +161,7 @@ class Gate:
             dismissal = Dismissal(CloseCode.ROLE_CHANGED, reason)
             ended = self._sessions.dismiss(
                 dismissal,
-                lambda one: (
-                    one.actor.principal.id == principal.id and one.actor.via not in IN_THE_KERNEL
-                ),
+                lambda one: one.actor.principal.id == principal.id and not _is_models(one),
             )
         await self._members.give_role(principal, role)
         return ended
@@ -217,6 +215,12 @@ class Gate:
                 f"{principal.username} {what}: it is the kernel's own. Name somebody else.",
                 username=principal.username,
             )
+
+
+def _is_models(session: OpenSession) -> bool:
+    """Whether it is a model's turn, which goes on with another role; people's commands do not."""
+    actor = session.actor
+    return actor.via in IN_THE_KERNEL and actor.principal.kind is PrincipalKind.MODEL
 
 
 def _came_with(credentials: Collection[int], session: OpenSession) -> bool:

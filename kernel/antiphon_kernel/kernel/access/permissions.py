@@ -188,6 +188,24 @@ def check_act_as(name: str, caller: Principal, founder: Principal) -> None:
         )
 
 
+def check_invite_as(known: Principal, caller: Principal, founder: Principal) -> None:
+    """Raise unless the caller may make an invitation as somebody whom the kernel knows.
+
+    Whoever makes an invitation knows its token, and can come in with it as that principal: only
+    the founder acts as somebody else.
+
+    Raises:
+        AntiphonError: permission_denied.
+    """
+    if caller.id not in (founder.id, known.id):
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
+            f"{known.username} is here already, and only {founder.username}, whose kernel it is,"
+            f" invites somebody who is: ask {founder.username}, or choose a new name.",
+            username=known.username,
+        )
+
+
 def _denied(message: str, caller: Principal, role: AccessRole, **details: object) -> AntiphonError:
     return AntiphonError(
         ErrorCode.PERMISSION_DENIED,

@@ -48,7 +48,7 @@ class RemoteUpdates:
         self._introductions = introductions
         self._appends = appends
         self._owners = dict(owners)
-        self._on_submitted: list[Callable[[str, Actor], None]] = []
+        self._on_submitted: list[Callable[[str, str, Actor], None]] = []
 
     def apply(
         self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
@@ -104,7 +104,8 @@ class RemoteUpdates:
             )
         )
         for block in submitted:
-            written.on_disk.add_done_callback(partial(self._tell_submitted, block, actor))
+            said = self._document.text(block)
+            written.on_disk.add_done_callback(partial(self._tell_submitted, block, said, actor))
         return written.seq_on_disk()
 
     async def take_in(
@@ -187,13 +188,18 @@ class RemoteUpdates:
             ]
         return completed.update, tuple(done)
 
-    def _tell_submitted(self, block: str, actor: Actor, on_disk: asyncio.Future[None]) -> None:
+    def _tell_submitted(
+        self, block: str, said: str, actor: Actor, on_disk: asyncio.Future[None]
+    ) -> None:
         if on_disk.exception() is None:
             for listener in tuple(self._on_submitted):
-                listener(block, actor)
+                listener(block, said, actor)
 
-    def on_submitted(self, listener: Callable[[str, Actor], None]) -> None:
-        """Call `listener` when somebody's draft, submitted by a raw update, is on disk."""
+    def on_submitted(self, listener: Callable[[str, str, Actor], None]) -> None:
+        """Call `listener` when somebody's draft, submitted by a raw update, is on disk.
+
+        It is given the block, what it said when it was submitted, and who submitted it.
+        """
         self._on_submitted.append(listener)
 
     async def _seq_settled(self) -> int:

@@ -73,7 +73,7 @@ class OpenContexts:
         context = Context(stored, document, self._journal, self._clock, self._limits)
         context.commits.on_failure(lambda error: self._drop(context, error))
         context.remote.on_submitted(
-            lambda block, by: self._submissions.tell(Submission(context, block, by))
+            lambda block, text, by: self._submissions.tell(Submission(context, block, text, by))
         )
         self._open[row.id] = context
         self._snapshots[row.id] = Snapshotting(

@@ -116,7 +116,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     await written.saved()
     spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
     if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:
-        call.kernel.submissions.tell(Submission(context, str(block), call.actor))
+        call.kernel.submissions.tell(Submission(context, str(block), text, call.actor))
     return CreateResult(
         block_id=str(block), version=written.versions[str(block)], context_version=written.seq
     )

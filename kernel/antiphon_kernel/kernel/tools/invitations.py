@@ -7,6 +7,7 @@ from typing import Final, Literal
 from pydantic import Field
 
 from antiphon_kernel.journal.auth import Credential
+from antiphon_kernel.kernel.access.permissions import check_invite_as
 from antiphon_kernel.kernel.kernel import Call
 from antiphon_kernel.kernel.registry import Params, Result, tool
 from antiphon_kernel.types.access import AccessRole, Right
@@ -107,9 +108,12 @@ class RevokeResult(Result):
 async def invite(call: Call, params: InviteParams) -> InviteResult:
     """Make an invitation: a token that lets somebody in with a role and a name of their own.
 
-    The kernel keeps only the token's hash.
+    The kernel keeps only the token's hash. Somebody whom the kernel knows already is invited
+    anew by whose kernel it is only.
     """
     kernel = call.kernel
+    if params.name is not None and params.name in kernel.members:
+        check_invite_as(kernel.members[params.name], call.actor.principal, kernel.owner)
     expires = kernel.clock.now_ms() + params.minutes * 60_000 if params.minutes else None
     issued = await kernel.invitations.invite(
         AccessRole(params.role), name=params.name, expires=expires, uses=params.uses

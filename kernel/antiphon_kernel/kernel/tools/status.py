@@ -52,7 +52,8 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     check_status(header, call.actor.principal, call.role)
     _check_transition(params, header)
     submits = header.is_draft and params.status is Status.DONE
-    if submits and not render(context.document, block).strip():
+    said = render(context.document, block) if submits else ""
+    if submits and not said.strip():
         raise AntiphonError(
             ErrorCode.INVALID_TRANSITION,
             f"Block {params.block_id} is an empty draft, and an empty draft cannot be submitted:"
@@ -74,7 +75,7 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     else:
         await context.settled()
     if submits:
-        call.kernel.submissions.tell(Submission(context, block, call.actor))
+        call.kernel.submissions.tell(Submission(context, block, said, call.actor))
     return WriteResult(version=context.version(block), context_version=context.seq)
 
 
