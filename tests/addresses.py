@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.doors.serving import Doors
-from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.server.serving import Doors
 
 
 def address_of(kernel: Kernel, doors: Doors) -> KernelAddress:

@@ -96,8 +96,8 @@ def test_shared_types_are_reached_by_modules_of_the_document_package_only() -> N
     ("statement", "unwanted"),
     [
         ("import antiphon_kernel.client.replica", {"textual", "rich", "uvicorn", "aiosqlite"}),
-        ("import antiphon.command_line.commands", {"textual", "rich", "pycrdt", "uvicorn"}),
-        ("import antiphon_kernel.process.run", {"textual", "rich"}),
+        ("import antiphon.cli.commands", {"textual", "rich", "pycrdt", "uvicorn"}),
+        ("import antiphon_kernel.daemon.run", {"textual", "rich"}),
     ],
 )
 def test_a_module_is_light_to_import(statement: str, unwanted: set[str]) -> None:

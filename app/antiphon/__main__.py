@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.command_line.interruption import ending_at_once
+from antiphon.cli.signals import ending_at_once
 from antiphon_kernel.client.standard_streams import run_command
 
 
@@ -13,7 +13,7 @@ def main() -> None:
 
 def _run() -> None:
     with ending_at_once():
-        from antiphon.command_line.commands import antiphon
+        from antiphon.cli.commands import antiphon
 
     antiphon(prog_name="antiphon")
 

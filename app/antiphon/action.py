@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from antiphon.action_context import Situation
 from antiphon.modes import Mode
-from antiphon.situation import Situation
 
 _SHOWN_KEYS: Final = {
     "enter": "Enter",

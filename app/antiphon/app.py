@@ -18,24 +18,24 @@ from textual.app import App
 from textual.filter import LineFilter
 from textual.theme import Theme
 
-from antiphon.composer.own_draft import OwnDraft, random_seq
-from antiphon.key_order import KeyOrder
+from antiphon.input_queue import KeyOrder
 from antiphon.locations import config_folder, state_folder, under_home
-from antiphon.memory import Memory
 from antiphon.options import AppOptions
 from antiphon.palette import Commands
-from antiphon.remembered import Remembered
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.document_screen import DocumentScreen
-from antiphon.screens.refused_page import where_refused
+from antiphon.screens.rejected_page import where_refused
+from antiphon.screens.view_state import Memory
+from antiphon.screens.view_store import Remembered
 from antiphon.session import Connection, Session
-from antiphon.terminal_driver import TerminalDriver
+from antiphon.textual_patches.driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
+from antiphon.widgets.composer.draft_sync import OwnDraft, random_seq
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.conventions import DATA_FOLDER, DEFAULT_CONTEXT
+from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError
 
 DEMO = "demo"

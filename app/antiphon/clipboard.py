@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.text.neutral import neutralise
+from antiphon_kernel.text.sanitize import neutralise
 
 OSC_52_LIMIT: Final = 74_000
 """Bytes that terminals take in one OSC 52; longer text goes into a file."""

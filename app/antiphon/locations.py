@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.types.conventions import DATA_FOLDER
+from antiphon_kernel.types.constants import DATA_FOLDER
 
 _MARKS: Final = (DATA_FOLDER, ".git")
 

@@ -9,7 +9,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
-from antiphon.bindings import palette_actions
+from antiphon.keymap import palette_actions
 
 if TYPE_CHECKING:
     from antiphon.screens.document_screen import DocumentScreen

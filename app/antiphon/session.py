@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from antiphon.arrivals import Arrivals
+from antiphon.join_watcher import Arrivals
 from antiphon.locations import state_folder
 from antiphon.options import AppOptions
-from antiphon_kernel.client.calls import KernelCalls
-from antiphon_kernel.client.refused_edits import Refusal, keep_in
+from antiphon_kernel.client.rejected_edits import Refusal, keep_in
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.standing import ReplicaState
+from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.tool_client import KernelCalls
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.presence import PresenceState
-from antiphon_kernel.wire.close_codes import CloseCode
+from antiphon_kernel.yjs.close_codes import CloseCode
 
 RESTART_AFTER: Final = 0.3
 """Seconds without a connection before the kernel is started again; shorter ones are blinks."""

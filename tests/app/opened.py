@@ -17,12 +17,12 @@ from antiphon.modes import Mode
 from antiphon.options import AppOptions
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon_kernel.client.address import ADDRESS_FILE
-from antiphon_kernel.doors.serving import Doors, serve
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
-from antiphon_kernel.process.data_folder import DataFolder
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.daemon.data_folder import DataFolder
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.server.serving import Doors, serve
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.events import End, TextDelta, TurnEvent
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.provider import RoundRequest

@@ -24,8 +24,8 @@ from typing import Any, Final
 from pycrdt import Doc, Text
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader

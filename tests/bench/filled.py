@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.context.order import order_at_end
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.ordering import order_at_end
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import Actor, BlockHeader

@@ -27,14 +27,14 @@ from typing import Any, Final
 from websockets.asyncio.client import connect
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.client.tool_client import KernelCalls
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.admission.admission import admit
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.limits import DEFAULT_LIMITS
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
-from antiphon_kernel.wire.frames import SyncStep1, encode_frame
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import DEFAULT_LIMITS
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.validation.update_validator import admit
+from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
 
 FOLDER: Final = Path(__file__).parent

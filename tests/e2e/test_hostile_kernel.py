@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon_kernel.doors import access
-from antiphon_kernel.kernel.access import members
-from antiphon_kernel.kernel.hosting import directory
-from antiphon_kernel.types.access import AccessRole
+from antiphon_kernel.access import members
+from antiphon_kernel.contexts import context_registry
+from antiphon_kernel.server import authentication
 from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.roles import AccessRole
 from tests.app.opened import World, opened, world
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import Terminal
@@ -43,7 +43,7 @@ WITH_NAMES_AS_THEY_ARE = (
 @pytest.fixture
 async def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[World]:
     """A kernel whose people, contexts and drafts have hostile names."""
-    for module in (access, members, directory):
+    for module in (authentication, members, context_registry):
         monkeypatch.setattr(module, "is_name", lambda name: True)
     async with AsyncExitStack() as stack:
         here = await stack.enter_async_context(world(tmp_path, models=False))

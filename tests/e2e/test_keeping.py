@@ -19,10 +19,10 @@ import pytest
 from websockets.asyncio.client import connect
 
 from antiphon_kernel.client.address import read_address
-from antiphon_kernel.client.calls import KernelCalls
+from antiphon_kernel.client.tool_client import KernelCalls
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.wire.close_codes import CloseCode
-from antiphon_kernel.wire.frames import SyncStep1, SyncStep2, decode_frame, encode_frame
+from antiphon_kernel.yjs.close_codes import CloseCode
+from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, decode_frame, encode_frame
 from tests.e2e.machine import ANTIPHON, Machine
 
 SECONDS = 20.0

@@ -58,8 +58,8 @@ def test_a_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> N
 
 FAULTY = """
 import sys
-from antiphon.command_line.commands import antiphon
-from antiphon.screens.acts import Acts
+from antiphon.cli.commands import antiphon
+from antiphon.screens.document_actions import Acts
 
 def fail(self):
     raise RuntimeError("a fault of the app")

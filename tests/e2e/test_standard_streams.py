@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import pytest
 
-from antiphon.command_line.commands import antiphon
+from antiphon.cli.commands import antiphon
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.e2e.terminal import Terminal
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.address import lock_holder
-from antiphon_kernel.types.conventions import ExitCode
+from antiphon_kernel.types.constants import ExitCode
 from tests.e2e.machine import ANTIPHON, Machine
 from tests.waiting import wait_until
 
@@ -255,7 +255,7 @@ def test_backup_that_finds_no_room_says_that_it_could_not_be_written(machine: Ma
 READ_AS_NOBODY = """
 import concurrent.futures.thread, os, sys  # what is imported later may be out of reach
 from pathlib import Path
-from antiphon_kernel.process.command import main
+from antiphon_kernel.daemon.cli import main
 os.setgid({nobody}); os.setuid({nobody})
 sys.argv = ["antiphon", *sys.argv[1:]]
 main()

@@ -14,15 +14,15 @@ from websockets.asyncio.client import ClientConnection, connect
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.standing import ReplicaState
-from antiphon_kernel.doors.limits import DEFAULT_DOOR_LIMITS, DoorLimits
-from antiphon_kernel.doors.serving import Doors, serve
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry, Tool
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry, Tool
+from antiphon_kernel.server.limits import DEFAULT_DOOR_LIMITS, DoorLimits
+from antiphon_kernel.server.serving import Doors, serve
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.wire.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
+from antiphon_kernel.yjs.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
 from tests.addresses import address_of
 from tests.waiting import PATIENCE, until
 

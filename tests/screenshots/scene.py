@@ -12,11 +12,11 @@ from typing import Any, Final
 from antiphon.app import AntiphonApp
 from antiphon.options import AppOptions
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.doors.serving import Doors, serve
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.server.serving import Doors, serve
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.events import TextDelta, ThinkingDelta
 from antiphon_kernel.turns.models import demo_recordings
 from antiphon_kernel.turns.recording import load_recording

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from antiphon_kernel.text.neutral import PICTURES, neutralise
+from antiphon_kernel.text.sanitize import PICTURES, neutralise
 
 _LINE_CONTROLS = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
 _STRAY_JOINER = re.compile(f"(?<![{PICTURES}\ufe0f])\u200d|\u200d(?![{PICTURES}])")

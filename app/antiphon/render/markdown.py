@@ -23,9 +23,9 @@ from antiphon.render.markdown_blocks import (
     is_closed_fence,
     units_of,
 )
-from antiphon.render.markdown_cuts import START, Cut, Fence, Leftover
+from antiphon.render.markdown_checkpoints import START, Cut, Fence, Leftover
 from antiphon.render.wrap import Piece, compose
-from antiphon_kernel.text.common_ends import common_prefix, common_suffix
+from antiphon_kernel.text.affixes import common_prefix, common_suffix
 
 TEXT_WIDTH: Final = 84
 """Columns beyond which text does not get wider: longer lines are hard to read."""

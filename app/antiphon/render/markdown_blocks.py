@@ -16,7 +16,7 @@ from antiphon.render.highlight import highlighted_lines
 from antiphon.render.lines import RenderedLine
 from antiphon.render.markdown_inline import InlineSource, inline_rows
 from antiphon.render.markdown_table import draw_table
-from antiphon.render.token_facts import DEEPEST
+from antiphon.render.token_meta import DEEPEST
 from antiphon.render.wrap import Piece, expand_tabs
 
 if TYPE_CHECKING:

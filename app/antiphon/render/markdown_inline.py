@@ -10,7 +10,7 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
-from antiphon.render.token_facts import AT, TARGET
+from antiphon.render.token_meta import AT, TARGET
 from antiphon.render.wrap import Piece
 
 if TYPE_CHECKING:

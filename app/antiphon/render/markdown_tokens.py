@@ -16,7 +16,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType
 
-from antiphon.render.token_facts import AT, DEEPEST, TARGET
+from antiphon.render.token_meta import AT, DEEPEST, TARGET
 
 
 class PlacedState(StateInline):

@@ -10,7 +10,7 @@ from rich.style import Style
 from antiphon.render.display import SourceLines
 from antiphon.render.lines import RenderedCell, RenderedLine, Section
 from antiphon.render.wrap import Piece, compose, expand_tabs, wrap
-from antiphon_kernel.text.common_ends import common_prefix
+from antiphon_kernel.text.affixes import common_prefix
 
 TAB: Final = 8
 """Columns from one tab stop to the next in plain text, as terminals have it."""

@@ -7,7 +7,7 @@ from rich.style import Style
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import displayable
 from antiphon.render.view import CellView
-from antiphon_kernel.types.conventions import INTERRUPTED
+from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import Status
 
 

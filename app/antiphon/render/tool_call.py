@@ -15,7 +15,7 @@ from antiphon.render.status_label import status_label
 from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, Piece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.types.enums import ToolKind
-from antiphon_kernel.wire.json_text import read_json
+from antiphon_kernel.yjs.json_validation import read_json
 
 _GAP: Final = 2
 _NARROWEST_COMMAND: Final = 16

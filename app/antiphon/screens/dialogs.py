@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from textual.screen import Screen
 
-from antiphon.screens.command_question import CommandQuestion
-from antiphon.screens.frame import Frame
+from antiphon.screens.command_modal import CommandQuestion
+from antiphon.screens.confirm_modal import QuestionScreen
 from antiphon.screens.help_page import help_rows
-from antiphon.screens.page import PageScreen, Rows
-from antiphon.screens.question import QuestionScreen
-from antiphon.screens.refused_page import refused_rows
+from antiphon.screens.layout import Frame
+from antiphon.screens.rejected_page import refused_rows
+from antiphon.screens.text_modal import PageScreen, Rows
 from antiphon.tour import Tour
-from antiphon_kernel.client.refused_edits import Refusal
+from antiphon_kernel.client.rejected_edits import Refusal
 
 
 class Dialogs:

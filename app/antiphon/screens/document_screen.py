@@ -12,38 +12,38 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.bindings import WRITING, action_for, bound_keys
-from antiphon.blame_view import BlameView
-from antiphon.blocklist.cell_area import CellArea
-from antiphon.blocklist.cells import CellSource
-from antiphon.composer.composer import Composer, ComposerEditor
-from antiphon.composer.own_draft import OwnDraft
-from antiphon.composer.sending import Sending
-from antiphon.editor.cell_editor import CellEditor
-from antiphon.memory import Memory
+from antiphon.action_context import Situation
+from antiphon.keymap import WRITING, action_for, bound_keys
 from antiphon.modes import Mode
 from antiphon.render.cell_theme import CellTheme
-from antiphon.requests import ContextName, Requests
-from antiphon.running_work import RunningWork
-from antiphon.screens.acts import Acts, Desk
-from antiphon.screens.bookmark import Bookmark
+from antiphon.running_blocks import RunningWork
+from antiphon.screens.background_tasks import WorkingScreen
+from antiphon.screens.blame_view import BlameView
 from antiphon.screens.dialogs import Dialogs
-from antiphon.screens.frame import Frame
-from antiphon.screens.outlook import Outlook
+from antiphon.screens.document_actions import Acts, Desk
+from antiphon.screens.header_presenter import Surroundings
+from antiphon.screens.kernel_calls import Requests
+from antiphon.screens.layout import Frame
 from antiphon.screens.own_location import OwnLocation
-from antiphon.screens.own_presence import OwnPresence
-from antiphon.screens.resumption import Resumption
+from antiphon.screens.presence_publisher import OwnPresence
+from antiphon.screens.reconnection import Resumption
 from antiphon.screens.session_events import Parts, Reactions, SessionEvents
-from antiphon.screens.sidebar_keys import SidebarKeys
-from antiphon.screens.surroundings import Surroundings
-from antiphon.screens.tour_guide import TourGuide
-from antiphon.screens.working_screen import WorkingScreen
+from antiphon.screens.sidebar_controller import SidebarKeys
+from antiphon.screens.submitter import Sending
+from antiphon.screens.tour_observer import TourGuide
+from antiphon.screens.ui_state import Outlook
+from antiphon.screens.view_restore import Bookmark
+from antiphon.screens.view_state import Memory
 from antiphon.session import Session
-from antiphon.sidebar.sidebar import Sidebar
-from antiphon.situation import Situation
-from antiphon.status.draft_lines import DraftLines
-from antiphon.status.unread_mark import UnreadMark
 from antiphon.tour import Tour
+from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon.widgets.block_list.document_view import CellArea
+from antiphon.widgets.composer.composer import Composer, ComposerEditor
+from antiphon.widgets.composer.draft_sync import OwnDraft
+from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.sidebar.sidebar import ContextName, Sidebar
+from antiphon.widgets.status.draft_preview import DraftLines
+from antiphon.widgets.status.unread_badge import UnreadMark
 
 LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are

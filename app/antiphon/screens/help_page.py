@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from antiphon.bindings import help_sections
+from antiphon.keymap import help_sections
 from antiphon.render.cell_theme import CellTheme
-from antiphon.screens.page import CLOSING, wrapped
-from antiphon.status.line import Piece
+from antiphon.screens.text_modal import CLOSING, wrapped
+from antiphon.widgets.status.line import Piece
 
 KEY_COLUMNS = 22
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from textual.widget import Widget
 
-from antiphon.editor.cell_editor import CellEditor
 from antiphon.modes import Mode
-from antiphon.screens.frame import Frame
-from antiphon.screens.outlook import Outlook
-from antiphon.screens.own_presence import OwnPresence
+from antiphon.screens.layout import Frame
+from antiphon.screens.presence_publisher import OwnPresence
+from antiphon.screens.ui_state import Outlook
+from antiphon.widgets.editor.cell_editor import CellEditor
 
 
 class OwnLocation:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from antiphon.blocklist.cells import CellChange, CellSource
-from antiphon.composer.sending import Sending
-from antiphon.running_work import RunningWork
-from antiphon.screens.bookmark import Bookmark
-from antiphon.screens.frame import Frame
-from antiphon.screens.outlook import Outlook
-from antiphon.screens.own_identity import OwnIdentity
-from antiphon.screens.refused_page import where_refused
-from antiphon.screens.surroundings import Surroundings
-from antiphon.screens.tour_guide import TourGuide
+from antiphon.running_blocks import RunningWork
+from antiphon.screens.header_presenter import Surroundings
+from antiphon.screens.layout import Frame
+from antiphon.screens.local_user import OwnIdentity
+from antiphon.screens.rejected_page import where_refused
+from antiphon.screens.submitter import Sending
+from antiphon.screens.tour_observer import TourGuide
+from antiphon.screens.ui_state import Outlook
+from antiphon.screens.view_restore import Bookmark
 from antiphon.session import Connection, Session, Standing
+from antiphon.widgets.block_list.cell_model import CellChange, CellSource
 
 NOTICED_SECONDS: Final = 1.0
 """A connection that is lost for less than this was not missed."""

@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.client.own_copy import OwnCopy
-from antiphon_kernel.client.standing import Listeners, ReplicaState, Standing
+from antiphon_kernel.client.local_replica import OwnCopy
+from antiphon_kernel.client.state import Listeners, ReplicaState, Standing
 from antiphon_kernel.document.changes import REMOTE
-from antiphon_kernel.wire.awareness import decode_awareness
-from antiphon_kernel.wire.close_codes import CloseCode, is_final
-from antiphon_kernel.wire.frames import (
+from antiphon_kernel.yjs.awareness import decode_awareness
+from antiphon_kernel.yjs.close_codes import CloseCode, is_final
+from antiphon_kernel.yjs.frames import (
     Ack,
     AwarenessUpdate,
     Frame,

@@ -6,9 +6,9 @@ import asyncio
 from collections import deque
 
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.wire.merge import merge
-from antiphon_kernel.wire.squash import squash
-from antiphon_kernel.wire.update import decode_update
+from antiphon_kernel.yjs.merge import merge
+from antiphon_kernel.yjs.squash import squash
+from antiphon_kernel.yjs.update import decode_update
 
 
 class Outbox:

@@ -18,18 +18,18 @@ from websockets.exceptions import ConnectionClosed
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import open_socket
 from antiphon_kernel.client.connection import Connection, Verdict, verdict_of
-from antiphon_kernel.client.own_copy import OwnCopy
-from antiphon_kernel.client.refused_edits import Keep, Refusal, RefusedEdit, account_of
-from antiphon_kernel.client.replay import Replay
-from antiphon_kernel.client.standing import Listeners, ReplicaState, Standing
+from antiphon_kernel.client.edit_replay import Replay
+from antiphon_kernel.client.local_replica import OwnCopy
+from antiphon_kernel.client.rejected_edits import Keep, Refusal, RefusedEdit, account_of
+from antiphon_kernel.client.state import Listeners, ReplicaState, Standing
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.conventions import DEFAULT_CONTEXT
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.types.presence import PresenceState
-from antiphon_kernel.wire.close_codes import CloseCode
+from antiphon_kernel.yjs.close_codes import CloseCode
 
 LEFT_BEHIND = "nothing: there was no connection to it when the program ended."
 """Why edits are written down that were never refused; stands behind `The kernel said:`."""

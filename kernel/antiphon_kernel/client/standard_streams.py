@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from antiphon_kernel.types.conventions import ExitCode
+from antiphon_kernel.types.constants import ExitCode
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -106,7 +106,7 @@ class _Terminal(FileIO):
         Raises:
             OSError: if the terminal is gone.
         """
-        from antiphon_kernel.text.neutral import neutralise
+        from antiphon_kernel.text.sanitize import neutralise
 
         text = self._before + self._decoder.decode(memoryview(data).tobytes())
         neutral = neutralise(text)

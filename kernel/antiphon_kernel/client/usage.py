@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import click
 
-from antiphon_kernel.text.neutral import neutralise
-from antiphon_kernel.types.conventions import ExitCode
+from antiphon_kernel.text.sanitize import neutralise
+from antiphon_kernel.types.constants import ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _PLAINER = (

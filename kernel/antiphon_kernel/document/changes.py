@@ -10,9 +10,9 @@ from pycrdt import MapEvent
 
 from antiphon_kernel.document.schema import Schema, known_names, path_of
 from antiphon_kernel.types.records import TextSplice
-from antiphon_kernel.wire.id_set import IdSet, decode_id_set
-from antiphon_kernel.wire.state_vector import decode_state_vector
-from antiphon_kernel.wire.update import EMPTY_UPDATE
+from antiphon_kernel.yjs.id_set import IdSet, decode_id_set
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import EMPTY_UPDATE
 
 REMOTE: Final = "remote"
 """Origin of an update that came from the other side of a connection or from the journal."""

@@ -13,13 +13,6 @@ from typing import Any
 
 from pycrdt import Array, Map, Text
 
-from antiphon_kernel.document.conformity import (
-    EXACT_INTEGER,
-    Rule,
-    Violation,
-    joined,
-    violations,
-)
 from antiphon_kernel.document.containers import items_of
 from antiphon_kernel.document.counters import as_number, total, unreadable
 from antiphon_kernel.document.document import Document
@@ -32,6 +25,13 @@ from antiphon_kernel.document.schema import (
     each_part,
     part_at,
     path_of,
+)
+from antiphon_kernel.document.schema_validation import (
+    EXACT_INTEGER,
+    Rule,
+    Violation,
+    joined,
+    violations,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, listed, shortened, shown

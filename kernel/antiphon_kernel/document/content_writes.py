@@ -14,14 +14,6 @@ from typing import Any, TypeVar
 
 from pycrdt import Array, Map, Text
 
-from antiphon_kernel.document.conformity import (
-    Rule,
-    Violation,
-    item_violations,
-    joined,
-    too_many,
-    violations,
-)
 from antiphon_kernel.document.containers import insert_items
 from antiphon_kernel.document.content import part_of, read_value, refuse_violations
 from antiphon_kernel.document.counters import EXACT, add, as_decimal, as_number, total
@@ -39,8 +31,16 @@ from antiphon_kernel.document.schema import (
     each_part,
     path_of,
 )
-from antiphon_kernel.text.difference import plan_difference
-from antiphon_kernel.text.sequences import changed_ranges
+from antiphon_kernel.document.schema_validation import (
+    Rule,
+    Violation,
+    item_violations,
+    joined,
+    too_many,
+    violations,
+)
+from antiphon_kernel.text.sequence_diff import changed_ranges
+from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _Container = TypeVar("_Container", Text, Map[Any], Array[Any])

@@ -13,13 +13,13 @@ from typing import Any
 
 from pycrdt import Doc, Map, Text
 
+from antiphon_kernel.document.block_cache import Blocks
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
     append_text,
     splice_text,
     splice_text_all,
 )
-from antiphon_kernel.document.blocks import Blocks
 from antiphon_kernel.document.changes import (
     REMOTE,
     DocumentChange,
@@ -38,7 +38,7 @@ from antiphon_kernel.document.header import (
     stored_value,
     write_keys,
 )
-from antiphon_kernel.document.observing import observe_deep
+from antiphon_kernel.document.observers import observe_deep
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
@@ -49,8 +49,8 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
-from antiphon_kernel.wire.update import ContentKind, Struct
-from antiphon_kernel.wire.update_writer import encode_update
+from antiphon_kernel.yjs.update import ContentKind, Struct
+from antiphon_kernel.yjs.update_writer import encode_update
 
 
 class Document:

@@ -14,11 +14,11 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from pycrdt import Map
 
-from antiphon_kernel.document.conformity import is_whole
+from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import shown
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.wire.json_text import read_json
+from antiphon_kernel.yjs.json_validation import read_json
 
 CONTENT = "content"
 """The key of the block's content."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from antiphon_kernel.document.header import ENUMS
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.wire.json_text import refuse_unwritable
+from antiphon_kernel.yjs.json_validation import refuse_unwritable
 
 _FIELDS: Final = [field.name for field in fields(BlockHeader)]
 

@@ -9,7 +9,7 @@ from pycrdt import Doc
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.wire.merge import merge
+from antiphon_kernel.yjs.merge import merge
 
 
 class DocumentLoader:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from antiphon_kernel.document.conformity import joined
 from antiphon_kernel.document.content import part_of, read_value
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
@@ -17,6 +16,7 @@ from antiphon_kernel.document.schema import (
     Part,
     TextSchema,
 )
+from antiphon_kernel.document.schema_validation import joined
 
 _READ_ONLY = " [read-only]"
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon_kernel.text.lines import out_of_range, split_lines
-from antiphon_kernel.text.pieces import Piece, as_splices
+from antiphon_kernel.text.replacements import Piece, as_splices
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
 

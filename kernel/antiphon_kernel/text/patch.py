@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise, takewhile
 from typing import Any, Final
 
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.text.pieces import Piece, as_splices
+from antiphon_kernel.text.replacements import Piece, as_splices
 from antiphon_kernel.text.unified_diff import Hunk, HunkLine, MalformedPatch, parse_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
+from antiphon_kernel.access.permissions import check_shell_of_turn
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.submissions import Submission
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.kernel.access.permissions import check_shell_of_turn
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.submissions import Submission
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.shell_call import CallBlocks, open_call, run_command
 from antiphon_kernel.turns.turn import Turn, TurnFailed
-from antiphon_kernel.turns.writing import BlockWriter
-from antiphon_kernel.types.conventions import INTERRUPTED
+from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from antiphon_kernel.kernel.to_the_end import to_the_end
+from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.provider import ToolOutcome
 from antiphon_kernel.turns.shell import run_shell
-from antiphon_kernel.turns.writing import BlockWriter
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
+from antiphon_kernel.uninterruptible import to_the_end
 
 SHELL = "shell"
 """The tool's name in blocks and for models."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from antiphon_kernel.kernel.access.permissions import check_interrupt, check_shell
-from antiphon_kernel.kernel.kernel import Call
-from antiphon_kernel.kernel.registry import REFERENCES, Params, Result, Tool, tool
+from antiphon_kernel.access.permissions import check_interrupt, check_shell
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
 from antiphon_kernel.turns.runner import runner_of
-from antiphon_kernel.types.access import Right
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.roles import Right
 
 
 class InterruptParams(Params):

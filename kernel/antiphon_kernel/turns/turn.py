@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
+from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.events import (
     End,
     ProviderError,
@@ -19,7 +20,6 @@ from antiphon_kernel.turns.events import (
 from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
-from antiphon_kernel.turns.writing import BlockWriter
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import shown

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.types.roles import AccessRole
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import PrincipalId, SessionId
+from antiphon_kernel.types.roles import AccessRole
 
 COLOUR_SLOTS = 12
 """Principals get a colour slot 0..11 per context; a theme says what the slots look like."""

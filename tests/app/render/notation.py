@@ -14,9 +14,9 @@ from typing import Final
 from rich.style import Style
 from textual.theme import Theme
 
+from antiphon.render.cell_renderer import CellStream
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
-from antiphon.render.stream import CellStream
 from antiphon.render.view import CellView
 from antiphon.themes import read_theme
 

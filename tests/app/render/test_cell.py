@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from antiphon.render.cell_renderer import CellStream
 from antiphon.render.lines import RenderedCell
-from antiphon.render.stream import CellStream
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.render.notation import THEME, plain, render_cell, written
@@ -197,7 +197,7 @@ def test_a_stream_draws_what_a_single_drawing_draws(changes: list[CellView]) -> 
 
 def test_importing_the_renderers_loads_neither_markdown_nor_pygments() -> None:
     code = (
-        "import sys, antiphon.render.stream, antiphon.render.markdown, antiphon.themes;"
+        "import sys, antiphon.render.cell_renderer, antiphon.render.markdown, antiphon.themes;"
         "print([name for name in sys.modules if name.split('.')[0] in ('markdown_it', 'pygments')])"
     )
     done = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 from antiphon.locations import state_folder
 from antiphon.modes import Mode
 from antiphon.screens.session_events import NOTICED_SECONDS
-from antiphon_kernel.journal import journal
+from antiphon_kernel.storage import journal
 from tests.app.opened import opened, world
 from tests.waiting import until
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.modes import Mode
-from antiphon.status.draft_lines import DraftLines
+from antiphon.widgets.status.draft_preview import DraftLines
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until

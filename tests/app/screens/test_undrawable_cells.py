@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.render import stream
-from antiphon_kernel.text.order import key_between
+from antiphon.render import cell_renderer
+from antiphon_kernel.text.fractional_index import key_between
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from tests.app.opened import World, opened, world
@@ -60,7 +60,7 @@ async def test_a_cell_that_cannot_be_drawn_says_so_and_the_app_goes_on(
     def fail(*_: object) -> None:
         raise RecursionError("maximum recursion depth exceeded")
 
-    monkeypatch.setattr(stream, "render_tool_call", fail)
+    monkeypatch.setattr(cell_renderer, "render_tool_call", fail)
     async with world(tmp_path) as here:
         await here.cell("the cell above")
         block = await damaged_call(here, "{}")

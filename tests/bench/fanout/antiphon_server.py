@@ -10,11 +10,11 @@ import json
 import sys
 from pathlib import Path
 
-from antiphon_kernel.doors.serving import serve
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
-from antiphon_kernel.process import event_loop
+from antiphon_kernel.daemon import event_loop
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.server.serving import serve
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 
 
 async def run(folder: Path, blocks: int) -> None:

@@ -45,7 +45,7 @@ def test_a_socket_that_is_not_there_is_not_reachable(tmp_path: Path) -> None:
 
 def test_the_replica_loads_nothing_of_the_host() -> None:
     code = (
-        "import sys, antiphon_kernel.client.replica, antiphon_kernel.client.calls\n"
+        "import sys, antiphon_kernel.client.replica, antiphon_kernel.client.tool_client\n"
         "heavy = {'uvicorn', 'starlette', 'aiosqlite', 'sqlite3'} & sys.modules.keys()\n"
         "own = [name for name in sys.modules if name.startswith('antiphon_kernel.')]\n"
         "host = [name for name in own if name.split('.')[1] in ('doors', 'kernel', 'journal')]\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.refused_edits import keep_in
-from antiphon_kernel.client.standing import ReplicaState
+from antiphon_kernel.client.rejected_edits import keep_in
+from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import ServedKernel
 from tests.waiting import PATIENCE, until

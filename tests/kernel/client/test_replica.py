@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.standing import ReplicaState
+from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.standing import ReplicaState
+from antiphon_kernel.client.state import ReplicaState
 from tests.kernel.served import CuttableProxy, ServedKernel, served_kernel
 from tests.waiting import PATIENCE, until
 

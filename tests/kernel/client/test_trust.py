@@ -14,7 +14,7 @@ import pytest
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
 from antiphon_kernel.client.private_files import state_path
 from antiphon_kernel.client.trust import FOUNDED_VARIABLE, ID_FILE, found, is_trusted, trust
-from antiphon_kernel.process.data_folder import DataFolder
+from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 NOBODY = 65534

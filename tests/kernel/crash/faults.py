@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import aiosqlite
 
-from antiphon_kernel.journal import database, transaction
-from antiphon_kernel.journal.open_files import OpenFiles
+from antiphon_kernel.storage import database, executor
+from antiphon_kernel.storage.open_files import OpenFiles
 
 STEPS = (
     "BEGIN",
@@ -93,7 +93,7 @@ class _Breaking:
 def inject(fault: Fault) -> Callable[[], None]:
     """Let the statements of every database of this process fail; returns the way back."""
     faults = _Faults(fault)
-    execute, carry_out = aiosqlite.Connection.execute, transaction.carry_out
+    execute, carry_out = aiosqlite.Connection.execute, executor.carry_out
 
     async def one(connection: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
         due = faults.due(sql)

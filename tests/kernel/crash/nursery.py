@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.process.run import Settings, run_kernel
+from antiphon_kernel.daemon.run import Settings, run_kernel
 from tests.kernel.crash.faults import Fault, inject
 from tests.kernel.crash.writer import write
 

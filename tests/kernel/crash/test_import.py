@@ -11,10 +11,10 @@ from typing import Any
 import aiosqlite
 import pytest
 
-from antiphon_kernel.kernel.at_rest.doctor.examination import examine
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.crash.faults import Fault, inject
 

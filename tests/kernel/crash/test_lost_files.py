@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.journal import journal
-from antiphon_kernel.journal.open_files import OpenFiles, StorageLostError
-from antiphon_kernel.journal.transaction import carry_out
-from antiphon_kernel.kernel.at_rest.doctor.examination import examine
-from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.storage import journal
+from antiphon_kernel.storage.executor import carry_out
+from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.crash.test_broken_disk import open_kernel
@@ -261,7 +261,7 @@ async def test_a_loss_in_the_middle_of_a_commit_is_not_acknowledged(
         connection.set_trace_callback(lose_at_commit)
         carry_out(connection, statements, files)
 
-    monkeypatch.setattr("antiphon_kernel.journal.database.carry_out", lose_between)
+    monkeypatch.setattr("antiphon_kernel.storage.database.carry_out", lose_between)
     with pytest.raises(StorageLostError):
         await writer.append(20)
 

@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.journal.copies import copy_pages
-from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.kernel.at_rest.doctor.examination import examine
-from antiphon_kernel.kernel.hosting.opening import open_document
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.storage.backup import copy_pages
+from antiphon_kernel.storage.journal import Journal
 from tests.kernel.crash.faults import STEPS, Fault
 from tests.kernel.crash.words import numbers, pair
 from tests.waiting import until

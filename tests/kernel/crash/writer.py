@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from antiphon_kernel.client.address import KernelAddress, read_address
-from antiphon_kernel.client.calls import KernelCalls
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.standing import ReplicaState
+from antiphon_kernel.client.state import ReplicaState
+from antiphon_kernel.client.tool_client import KernelCalls
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.crash.words import pair, word
 

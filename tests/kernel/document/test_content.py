@@ -33,7 +33,7 @@ from antiphon_kernel.document.schema import (
     encode_schema,
 )
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.wire.update import decode_update
+from antiphon_kernel.yjs.update import decode_update
 from tests.kernel.document.structured import (
     BLOCK,
     HEADER,

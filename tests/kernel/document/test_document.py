@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_client
-from antiphon_kernel.text.difference import plan_difference
+from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import ContextId, RandomIds
 from antiphon_kernel.types.records import BlockHeader, TextSplice
-from antiphon_kernel.wire.state_vector import decode_state_vector
-from antiphon_kernel.wire.update import decode_update
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import decode_update
 
 IDS = RandomIds()
 CONTEXT = ContextId("0" * 31 + "1")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
-from antiphon_kernel.wire.state_vector import decode_state_vector
-from antiphon_kernel.wire.update import ContentKind, ItemId, decode_update
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import ContentKind, ItemId, decode_update
 
 
 def builds_on_known(update: bytes, state_vector: bytes) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from antiphon_kernel.wire.update import (
+from antiphon_kernel.yjs.update import (
     ContentKind,
     ItemId,
     SharedType,

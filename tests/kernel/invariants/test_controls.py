@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.journal.journal import Journal
-from antiphon_kernel.journal.rows import Commit, StoredContext
-from antiphon_kernel.kernel.context.append_buffer import AppendBuffers
-from antiphon_kernel.kernel.context.commits import Commits
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.hosting.writers import Writers
-from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.contexts.append_buffer import AppendBuffers
+from antiphon_kernel.contexts.block_owners import Writers
+from antiphon_kernel.contexts.commits import Commits
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import Commit, StoredContext
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.wire.update import EMPTY_UPDATE
+from antiphon_kernel.yjs.update import EMPTY_UPDATE
 from tests.kernel.invariants.broken import Fault, is_noticed
 
 

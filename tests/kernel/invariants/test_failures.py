@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.kernel.tools import edit
 from antiphon_kernel.text.edits import EditOperation, plan_edit
 from antiphon_kernel.text.lines import split_lines
+from antiphon_kernel.tools import edit
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
 from tests.kernel.invariants.alphabet import Alphabet

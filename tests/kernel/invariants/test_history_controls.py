@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts.undo_stack import UndoStacks
 from antiphon_kernel.document.history.block_history import BlockHistory, Run
-from antiphon_kernel.document.history.carry import Carry
-from antiphon_kernel.document.history.plan import Plan
-from antiphon_kernel.kernel.context.undo_stack import UndoStacks
-from antiphon_kernel.wire.id_set import IdRange
+from antiphon_kernel.document.history.update_builder import Plan
+from antiphon_kernel.document.history.version_map import Carry
+from antiphon_kernel.yjs.id_set import IdRange
 from tests.kernel.invariants.broken import Fault, is_noticed
 
 PlanTurn = Callable[[BlockHistory, int, Any, int], Plan]

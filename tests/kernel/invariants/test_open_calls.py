@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.kernel.hosting.writers import Writers
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.contexts.block_owners import Writers
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import turn
 from antiphon_kernel.turns.events import (
     End,

@@ -12,7 +12,7 @@ import pytest
 
 from antiphon_kernel.document import header as stored_header
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.text.order import key_between
+from antiphon_kernel.text.fractional_index import key_between
 from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, Status, ToolKind
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.invariants.alphabet import Alphabet

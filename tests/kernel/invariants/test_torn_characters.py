@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.kernel.admission.placement import Placement
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.wire.id_set import IdRange, encode_id_set, normalise
-from antiphon_kernel.wire.update import ContentKind, ItemId
-from antiphon_kernel.wire.varint import write_var_uint
+from antiphon_kernel.validation.item_index import Placement
+from antiphon_kernel.yjs.id_set import IdRange, encode_id_set, normalise
+from antiphon_kernel.yjs.update import ContentKind, ItemId
+from antiphon_kernel.yjs.varint import write_var_uint
 from tests.kernel.invariants.alphabet import Alphabet
 from tests.kernel.invariants.cases import reproducible, seeds
 from tests.kernel.invariants.crdt import Item

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from antiphon_kernel.contexts.commit_types import Broadcast
+from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.kernel.context.commitment import Broadcast
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.limits import Limits
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.conventions import INTERRUPTED
+from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor, BlockHeader

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_kernel.kernel.attribution import attribution
+from antiphon_kernel.contexts.attribution import attribution
 from antiphon_kernel.types.enums import PrincipalKind
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.kernel.at_rest.chronicle import chronicle
-from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.audit_log import chronicle
 from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor

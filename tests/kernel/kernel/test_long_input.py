@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Tool
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Tool
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make

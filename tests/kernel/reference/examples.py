@@ -1,6 +1,6 @@
 """The examples of the tools: read from beside the registry, and played on a real kernel.
 
-An example is one file, kernel/antiphon_kernel/kernel/examples/TOOL.json: `given`, the calls that
+An example is one file, kernel/antiphon_kernel/tools/examples/TOOL.json: `given`, the calls that
 bring about what it starts from, and `shows`, requests to the tool with a sentence each. `as` says
 who calls, `fails` which error is meant. Results are not written down there: they are played.
 """
@@ -17,9 +17,9 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 import antiphon_kernel
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.models import load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.tools import TURN_TOOLS
@@ -28,7 +28,7 @@ from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
 
-FOLDER: Final = Path(antiphon_kernel.__file__).parent / "kernel" / "examples"
+FOLDER: Final = Path(antiphon_kernel.__file__).parent / "tools" / "examples"
 OWNER: Final = "amy"
 MODELS: Final = frozenset({"aria"})
 SECRETS: Final = frozenset({"token", "join"})

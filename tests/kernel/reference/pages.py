@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from antiphon_kernel.doors.calls import HTTP_STATUS
-from antiphon_kernel.kernel.registry import EVERY_CALL, Registry, Tool
+from antiphon_kernel.registry import EVERY_CALL, Registry, Tool
+from antiphon_kernel.server.rpc import HTTP_STATUS
 from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import ErrorCode
 from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_example

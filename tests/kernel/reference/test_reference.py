@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
-from antiphon_kernel.kernel.descriptions import described_schema
+from antiphon_kernel.tools.json_schema import described_schema
 from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import ErrorCode
 from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_example

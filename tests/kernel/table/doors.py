@@ -19,9 +19,9 @@ from urllib.parse import quote, urlsplit
 
 from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.discovery import kernel_at
-from antiphon_kernel.doors.serving import Doors, serve
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.process.run import owner_name
+from antiphon_kernel.daemon.run import owner_name
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.server.serving import Doors, serve
 from antiphon_kernel.turns.models import load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.types.errors import AntiphonError

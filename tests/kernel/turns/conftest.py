@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.kernel.kernel import Kernel
-from antiphon_kernel.kernel.registry import Registry
-from antiphon_kernel.kernel.tools.catalogue import KERNEL_TOOLS
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.tools import TURN_TOOLS

@@ -7,8 +7,8 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from antiphon_kernel.kernel.context.context import Context
-from antiphon_kernel.kernel.kernel import Kernel
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.turns.events import TurnEvent
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.recording import Recording, Step

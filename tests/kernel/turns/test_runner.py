@@ -12,11 +12,11 @@ from antiphon_kernel.turns.events import TextDelta
 from antiphon_kernel.turns.models import Models, load_models
 from antiphon_kernel.turns.recording import RecordingError
 from antiphon_kernel.turns.runner import BEGINNING, TurnRunner
-from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM
 from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
 from tests.waiting import until
 

@@ -12,11 +12,11 @@ from antiphon_kernel.turns.events import TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.provider import RoundRequest
 from antiphon_kernel.turns.scripted import ScriptedProvider
-from antiphon_kernel.types.access import AccessRole
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted
 from tests.waiting import until
 

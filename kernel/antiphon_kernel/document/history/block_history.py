@@ -15,8 +15,9 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from antiphon_kernel.document.history.belonging import Belonging, Names
-from antiphon_kernel.document.history.items import (
+from antiphon_kernel.document.history.container_index import Belonging, Names
+from antiphon_kernel.document.history.integrate import place
+from antiphon_kernel.document.history.item_index import (
     ALIVE,
     Content,
     Items,
@@ -24,21 +25,20 @@ from antiphon_kernel.document.history.items import (
     Segment,
     Sequence,
 )
-from antiphon_kernel.document.history.placing import place
-from antiphon_kernel.document.history.plan import (
+from antiphon_kernel.document.history.undo_units import Turn, Units
+from antiphon_kernel.document.history.update_builder import (
     NewItem,
     Plan,
     counted_to,
     plan_difference,
     plan_sequence,
 )
-from antiphon_kernel.document.history.units import Turn, Units
 from antiphon_kernel.document.schema import names_of
-from antiphon_kernel.text.common_ends import common_prefix, common_suffix
-from antiphon_kernel.wire.causal_order import in_causal_order
-from antiphon_kernel.wire.revivals import Revival
-from antiphon_kernel.wire.update import ContentKind, DecodedUpdate, ItemId, Struct
-from antiphon_kernel.wire.utf16 import utf16_length
+from antiphon_kernel.text.affixes import common_prefix, common_suffix
+from antiphon_kernel.yjs.causal_order import in_causal_order
+from antiphon_kernel.yjs.restored_ids import Revival
+from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct
+from antiphon_kernel.yjs.utf16 import utf16_length
 
 
 @dataclass(frozen=True, slots=True)

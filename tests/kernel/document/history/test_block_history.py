@@ -9,7 +9,7 @@ import pytest
 from pycrdt import Doc, Map, Text
 
 from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
-from antiphon_kernel.wire.update import decode_update
+from antiphon_kernel.yjs.update import decode_update
 
 BLOCK = "block"
 ALPHABET = ["a", "b", "\n", "é", "漢", "😀", "👩‍🚀", "e\u0301", "\r\n", "xyz"]

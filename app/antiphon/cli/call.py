@@ -1,0 +1,172 @@
+"""`antiphon call`: one tool call, or a stream of them, each answered in its turn."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.text.sanitize import escape_json
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shortened, shown
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Strict JSON: no NaN, no infinity, no endless nesting.
+
+    Raises:
+        AntiphonError: invalid_json, saying where it breaks.
+    """
+
+    def finite(number: str) -> float:
+        if not math.isfinite(value := float(number)):
+            raise ValueError(f"{shown(number)} is not a number in JSON")
+        return value
+
+    try:
+        decoded = text if isinstance(text, str) else text.decode("utf-8")
+        return json.loads(decoded, parse_constant=finite, parse_float=finite)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise AntiphonError(
+            ErrorCode.INVALID_JSON, f"This is not JSON: {reason}. Correct it and send it again."
+        ) from error
+
+
+def parse_params(text: str | bytes) -> dict[str, Any]:
+    """The parameters of a call: a JSON object, nothing being an empty one.
+
+    Raises:
+        AntiphonError: invalid_json or invalid_params.
+    """
+    params = parse_json(text) if text.strip() else {}
+    if not isinstance(params, dict):
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            'Parameters are a JSON object such as {"label": "notes"}, not'
+            f" {shortened(json.dumps(params))}.",
+        )
+    return params
+
+
+def as_line(value: Mapping[str, Any], *, indent: int | None = None) -> str:
+    """JSON that means the same and cannot drive a terminal."""
+    return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+class Caller:
+    """Calls tools, filling in the context that was named on the command line."""
+
+    def __init__(self, calls: KernelCalls, context: str | None) -> None:
+        self._calls = calls
+        self._context = context
+        self._takes_context: frozenset[str] | None = None
+
+    async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of one call.
+
+        Raises:
+            AntiphonError: what the call failed with.
+        """
+        if self._context is not None and "context" not in params:
+            if self._takes_context is None:
+                self._takes_context = await self._tools_with_a_context()
+            if tool in self._takes_context:
+                params = {**params, "context": self._context}
+        return await self._calls.call(tool, params)
+
+    def on_push(self, listener: Callable[[Mapping[str, Any]], None]) -> None:
+        """Call `listener` with what the kernel sends unasked."""
+        self._calls.on_push = listener
+
+    async def _tools_with_a_context(self) -> frozenset[str]:
+        catalogue = await self._calls.call("kernel.tools", {})
+        return frozenset(
+            tool["name"]
+            for tool in catalogue["tools"]
+            if "context" in tool["parameters"].get("properties", {})
+        )
+
+    async def answer(self, line: bytes) -> dict[str, Any]:
+        """The answer to one line `{"id", "tool", "params"}`; every failure is an answer too."""
+        number: object = None
+        try:
+            request = parse_json(line)
+            if not isinstance(request, dict):
+                raise _malformed("a JSON object", request)
+            number = request.get("id")
+            tool, params = request.get("tool"), request.get("params", {})
+            if not isinstance(tool, str):
+                raise _malformed("`tool`, the name of a tool", tool)
+            if not isinstance(params, dict):
+                raise _malformed("`params`, a JSON object", params)
+            return {"id": number, "result": await self.call(tool, params)}
+        except AntiphonError as error:
+            return {"id": number, "error": error.as_json()}
+
+
+class _Output:
+    """Lines for whoever called: answers in order, and events of what it follows in between."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._early: dict[str, list[Mapping[str, Any]]] = {}
+        self.following: set[str] = set()
+        """Subscriptions that have been answered and not ended."""
+
+    def answer(self, message: Mapping[str, Any]) -> None:
+        self._write(message)
+        subscription = message.get("result", {}).get("subscription")
+        if subscription in self.following:
+            self.following.remove(subscription)
+        elif isinstance(subscription, str):
+            self.following.add(subscription)
+            for pushed in self._early.pop(subscription, ()):
+                self.push(pushed)
+
+    def push(self, message: Mapping[str, Any]) -> None:
+        """An event, or the end of a subscription; never before the answer that names it."""
+        subscription = message["subscription"]
+        if subscription not in self.following:
+            self._early.setdefault(subscription, []).append(message)
+            return
+        self._write(message)
+        if "error" in message:
+            self.following.remove(subscription)
+
+    def _write(self, message: Mapping[str, Any]) -> None:
+        self._sink.write(as_line(message).encode("utf-8") + b"\n")
+        self._sink.flush()
+
+
+async def call_lines(caller: Caller, lines: AsyncIterator[bytes], sink: BinaryIO) -> None:
+    """Answer lines until there are no more: one line each, in order, as soon as known.
+
+    Events of subscriptions come as lines `{"subscription", "event"}`. At the end, those that
+    belong to what was answered are written, and that is all.
+    """
+    output = _Output(sink)
+    caller.on_push(output.push)
+    async for line in lines:
+        if line.strip():
+            output.answer(await caller.answer(line))
+    for subscription in tuple(output.following):
+        with suppress(AntiphonError):  # it may be gone by itself
+            await caller.call("block.unsubscribe", {"subscription": subscription})
+
+
+def standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Standard input and output as bytes."""
+    return sys.stdin.buffer, sys.stdout.buffer
+
+
+def _malformed(expected: str, found: object) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f'A call is {{"id": ..., "tool": ..., "params": {{...}}}}: expected {expected},'
+        f" found {shortened(json.dumps(found))}.",
+    )

@@ -1,0 +1,118 @@
+"""`antiphon tail` and `antiphon send`: reading along and having a say without the app."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from antiphon.cli.errors import Failure
+from antiphon.cli.kernel_option import ChosenKernel, ask_kernel, calls_kernel
+from antiphon.cli.signals import ending_at_once
+from antiphon_kernel.client.standard_streams import NoReaderError
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
+
+if TYPE_CHECKING:
+    from antiphon_kernel.client.tool_client import KernelCalls
+
+_context = click.argument("context", required=False)
+
+
+@click.command()
+@_context
+@click.option(
+    "-n",
+    "--blocks",
+    "last",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    help="How many of the last blocks to print first.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
+@calls_kernel
+def tail(context: str | None, last: int, as_json: bool, kernel: ChosenKernel) -> None:
+    """Print CONTEXT as it grows (id or label; by default `default`), and go on until it is stopped.
+
+    Nothing that is printed is drawn again: what somebody changes in it comes as lines with - and +.
+    Ends with the kernel, with whoever reads its output, and with Ctrl+C.
+
+    Exit codes: 0 ended, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
+    started.
+    """
+    with ending_at_once():
+        from antiphon.cli.tail import Tail
+
+    async def follow(calls: KernelCalls) -> None:
+        tail = Tail(calls, sys.stdout.buffer, as_json=as_json)
+        await tail.run(context or kernel.context or DEFAULT_CONTEXT, last)
+
+    try:
+        ask_kernel(kernel, follow, as_json=as_json)
+    except (KeyboardInterrupt, NoReaderError):
+        return
+
+
+@click.command()
+@_context
+@click.option(
+    "--as",
+    "as_name",
+    metavar="NAME",
+    help="Who says it, made on first use.  [default: the owner]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the id of the message's block.")
+@calls_kernel
+def send(context: str | None, as_name: str | None, as_json: bool, kernel: ChosenKernel) -> None:
+    """Send what standard input says as a message to CONTEXT (id or label; by default `default`).
+
+    It is one message, however many lines; newlines at its end are left out. A model answers it as
+    it answers what is written in the app.
+
+    Exit codes: 0 sent, 1 the kernel refused, 2 wrong arguments or nothing to send, 3 no kernel
+    could be reached or started.
+    """
+    from antiphon.cli.call import as_line
+
+    message = {
+        "role": "user",
+        "kind": "text",
+        "status": "done",
+        "context": context or kernel.context or DEFAULT_CONTEXT,
+        "content": _message(),
+    }
+
+    async def create(calls: KernelCalls) -> dict[str, Any]:
+        return await calls.call("block.create", message)
+
+    sent = ask_kernel(kernel, create, as_json=as_json, as_name=as_name)
+    if as_json:
+        click.echo(as_line(sent))
+
+
+def _message() -> str:
+    """Standard input, to its end.
+
+    Raises:
+        Failure: if there is nothing in it, or not text.
+    """
+    if sys.stdin.isatty():
+        click.echo("antiphon: write the message; Ctrl+D on an empty line sends it.", err=True)
+    try:
+        text = sys.stdin.buffer.read().decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise Failure(
+            f"standard input is not UTF-8 ({error.reason} at byte {error.start}): a message is"
+            " text.",
+            ExitCode.USAGE,
+        ) from error
+    if not text.strip():
+        raise Failure(
+            "standard input is empty: give it the message, as in `echo Hello | antiphon send`.",
+            ExitCode.USAGE,
+        )
+    return text
+
+
+COMMANDS = (tail, send)

@@ -1,0 +1,312 @@
+"""The commands. Each says what it needs and leaves the work to a room of its own.
+
+Heavy imports happen inside the commands that need them: `antiphon call` must not wait for Textual.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from antiphon.cli import chat, inspect, maintenance, transfer
+from antiphon.cli.bench import bench
+from antiphon.cli.errors import Failure
+from antiphon.cli.invite import invite
+from antiphon.cli.kernel_option import (
+    DATA,
+    ChosenKernel,
+    ask_kernel,
+    calls_kernel,
+    is_typed,
+)
+from antiphon.cli.running_kernel import chosen_data, program
+from antiphon.locations import project_root
+from antiphon_kernel.client.usage import Commands, exit_code
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
+
+if TYPE_CHECKING:
+    from antiphon.options import AppOptions
+    from antiphon_kernel.client.tool_client import KernelCalls
+
+_as_name = click.option(
+    "--as",
+    "as_name",
+    metavar="NAME",
+    help="Act as this person or model, made on first use.  [default: the owner]",
+)
+_context = click.option(
+    "--context", metavar="CONTEXT", help="Id or label of the context.  [default: default]"
+)
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(package_name="antiphon")
+@DATA
+@_context
+@_as_name
+@click.pass_context
+def antiphon(
+    click_context: click.Context, data: Path | None, context: str | None, as_name: str | None
+) -> None:
+    """An editor in which people and language models write in the same document at the same time.
+
+    Without a command: open the app on this project's kernel, starting it if none runs. The project
+    is the nearest folder upwards with .antiphon or .git in it, else the current one.
+
+    Exit codes: 0 well ended, 1 the app failed, 2 wrong arguments or an unfit terminal, 3 no kernel
+    could be found, reached or started, 5 the data folder is not trusted (`antiphon trust`).
+    """
+    if click_context.invoked_subcommand is not None:
+        if any(map(is_typed, click_context.params)):
+            raise click.UsageError(
+                "options go after the command: "
+                f"antiphon {click_context.invoked_subcommand} --data ..."
+            )
+        return
+    project = project_root(Path.cwd())
+    _open_started(
+        chosen_data(data, project),
+        project,
+        context=context,
+        as_name=as_name,
+    )
+
+
+for _room in (chat, transfer, inspect, maintenance):
+    for _command in _room.COMMANDS:
+        antiphon.add_command(_command)
+antiphon.add_command(invite)
+antiphon.add_command(bench)
+
+
+@antiphon.command()
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.1, 1000),
+    default=1.0,
+    show_default=True,
+    help="How much faster than recorded the models write.",
+)
+@click.option(
+    "--play",
+    "recordings",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="A recording for a model to play; several make several models.  [default: the demo's]",
+)
+@DATA
+@_as_name
+def demo(
+    speed: float, recordings: tuple[Path, ...], data: Path | None, as_name: str | None
+) -> None:
+    """Open the app on a throw-away kernel with a scripted model: no key, no network.
+
+    From a second terminal in the same folder `antiphon join` comes in as a guest.
+    """
+    arguments = ["--demo", "--exit-with-last-client", "--speed", str(speed)]
+    for recording in recordings:
+        arguments += ["--play", str(recording.absolute())]
+    folder = (data or Path(tempfile.mkdtemp(prefix="antiphon-demo-"))).absolute()
+    _open_started(
+        folder,
+        Path.cwd().resolve(),
+        context=DEFAULT_CONTEXT,
+        as_name=as_name,
+        arguments=tuple(arguments),
+        demo=True,
+    )
+    click.echo(f"What was written is kept; this opens it again:\n{program()} --data {folder}")
+
+
+@antiphon.command(
+    add_help_option=False,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)
+@DATA
+@click.option("--project", type=click.Path(file_okay=False, exists=True, path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def serve(data: Path | None, project: Path | None, arguments: tuple[str, ...]) -> None:
+    """Run the kernel in the foreground; `antiphon serve --help` lists its options."""
+    project = project.resolve() if project is not None else project_root(Path.cwd())
+    command = [sys.executable, "-m", "antiphon_kernel", "serve", *arguments]
+    command += ["--data", str(chosen_data(data, project)), "--project", str(project)]
+    sys.stdout.flush()
+    os.execv(sys.executable, command)
+
+
+@antiphon.command()
+@click.argument("url", required=False)
+@DATA
+@_context
+@_as_name
+def join(url: str | None, data: Path | None, context: str | None, as_name: str | None) -> None:
+    """Open the app on a kernel that runs: the newest one of yours for this folder, or URL.
+
+    URL is what `antiphon invite` prints, or `sync` of `antiphon serve --json` with its token:
+    ws://HOST:PORT/sync?token=... A token that is not in it is taken from ANTIPHON_TOKEN, else asked
+    for. With - the URL is read from standard input.
+    """
+    from antiphon.cli.terminal_check import require_fit_terminal
+    from antiphon.options import AppOptions
+
+    if url is not None:
+        from antiphon.cli.join import read_invitation, without_token_in_sight
+        from antiphon.locations import state_folder
+
+        without_token_in_sight(sys.argv[1:], url)
+        address, named = read_invitation(url, state_folder())
+        require_fit_terminal()
+        _open_app(
+            AppOptions(
+                data=state_folder(),
+                context=context or named,
+                as_name=as_name,
+                address=address,
+            )
+        )
+        return
+    require_fit_terminal()
+    folder, is_demo = _find_running(data)
+    if is_demo and as_name is None:
+        from antiphon.cli.guest_names import take_guest_name
+
+        as_name = take_guest_name(folder)
+    _open_app(AppOptions(data=folder, context=context, as_name=as_name))
+
+
+@antiphon.command()
+@click.argument("tool", required=False)
+@click.argument("params", metavar="[JSON]", required=False)
+@click.option(
+    "--jsonl",
+    is_flag=True,
+    help='Read lines {"id", "tool", "params"} from standard input, answer each with one line.',
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the result, or the error, as one line."
+)
+@calls_kernel
+@_context
+@_as_name
+def call(
+    tool: str | None,
+    params: str | None,
+    jsonl: bool,
+    as_json: bool,
+    kernel: ChosenKernel,
+    context: str | None,
+    as_name: str | None,
+) -> None:
+    """Call one of the kernel's tools and print its result.
+
+    JSON holds the parameters; - reads them from standard input. `antiphon call kernel.tools` lists
+    the tools. A kernel is started if none runs. With --jsonl a wrong line is answered with an error
+    and the next one is read.
+
+    Exit codes: 0 the call succeeded (with --jsonl: the input has ended), 1 it failed, 2 wrong
+    arguments, 3 no kernel could be reached or started.
+    """
+    if jsonl == (tool is not None):
+        raise click.UsageError("name a tool (antiphon call kernel.tools lists them), or --jsonl")
+
+    given = sys.stdin.buffer.read() if params == "-" else params or ""
+
+    async def ask(calls: KernelCalls) -> None:
+        await _call(calls, tool, given, as_json, context or kernel.context)
+
+    ask_kernel(kernel, ask, as_json=as_json, as_name=as_name)
+
+
+async def _call(
+    calls: KernelCalls, tool: str | None, given: str | bytes, as_json: bool, context: str | None
+) -> None:
+    from antiphon.cli.call import (
+        Caller,
+        as_line,
+        call_lines,
+        parse_params,
+        standard_streams,
+    )
+    from antiphon.cli.input import lines
+
+    source, sink = standard_streams()
+    caller = Caller(calls, context)
+    if tool is None:
+        await call_lines(caller, lines(source), sink)
+        return
+    result = await caller.call(tool, parse_params(given))
+    indent = None if as_json or not sys.stdout.isatty() else 2
+    sink.write(as_line(result, indent=indent).encode("utf-8") + b"\n")
+    sink.flush()
+
+
+def _find_running(data: Path | None) -> tuple[Path, bool]:
+    """The data folder of the kernel to join, and whether it is a demo."""
+    from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
+    from antiphon_kernel.types.errors import AntiphonError
+
+    if data is not None:
+        try:
+            address = kernel_at(data)
+        except AntiphonError as error:
+            raise Failure(error.message, exit_code(error)) from error
+        if address is None:
+            raise Failure(
+                f"no kernel serves {data}: start one with `antiphon --data {data}`.",
+                ExitCode.NO_KERNEL,
+            )
+        folder = data.absolute()
+        return folder, any(one.demo for one in running_kernels() if one.data == folder)
+    kernel = newest_kernel(Path.cwd().resolve())
+    if kernel is None:
+        raise Failure(
+            f"no kernel of yours runs for {Path.cwd()}: start one here with `antiphon` or"
+            " `antiphon demo`, or name its address.",
+            ExitCode.NO_KERNEL,
+        )
+    return kernel.data, kernel.demo
+
+
+def _open_started(
+    data: Path,
+    project: Path,
+    *,
+    context: str | None,
+    as_name: str | None,
+    arguments: tuple[str, ...] = (),
+    demo: bool = False,
+) -> None:
+    """Open the app on a kernel of its own, started if none runs."""
+    from antiphon.cli.launcher import KernelStarter
+    from antiphon.cli.terminal_check import require_fit_terminal
+    from antiphon.options import AppOptions
+    from antiphon_kernel.types.errors import AntiphonError
+
+    require_fit_terminal()
+    starter = KernelStarter(data, project, arguments)
+    try:
+        starter.begin()
+        # The kernel comes up while Textual is imported.
+        import antiphon.app  # noqa: F401
+
+        starter.wait()
+    except AntiphonError as error:
+        raise Failure(error.message, exit_code(error)) from error
+    _open_app(
+        AppOptions(data=data, context=context, as_name=as_name, demo=demo, restart=starter.restart)
+    )
+
+
+def _open_app(options: AppOptions) -> None:
+    from antiphon.app import open_app
+
+    open_app(options)

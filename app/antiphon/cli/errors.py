@@ -1,0 +1,39 @@
+"""How a command fails: one sentence on stderr and an exit code."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from antiphon.time_format import in_short_words
+from antiphon_kernel.types.constants import ExitCode
+
+if TYPE_CHECKING:
+    from antiphon_kernel.types.errors import AntiphonError
+
+
+class Failure(click.ClickException):
+    """Ends the command with a sentence that says what to do."""
+
+    def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
+        super().__init__(message)
+        self.exit_code = code  # type: ignore[misc]  # click's own way of setting it
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """The sentence may quote what a kernel said: nothing in it may drive the terminal."""
+        from antiphon_kernel.text.sanitize import neutralise
+
+        message = neutralise(in_short_words(self.format_message()))
+        click.echo(f"antiphon: {message}", file=file, err=file is None)
+
+
+def failed_call(error: AntiphonError, *, as_json: bool = False) -> Failure:
+    """How a command ends whose call has failed; said as JSON on standard output too, if asked."""
+    from antiphon_kernel.client.usage import exit_code
+
+    if as_json:
+        from antiphon.cli.call import as_line
+
+        click.echo(as_line({"error": error.as_json()}))
+    return Failure(error.message, exit_code(error))

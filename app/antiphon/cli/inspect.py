@@ -1,0 +1,120 @@
+"""`antiphon blame` and `antiphon history`: who wrote a block, and what happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from antiphon.cli.kernel_option import ChosenKernel, ask_kernel, calls_kernel
+from antiphon.time_format import to_the_second
+
+if TYPE_CHECKING:
+    from antiphon_kernel.client.tool_client import KernelCalls
+
+_block = click.argument("block")
+_json = click.option("--json", "as_json", is_flag=True, help="Print the tool's result as one line.")
+
+
+@click.command()
+@_block
+@_json
+@calls_kernel
+def blame(block: str, as_json: bool, kernel: ChosenKernel) -> None:
+    """Print a block's text and who wrote which part of it, when, and in which version.
+
+    BLOCK is an id as the app and the tools print it: default.amy.12. Lines count from 0. A line
+    that several have written takes several rows.
+
+    Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
+    started.
+    """
+
+    async def ask(calls: KernelCalls) -> dict[str, Any]:
+        found = await calls.call("block.blame", {"block_id": block})
+        if not as_json:
+            of_that_version = {"block_id": block, "version": found["version"]}
+            read = await calls.call("block.read", of_that_version)
+            found["content"] = read["content"]
+        return found
+
+    _show(ask_kernel(kernel, ask, as_json=as_json), as_json, blame_rows)
+
+
+@click.command()
+@_block
+@_json
+@calls_kernel
+def history(block: str, as_json: bool, kernel: ChosenKernel) -> None:
+    """Print what has happened to a block, oldest first: who changed it, when and how.
+
+    BLOCK is an id as the app and the tools print it: default.amy.12. The text of a version:
+    antiphon call block.read '{"block_id": "default.amy.12", "version": 3}'.
+
+    Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
+    started.
+    """
+
+    async def ask(calls: KernelCalls) -> dict[str, Any]:
+        versions: list[dict[str, Any]] = []
+        after: int | None = 0
+        while after is not None:
+            page = {"block_id": block, "after_version": after, "limit": 1_000}
+            found = await calls.call("block.history", page)
+            versions += found["versions"]
+            after = found.get("next")
+        return {"versions": versions}
+
+    _show(ask_kernel(kernel, ask, as_json=as_json), as_json, history_rows)
+
+
+def blame_rows(found: dict[str, Any]) -> Iterator[str]:
+    """One row for each part of a line that one change has written."""
+    wide = max((len(run["username"]) for run in found["runs"]), default=0)
+    last = max((len(str(run["version"])) for run in found["runs"]), default=0)
+    text, line, begins = found["content"], 0, True
+    digits = len(str(text.count("\n")))
+    for run in found["runs"]:
+        stamp = f"{run['username']:{wide}}  v{run['version']:<{last}}  {to_the_second(run['time'])}"
+        for piece in _lines(text[run["start"] : run["end"]]):
+            yield f"{line if begins else '':>{digits}}  {stamp}  {piece.removesuffix(chr(10))}"
+            begins = piece.endswith("\n")
+            line += begins
+    if not found["runs"]:
+        yield "(no text)"
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Lines with their ends; only a newline ends one."""
+    at = 0
+    while at < len(text):
+        end = text.find("\n", at) + 1 or len(text)
+        yield text[at:end]
+        at = end
+
+
+def history_rows(found: dict[str, Any]) -> Iterator[str]:
+    """One row a version."""
+    versions = found["versions"]
+    wide = max((len(one["username"]) for one in versions), default=0)
+    last = max((len(str(one["version"])) for one in versions), default=0)
+    for one in versions:
+        when = to_the_second(one["time"])
+        yield f"v{one['version']:<{last}}  {when}  {one['username']:{wide}}  {one['operation']}"
+
+
+def _show(
+    found: dict[str, Any], as_json: bool, rows: Callable[[dict[str, Any]], Iterator[str]]
+) -> None:
+    from antiphon.cli.call import as_line
+    from antiphon_kernel.text.sanitize import neutralise
+
+    if as_json:
+        click.echo(as_line(found))
+        return
+    for row in rows(found):
+        click.echo(neutralise(row))
+
+
+COMMANDS = (blame, history)

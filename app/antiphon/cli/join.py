@@ -1,0 +1,120 @@
+"""What `antiphon join` is given: an address, and a token that no process list may show."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import click
+
+from antiphon.cli.errors import Failure
+from antiphon.cli.urls import read_url
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.types.constants import ExitCode
+
+TOKEN_VARIABLE: Final = "ANTIPHON_TOKEN"
+"""In the environment: the token, where the address has none."""
+
+FROM_INPUT: Final = "-"
+"""Instead of an address: read it from standard input."""
+
+_LONGEST_LINE: Final = 10_000
+
+
+def split_token(url: str) -> tuple[str, str | None]:
+    """The address without its token, and the token."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url, None
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    tokens = [value for name, value in query if name == "token"]
+    kept = urlencode([pair for pair in query if pair[0] != "token"])
+    return urlunsplit(parts._replace(query=kept)), tokens[-1] if tokens else None
+
+
+def without_token_in_sight(arguments: Sequence[str], url: str) -> None:
+    """Begin this process again with the token in its environment, where `ps` does not show it.
+
+    Returns if there is no token in `url`.
+    """
+    bare, token = split_token(url)
+    if token is None or not any(one.endswith(url) for one in arguments):
+        return
+    command = [one.replace(url, bare) for one in arguments]
+    line = [sys.executable, "-P", "-m", "antiphon", *command]
+    sys.stdout.flush()
+    os.execve(sys.executable, line, os.environ | {TOKEN_VARIABLE: token})
+
+
+def read_invitation(url: str, state: Path) -> tuple[KernelAddress, str | None]:
+    """The kernel to join and, if the address names one, the context.
+
+    A token that is not in the address is taken from the environment, else asked for. The kernel
+    will know this program again by a secret that is kept in `state`.
+
+    Raises:
+        Failure: if that is no address.
+    """
+    return with_token(_read_line() if url == FROM_INPUT else url, state)
+
+
+def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
+    """As `read_invitation`, of an address that standard input has no part in."""
+    bare, token = split_token(url)
+    address, context = read_url(bare)
+    hidden = os.environ.pop(TOKEN_VARIABLE, None)
+    token = token or hidden
+    if token is None and sys.stdin.isatty():
+        token = click.prompt("Token", hide_input=True, err=True)
+    if token is None:
+        return address, context
+    known_by = known_secret(state / "joined", token)
+    return address.model_copy(update={"token": token, "client": known_by}), context
+
+
+def known_secret(folder: Path, token: str) -> str:
+    """What this user's programs are known by to a kernel that they join with `token`."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = folder / hashlib.sha256(token.encode()).hexdigest()[:32]
+    fresh = path.with_suffix(f".{os.getpid()}")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(secrets.token_urlsafe(32))
+    try:
+        # The first one stays: two that join at once are one client.
+        path.hardlink_to(fresh)
+    except FileExistsError:
+        pass
+    finally:
+        fresh.unlink()
+    return path.read_text("ascii").strip()
+
+
+def _read_line() -> str:
+    """One line from standard input, which is the terminal again afterwards."""
+    if sys.stdin.isatty():
+        return str(click.prompt("Invitation", hide_input=True, err=True)).strip().split()[-1]
+    line = sys.stdin.readline(_LONGEST_LINE).split()
+    if not line:
+        raise Failure(
+            "standard input is empty: give it the line that `antiphon invite` printed.",
+            ExitCode.USAGE,
+        )
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+    except OSError as error:
+        raise Failure(
+            "the app needs a terminal, and there is none besides standard input.", ExitCode.USAGE
+        ) from error
+    os.dup2(terminal, 0)
+    os.close(terminal)
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    # The whole line may have been pasted: antiphon join ws://...
+    return line[-1]

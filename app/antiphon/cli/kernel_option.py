@@ -1,0 +1,128 @@
+"""Which kernel a command calls: one of this user's own, by its folder, or one they may join."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from antiphon.cli.errors import failed_call
+from antiphon.cli.signals import ending_at_once, run
+from antiphon_kernel.client.usage import data_option
+
+if TYPE_CHECKING:
+    from antiphon_kernel.client.address import Locate
+    from antiphon_kernel.client.tool_client import KernelCalls
+
+Result = TypeVar("Result")
+
+DATA: Final = data_option(envvar="ANTIPHON_DATA")
+
+_URL: Final = click.option(
+    "--url",
+    metavar="URL",
+    envvar="ANTIPHON_URL",
+    help="A kernel that you were invited to, as `antiphon join` takes it.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenKernel:
+    """The kernel that the command line names."""
+
+    find: Callable[[], Locate]
+    """Starts it if it is one of this user's own and does not run."""
+    context: str | None = None
+    """Id or label of the context that its address names."""
+
+
+def calls_kernel(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that name a kernel; it gets a `ChosenKernel` as `kernel`.
+
+    A kernel of this user's own is started when it is asked something, which is said on stderr.
+    """
+
+    @DATA
+    @_URL
+    @functools.wraps(command)
+    def with_kernel(
+        *arguments: object, data: Path | None, url: str | None, **named: object
+    ) -> None:
+        command(*arguments, kernel=_chosen(data, url), **named)
+
+    return with_kernel
+
+
+def ask_kernel(
+    kernel: ChosenKernel,
+    ask: Callable[[KernelCalls], Awaitable[Result]],
+    *,
+    as_json: bool = False,
+    as_name: str | None = None,
+) -> Result:
+    """What `ask` makes of a line to the kernel.
+
+    Raises:
+        Failure: if a call fails; with `as_json` the error is printed too.
+        KeyboardInterrupt: if Ctrl+C ends it.
+    """
+    with ending_at_once():
+        from antiphon_kernel.client.tool_client import KernelCalls
+        from antiphon_kernel.types.errors import AntiphonError
+
+    async def asked() -> Result:
+        calls = KernelCalls(locate, as_name=as_name)
+        try:
+            return await ask(calls)
+        finally:
+            await calls.close()
+
+    try:
+        locate = kernel.find()
+        return run(asked)
+    except AntiphonError as error:
+        raise failed_call(error, as_json=as_json) from error
+
+
+def _chosen(data: Path | None, url: str | None) -> ChosenKernel:
+    if data is not None and url is not None:
+        typed = {name for name in ("data", "url") if is_typed(name)}
+        if len(typed) != 1:
+            raise click.UsageError(
+                "--data (or ANTIPHON_DATA) and --url (or ANTIPHON_URL) name two kernels:"
+                " give one of them"
+            )
+        data, url = (data, None) if "data" in typed else (None, url)
+    return _own(data) if url is None else _joined(url)
+
+
+def is_typed(option: str) -> bool:
+    """Return whether an option of the command is on the command line, and not in a variable."""
+    source = click.get_current_context().get_parameter_source(option)
+    return source is ParameterSource.COMMANDLINE
+
+
+def _own(data: Path | None) -> ChosenKernel:
+    def find() -> Locate:
+        from antiphon.cli.running_kernel import running_data
+        from antiphon_kernel.client.address import read_address
+
+        folder = running_data(data)
+        return lambda: read_address(folder)
+
+    return ChosenKernel(find)
+
+
+def _joined(url: str) -> ChosenKernel:
+    from antiphon.cli.join import with_token, without_token_in_sight
+    from antiphon.locations import state_folder
+
+    without_token_in_sight(sys.argv[1:], url)
+    address, context = with_token(url, state_folder())
+    return ChosenKernel(lambda: lambda: address, context)

@@ -1,0 +1,134 @@
+"""Starting a kernel as a process of its own, one that outlives the terminal it was started from."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from antiphon_kernel.client.address import KernelAddress, stated_address
+from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.client.trust import found
+from antiphon_kernel.types.constants import LOG_FILE, ExitCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+START_SECONDS: Final = 20.0
+POLL_SECONDS: Final = 0.01
+SHOWN_LOG_LINES: Final = 5
+
+
+class KernelStarter:
+    """Starts the kernel of one data folder, and starts it again once if it dies."""
+
+    def __init__(self, data: Path, project: Path, arguments: Sequence[str] = ()) -> None:
+        self.data = data
+        self._project = project
+        self._arguments = tuple(arguments)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._restarted = False
+        self._ended: int | None = None
+
+    def begin(self) -> bool:
+        """Start the kernel unless one answers; whether that was necessary. Does not wait.
+
+        Raises:
+            AntiphonError: no_kernel if no process can be started; untrusted_folder.
+        """
+        if kernel_at(self.data) is not None:
+            return False
+        self._ended = _stated_pid(self.data)
+        try:
+            warning = found(self.data)
+            if warning is not None:
+                click.echo(f"antiphon: {warning}", err=True)
+            self._spawn()
+        except OSError as error:
+            raise AntiphonError(
+                ErrorCode.NO_KERNEL,
+                f"The kernel cannot be started on {self.data}: {error.strerror}."
+                " Choose another folder with --data.",
+            ) from error
+        return True
+
+    def wait(self) -> KernelAddress:
+        """The kernel of the data folder, as soon as it answers.
+
+        Raises:
+            AntiphonError: no_kernel, with the last lines of its log.
+        """
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            address = kernel_at(self.data)
+            # The new kernel listens before it has replaced the address of the one that ended.
+            if address is not None and address.pid != self._ended:
+                self._end_superfluous(address)
+                return address
+            ended = self._process.poll() if self._process is not None else None
+            # Another one was quicker to take the folder: it will answer in a moment.
+            if ended is not None and ended != ExitCode.FOLDER_IN_USE:
+                raise self._failure(f"ended at once with exit code {ended}")
+            time.sleep(POLL_SECONDS)
+        raise self._failure(f"does not answer after {START_SECONDS:.0f} s")
+
+    def _end_superfluous(self, serving: KernelAddress) -> None:
+        """Another kernel was quicker: ours must not come up later, when that one has ended."""
+        process = self._process
+        if process is not None and process.pid != serving.pid:
+            process.terminate()
+            process.wait(START_SECONDS)
+            self._process = None
+
+    def restart(self) -> None:
+        """Start the kernel again after it died; blocks until it answers.
+
+        Raises:
+            AntiphonError: no_kernel if it does not come up, or was restarted before.
+        """
+        if kernel_at(self.data) is not None:
+            return
+        if self._restarted:
+            raise AntiphonError(
+                ErrorCode.NO_KERNEL,
+                f"The kernel ended a second time and is not started again; see "
+                f"{self.data / LOG_FILE}.",
+            )
+        self._restarted = True
+        self.begin()
+        self.wait()
+
+    def _spawn(self) -> None:
+        command = [sys.executable, "-m", "antiphon_kernel", "serve"]
+        command += ["--data", str(self.data), "--project", str(self._project), *self._arguments]
+        log_file = os.open(self.data / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(log_file, "ab") as log:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                cwd=self._project,
+                start_new_session=True,
+            )
+
+    def _failure(self, what: str) -> AntiphonError:
+        log = self.data / LOG_FILE
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            tail = "".join(deque(lines, maxlen=SHOWN_LOG_LINES)).strip() or "(its log is empty)"
+        return AntiphonError(
+            ErrorCode.NO_KERNEL, f"The kernel {what}. The end of its log, {log}:\n{tail}"
+        )
+
+
+def _stated_pid(data: Path) -> int | None:
+    """The process that the folder's address file names, if there is one."""
+    try:
+        return stated_address(data).pid
+    except AntiphonError:
+        return None

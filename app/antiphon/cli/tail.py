@@ -1,0 +1,215 @@
+"""What `antiphon tail` does: follow a context over one connection and print what comes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO, Final
+
+import click
+
+from antiphon.cli.call import as_line
+from antiphon.cli.output import Printer
+from antiphon.cli.transcript import Transcript, is_draft
+from antiphon_kernel.client.standard_streams import NoReaderError
+from antiphon_kernel.client.tool_client import KernelCalls, read_error
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_PAGE: Final = 1_000
+
+_REST: Final[dict[str, Any]] = {}
+"""Among what is pushed: nobody has edited for a while."""
+
+
+class Tail:
+    """Follows one context and prints what happens in it until the kernel ends."""
+
+    def __init__(self, calls: KernelCalls, sink: BinaryIO, *, as_json: bool) -> None:
+        self._calls = calls
+        self._sink = sink
+        self._printer = Printer(sink)
+        self._as_json = as_json
+        self._pushed: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._names: dict[str, str] = {}
+        self._versions: dict[str, int] = {}
+        self._listed: dict[str, dict[str, Any]] = {}
+        """Headers of what was there at the start."""
+        self._transcript = Transcript("", self._names)
+        calls.on_push = self._pushed.put_nowait
+
+    async def run(self, context: str, last: int) -> None:
+        """Print the last blocks of a context, then what comes; returns when the kernel has ended.
+
+        Raises:
+            AntiphonError: if the context is not there, or may not be read any more.
+        """
+        self._notice_the_reader()
+        begun = await self._calls.call("block.subscribe", {"context": context})
+        await self._learn_names()
+        self._transcript = Transcript(await self._label(context), self._names)
+        try:
+            await self._begin(context, last)
+            await self._follow(begun["subscription"])
+        except asyncio.CancelledError:
+            self._printer.print_last(self._transcript.end())
+            raise
+        except AntiphonError as error:
+            await self._printer.print(self._transcript.end())
+            if error.code is not ErrorCode.NO_KERNEL:
+                raise
+            click.echo("antiphon: the kernel has ended.", err=True)
+
+    async def _begin(self, context: str, last: int) -> None:
+        """Print blocks that are there already, as a second, short subscription tells them.
+
+        It also tells what drafts say, however old: they may be sent at any time.
+        """
+        await self._list(context)
+        printed = set(list(self._listed)[max(0, len(self._listed) - last) :])
+        blocks = [
+            block for block, header in self._listed.items() if block in printed or is_draft(header)
+        ]
+        if not blocks:
+            return
+        only = {"block_ids": blocks, "from_versions": {}}
+        subscription = (await self._calls.call("block.subscribe", only))["subscription"]
+        events: dict[str, dict[str, Any]] = {}
+        early: list[dict[str, Any]] = []
+        while len(events) < len(blocks):
+            message = await self._next()
+            if message["subscription"] != subscription:
+                early.append(message)
+                continue
+            event = _event(message)
+            events.setdefault(event["block_id"], event)
+        await self._calls.call("block.unsubscribe", {"subscription": subscription})
+        for block in blocks:
+            if block in printed:
+                await self._take(events[block])
+            elif isinstance(events[block]["content"], str):
+                event = events[block]
+                await self._remember(block, event["header"], event["content"], event["version"])
+        for message in early:
+            await self._take(_event(message))
+
+    async def _list(self, context: str) -> None:
+        page: dict[str, Any] = {"context": context, "limit": _PAGE}
+        while True:
+            found = await self._calls.call("block.list", page)
+            self._listed.update((one["block_id"], one) for one in found["blocks"])
+            if "next" not in found:
+                return
+            page["after_block"] = found["next"]
+
+    async def _follow(self, subscription: str) -> None:
+        while True:
+            # No timeout: one that runs out as a cancellation comes would take it for its own.
+            timer = self._at_rest()
+            try:
+                message = await self._next()
+            finally:
+                if timer is not None:
+                    timer.cancel()
+            if message is _REST:
+                await self._printer.print(self._transcript.settle(time.monotonic()))
+            elif message["subscription"] == subscription:
+                await self._take(_event(message))
+
+    def _at_rest(self) -> asyncio.TimerHandle | None:
+        rests = self._transcript.rests()
+        if rests is None:
+            return None
+        delay = max(0.0, rests - time.monotonic())
+        return asyncio.get_running_loop().call_later(delay, self._pushed.put_nowait, _REST)
+
+    async def _next(self) -> dict[str, Any]:
+        """What is pushed next.
+
+        Raises:
+            NoReaderError: if nobody reads what is printed any more.
+        """
+        message = await self._pushed.get()
+        if message is None:
+            raise NoReaderError
+        return message
+
+    def _notice_the_reader(self) -> None:
+        """A pipe that is closed at its other end is noticed without writing into it."""
+        with suppress(OSError, ValueError):  # where it cannot be, writing will tell
+            if stat.S_ISFIFO(os.fstat(self._sink.fileno()).st_mode):
+                loop, pipe = asyncio.get_running_loop(), self._sink.fileno()
+
+                def broken() -> None:
+                    loop.remove_reader(pipe)
+                    self._pushed.put_nowait(None)
+
+                loop.add_reader(pipe, broken)
+
+    async def _take(self, event: Mapping[str, Any]) -> None:
+        block = event["block_id"]
+        if event["version"] <= self._versions.get(block, 0):
+            return
+        self._versions[block] = event["version"]
+        if self._as_json:
+            await self._printer.print(as_line(event) + "\n")
+            return
+        if not self._transcript.knows(block) and "content" not in event:
+            if not event["splices"] and not event["parts"]:
+                return
+            await self._recall(event)
+        await self._learn_names(event.get("principal"), event.get("header", {}).get("author"))
+        rendered = None
+        if self._transcript.is_structured(block) or not isinstance(event.get("content", ""), str):
+            rendered = (await self._calls.call("block.render", {"block_id": block}))["text"]
+        news = self._transcript.take(event, time.monotonic(), rendered=rendered)
+        await self._printer.print(news)
+
+    async def _recall(self, event: Mapping[str, Any]) -> None:
+        """What a block that was not printed said before an event; nothing, if it has a schema."""
+        block, version = event["block_id"], event["from_version"]
+        structured = bool(event["parts"]) or any("section" in one for one in event["splices"])
+        text = ""
+        if not structured:
+            read = await self._calls.call("block.read", {"block_id": block, "version": version})
+            text = read["content"]
+        await self._remember(block, self._listed[block], text, version, structured=structured)
+
+    async def _remember(
+        self,
+        block: str,
+        header: Mapping[str, Any],
+        text: str,
+        version: int,
+        *,
+        structured: bool = False,
+    ) -> None:
+        await self._learn_names(header["author"])
+        self._transcript.remember(block, header, text, version, structured=structured)
+
+    async def _learn_names(self, *principals: str | None) -> None:
+        if all(one is None or one in self._names for one in principals):
+            return
+        found = await self._calls.call("kernel.members", {})
+        self._names.update((one["principal"], one["username"]) for one in found["members"])
+
+    async def _label(self, context: str) -> str:
+        """The label of a context that may be given by its id."""
+        found = await self._calls.call("context.list", {"archived": True})
+        labels = {one["context_id"]: str(one["label"]) for one in found["contexts"]}
+        return labels.get(context, context)
+
+
+def _event(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The event that was pushed.
+
+    Raises:
+        AntiphonError: if it is the end of the subscription.
+    """
+    if "error" in message:
+        raise read_error(message["error"])
+    event: dict[str, Any] = message["event"]
+    return event

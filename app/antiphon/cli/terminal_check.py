@@ -1,0 +1,33 @@
+"""Whether this terminal can show the app."""
+
+from __future__ import annotations
+
+import locale
+import os
+import sys
+
+from antiphon.cli.errors import Failure
+from antiphon_kernel.types.constants import ExitCode
+
+
+def require_fit_terminal() -> None:
+    """Raises Failure where the app would be a mess instead of a screen."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise Failure(
+            "the app needs a terminal for its input and output; without one use `antiphon call`.",
+            ExitCode.USAGE,
+        )
+    term = os.environ.get("TERM", "")
+    if term in ("", "dumb", "unknown"):
+        raise Failure(
+            f"TERM is {term!r}: the app needs a terminal that can move its cursor; set TERM"
+            " (for example xterm-256color), or use `antiphon call`.",
+            ExitCode.USAGE,
+        )
+    encoding = locale.getpreferredencoding(False)
+    if encoding.lower().replace("-", "") != "utf8":
+        raise Failure(
+            f"this terminal's encoding is {encoding}: the app needs UTF-8; set it"
+            " (for example LC_ALL=C.UTF-8).",
+            ExitCode.USAGE,
+        )

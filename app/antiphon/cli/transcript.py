@@ -1,0 +1,273 @@
+"""What `antiphon tail` prints: a context as it grows, in lines that are never redrawn.
+
+What is printed stays. Text that comes to the end of a block follows at once; a block whose line is
+not finished keeps its place until another one has a whole line to show. What changes inside
+printed text is said as lines that went and lines that came, when the editing has come to rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from antiphon_kernel.text.sanitize import neutralise
+from antiphon_kernel.text.sequence_diff import changed_ranges
+
+REST_SECONDS: Final = 1.0
+"""How long nobody has edited a block's printed text before its changes are said."""
+
+
+@dataclass(slots=True)
+class _Cell:
+    """One block, and how much of it is printed."""
+
+    name: str
+    header: Mapping[str, Any]
+    version: int = 0
+    text: str = ""
+    said: str = ""
+    """What was printed of it."""
+    shown: int = 0
+    """The part of `text`, from its start, in whose place `said` stands."""
+    editors: dict[str, None] = field(default_factory=dict)
+    edited: float = -math.inf
+    structured: bool = False
+    end_said: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is not to be printed yet: it is a message that has not been sent."""
+        return is_draft(self.header) and not self.structured
+
+    @property
+    def rest(self) -> str:
+        """What is not printed yet."""
+        return self.text[self.shown :]
+
+    @property
+    def over(self) -> bool:
+        return self.header["status"] in ("done", "error")
+
+    def splice(self, offset: int, deleted: int, insert: str) -> bool:
+        """Change the text; whether that concerns what is printed of it."""
+        printed = offset < self.shown
+        if printed:
+            gone = min(self.shown, offset + deleted) - offset
+            self.shown += len(insert) - gone
+        self.text = self.text[:offset] + insert + self.text[offset + deleted :]
+        return printed
+
+    def replace(self, text: str) -> bool:
+        """Another text as a whole; whether it does not just go on from what is printed."""
+        goes_on = text.startswith(self.said)
+        self.shown = len(self.said) if goes_on or self.waits else len(text)
+        self.text = text
+        return not goes_on
+
+
+class Transcript:
+    """Turns events of a subscription to a context into text for a pipe or a terminal."""
+
+    def __init__(self, label: str, names: Mapping[str, str]) -> None:
+        """
+        Args:
+            label: the context's.
+            names: usernames by principal id; looked into whenever somebody is named.
+        """
+        self._label = label
+        self._names = names
+        self._cells: dict[str, _Cell] = {}
+        self._open: str | None = None
+        """The block whose last printed line is not finished."""
+        self._last: str | None = None
+        """The block that was printed last."""
+        self._behind: dict[str, None] = {}
+        """Blocks of which something is not printed yet."""
+        self._edited: dict[str, None] = {}
+        """Blocks that have changed where they were printed."""
+        self._begun = False
+
+    def knows(self, block: str) -> bool:
+        """Whether a block's text is known, so that a patch of it can be carried out."""
+        return block in self._cells
+
+    def is_structured(self, block: str) -> bool:
+        """Whether a block's content is not one text, and has to be rendered."""
+        return block in self._cells and self._cells[block].structured
+
+    def remember(
+        self, block: str, header: Mapping[str, Any], text: str, version: int, *, structured: bool
+    ) -> None:
+        """A block that is not printed, but whose changes are."""
+        cell = self._cells[block] = _Cell(self._name_of(block, header), header, version)
+        cell.structured, cell.end_said = structured, cell.over
+        cell.text = text
+        if cell.waits:
+            self._behind[block] = None
+        else:
+            cell.said, cell.shown = text, len(text)
+
+    def take(self, event: Mapping[str, Any], now: float, *, rendered: str | None = None) -> str:
+        """What is to be printed for an event.
+
+        Args:
+            event: of `block.subscribe`; one that is known already prints nothing.
+            now: seconds on any clock.
+            rendered: the content as text, where it is not one text by itself.
+        """
+        block, version = event["block_id"], event["version"]
+        cell = self._cells.get(block)
+        if cell is None:
+            cell = self._cells[block] = _Cell(
+                self._name_of(block, event["header"]), event["header"]
+            )
+        if version <= cell.version:
+            return ""
+        cell.version = version
+        cell.header = event.get("header", cell.header)
+        if rendered is not None:
+            cell.structured = True
+            edited = cell.replace(rendered)
+        elif "content" in event:
+            edited = cell.replace(event["content"])
+        else:
+            edited = False
+            for one in event["splices"]:
+                edited |= cell.splice(one["offset"], one["delete_count"], one["insert"])
+        if edited:
+            cell.edited = now
+            self._edited[block] = None
+            if (principal := event.get("principal")) is not None:
+                cell.editors[principal] = None
+        self._behind[block] = None
+        return "".join(self._growth(block))
+
+    def settle(self, now: float) -> str:
+        """The changes inside printed text that have come to rest by `now`."""
+        resting = [one for one in self._edited if now - self._cells[one].edited >= REST_SECONDS]
+        return "".join(piece for one in resting for piece in self._correction(one))
+
+    def rests(self) -> float | None:
+        """When `settle` has something to say, in the seconds of `take`; None if never."""
+        edited = [self._cells[one].edited for one in self._edited]
+        return min(edited) + REST_SECONDS if edited else None
+
+    def end(self) -> str:
+        """What is left to say when nothing more comes."""
+        changes = self.settle(math.inf)
+        rest = [
+            piece
+            for block in tuple(self._behind)
+            if not self._cells[block].waits
+            for piece in self._print(block, self._cells[block].rest)
+        ]
+        return "".join([changes, *rest, *self._break()])
+
+    def _growth(self, changed: str) -> Iterator[str]:
+        """What has come to the ends of blocks, of the unfinished line's first."""
+        yield from self._grow([changed])
+        if self._open is None:
+            yield from self._grow(tuple(self._behind))
+
+    def _grow(self, blocks: Sequence[str]) -> Iterator[str]:
+        for block in blocks:
+            cell = self._cells[block]
+            if cell.waits:
+                continue
+            piece = cell.rest
+            if self._open not in (None, block) and not cell.over:
+                piece = piece[: piece.rfind("\n") + 1]
+            yield from self._print(block, piece)
+            if cell.over:
+                yield from self._over(block, cell)
+            if cell.shown == len(cell.text):
+                del self._behind[block]
+
+    def _print(self, block: str, piece: str) -> Iterator[str]:
+        if not piece:
+            return
+        cell = self._cells[block]
+        if self._last != block:
+            yield from self._heading(cell.name)
+            self._last = block
+        cell.said += piece
+        cell.shown += len(piece)
+        self._open = None if piece.endswith("\n") else block
+        yield neutralise(piece)
+
+    def _over(self, block: str, cell: _Cell) -> Iterator[str]:
+        """A block that is over gives its line away, and says so if it has not ended well."""
+        if self._open == block:
+            yield from self._break()
+        if cell.end_said:
+            return
+        cell.end_said = True
+        how = _ending(cell.header)
+        if how is not None:
+            if self._last != block:
+                yield from self._heading(cell.name)
+                self._last = block
+            yield f"({neutralise(how)})\n"
+
+    def _correction(self, block: str) -> Iterator[str]:
+        del self._edited[block]
+        cell = self._cells[block]
+        now = cell.text[: cell.shown]
+        if now == cell.said:
+            return
+        editors = ", ".join(self._name(one) for one in cell.editors)
+        yield from self._heading(cell.name + " · changed" + (f" by {editors}" if editors else ""))
+        self._last = None
+        for row in changed_lines(cell.said, now):
+            yield neutralise(row) + "\n"
+        cell.said = now
+        cell.editors.clear()
+
+    def _heading(self, name: str) -> Iterator[str]:
+        yield from self._break()
+        yield ("\n" if self._begun else "") + f"── {neutralise(name)}\n"
+        self._begun = True
+
+    def _break(self) -> Iterator[str]:
+        if self._open is not None:
+            yield "\n"
+        self._open = None
+
+    def _name_of(self, block: str, header: Mapping[str, Any]) -> str:
+        author = self._name(header["author"])
+        _, principal, number = block.split(".")
+        words = [author]
+        if header["kind"] != "text":
+            words.append(str(header["kind"]).replace("_", " "))
+        words.append(f"{self._label}.{self._name(principal)}.{number}")
+        return " · ".join(words)
+
+    def _name(self, principal: str) -> str:
+        return self._names.get(principal, principal)
+
+
+def is_draft(header: Mapping[str, Any]) -> bool:
+    """Whether a block is a person's message that is still being written."""
+    return header["role"] == "user" and header["status"] in ("pending", "running")
+
+
+def changed_lines(before: str, after: str) -> Iterator[str]:
+    """Lines that went, with `- `, and that came in their place, with `+ `."""
+    old, new = before.split("\n"), after.split("\n")
+    for one in changed_ranges(old, new):
+        yield from (f"- {line}" for line in old[one.start : one.end])
+        yield from (f"+ {line}" for line in new[one.new_start : one.new_end])
+
+
+def _ending(header: Mapping[str, Any]) -> str | None:
+    """How a block ended, unless it ended well or its result says so."""
+    if header["kind"] == "tool_call":
+        return None
+    if header.get("exit_code", 0) != 0:
+        return f"exit code {header['exit_code']}"
+    if header["status"] != "error":
+        return None
+    reason = header.get("stop_reason", "error")
+    return f"{reason} by {header['stopped_by']}" if "stopped_by" in header else str(reason)

@@ -1,0 +1,83 @@
+"""`antiphon export` and `antiphon import`: a context as text, and back."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import click
+
+from antiphon.cli.errors import failed_call
+from antiphon.cli.kernel_option import ChosenKernel, calls_kernel
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+
+_PIECE: Final = 65_536
+
+
+@click.command("export")
+@click.argument("context", default=DEFAULT_CONTEXT)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["jsonl", "markdown"]),
+    default="jsonl",
+    show_default=True,
+    help="Lines of JSON that can be imported again, or Markdown to be read.",
+)
+@calls_kernel
+def export(context: str, format_: str, kernel: ChosenKernel) -> None:
+    """Print the whole content of CONTEXT (id or label; by default `default`), however large it is.
+
+    Lines of JSON end with one that says how many blocks there are: what has been broken off cannot
+    be imported.
+
+    Exit codes: 0 printed, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
+    started.
+    """
+    from antiphon_kernel.client.transfers import export_context
+    from antiphon_kernel.text.sanitize import escape_json
+    from antiphon_kernel.types.errors import AntiphonError
+
+    as_json_on_a_terminal = format_ == "jsonl" and sys.stdout.isatty()
+    try:
+        address = kernel.find()()
+        for piece in export_context(address, {"context": context, "format": format_}):
+            if as_json_on_a_terminal:
+                piece = escape_json(piece.decode()).encode()
+            sys.stdout.buffer.write(piece)
+    except AntiphonError as error:
+        raise failed_call(error) from error
+    finally:
+        sys.stdout.flush()
+
+
+@click.command("import")
+@click.argument("file", type=click.File("rb"))
+@click.option("--label", metavar="LABEL", help="The new context's.  [default: as it was exported]")
+@calls_kernel
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
+def import_(file: Any, label: str | None, kernel: ChosenKernel, as_json: bool) -> None:
+    """Make a new context of FILE, which `antiphon export` wrote as jsonl (- is standard input).
+
+    The new context is there whole or not at all; nothing that was there is changed.
+
+    Exit codes: 0 imported, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
+    started.
+    """
+    from antiphon.cli.call import as_line
+    from antiphon_kernel.client.transfers import import_context
+    from antiphon_kernel.types.errors import AntiphonError
+
+    params = {"label": label} if label is not None else {}
+    try:
+        made = import_context(kernel.find()(), iter(lambda: file.read(_PIECE), b""), params)
+    except AntiphonError as error:
+        raise failed_call(error, as_json=as_json) from error
+    if as_json:
+        click.echo(as_line(made))
+        return
+    blocks = "1 block" if made["blocks"] == 1 else f"{made['blocks']} blocks"
+    click.echo(f"{made['label']}: {blocks}, context {made['context_id']}.")
+
+
+COMMANDS = (export, import_)

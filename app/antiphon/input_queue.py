@@ -1,0 +1,127 @@
+"""Keys that come faster than they are handled still meet what the key before them has done.
+
+Textual gives each key to whatever has the focus when the key arrives, and every widget handles its
+own queue: of a burst, as a slow line delivers it, all keys would go where the first one went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from textual import events
+from textual.app import App
+from textual.dom import DOMNode
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from antiphon.widgets.editor.typed_text import is_text
+
+ROUNDS: Final = 2
+"""A key is handled in the first; in the second, the message that its handler may have posted."""
+
+PATIENCE: Final = 2.0
+"""Seconds after which a widget that does not get to its messages no longer holds keys back."""
+
+CHECK: Final = 0.02
+"""Seconds between looks whether a widget still handles messages at all."""
+
+
+class KeyOrder:
+    """Hands on one key at a time: the next when everything that the one before did is done."""
+
+    def __init__(self, app: App[Any], hand_on: Callable[[events.Event], Awaitable[None]]) -> None:
+        """`hand_on` gives a key or a paste to what has the focus now."""
+        self._app = app
+        self._hand_on = hand_on
+        self._waiting: deque[events.Event] = deque()
+        self._settling: asyncio.Task[None] | None = None
+        self._holds = 0
+
+    def hold(self) -> None:
+        """From now on keys wait for as many `release` as there were `hold`."""
+        self._holds += 1
+
+    async def caught_up(self) -> None:
+        """Wait until what has the focus has handled the keys that it was given."""
+        await _caught_up(self._target())
+
+    def release(self, typed: str = "") -> None:
+        """Keys go to what has the focus now; `typed`, which was given to another, first."""
+        self._holds -= 1
+        if typed:
+            self._waiting.appendleft(events.Paste(typed))
+        if not self._holds and self._waiting and self._settling is None:
+            self._start()
+
+    async def take(self, event: events.Key | events.Paste) -> None:
+        """A key was pressed, or text pasted."""
+        if self._settling is not None or self._holds:
+            self._waiting.append(event)
+            return
+        if _is_text(event, self._target()):
+            await self._hand_on(event)
+            return
+        self._waiting.append(event)
+        self._start()
+
+    def _start(self) -> None:
+        self._settling = asyncio.create_task(self._work_off(), name="keys")
+        self._settling.add_done_callback(self._settled)
+
+    def _target(self) -> Widget:
+        return self._app.focused or self._app.screen
+
+    async def _work_off(self) -> None:
+        while self._waiting and not self._holds:
+            event = self._waiting.popleft()
+            target = self._target()
+            if _is_text(event, target):
+                await self._hand_on(event)
+                continue
+            # Some keys do not go through the queue of the widget that text went into before.
+            await _caught_up(target)
+            await self._hand_on(event)
+            await self._settle(target)
+
+    def _settled(self, task: asyncio.Task[None]) -> None:
+        self._settling = None
+        if not task.cancelled() and task.exception() is not None:
+            # The app ends with this failure as with one of its own.
+            self._app.call_later(task.result)
+
+    async def _settle(self, target: Widget) -> None:
+        for _ in range(ROUNDS):
+            for node in target.ancestors_with_self:
+                await _caught_up(node)
+
+
+def _is_text(event: events.Event, target: Widget) -> bool:
+    """Text moves no focus: what follows need not wait."""
+    if not isinstance(target, TextArea):
+        return False
+    return isinstance(event, events.Paste) or (
+        isinstance(event, events.Key) and is_text(event.character or "")
+    )
+
+
+async def _caught_up(node: DOMNode) -> None:
+    """Wait until a node has handled the messages that it has now, or is gone."""
+    reached = asyncio.Event()
+    if not _is_at_work(node) or not node.call_later(reached.set):
+        return
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + PATIENCE
+    while _is_at_work(node) and loop.time() < deadline:
+        try:
+            async with asyncio.timeout(CHECK):
+                await reached.wait()
+        except TimeoutError:
+            continue
+        return
+
+
+def _is_at_work(node: DOMNode) -> bool:
+    return node.is_running and node.is_attached

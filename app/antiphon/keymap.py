@@ -1,0 +1,68 @@
+"""What keys do, as footer, help, palette and key handling ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from antiphon.action import Action
+from antiphon.action_context import Situation
+from antiphon.actions import ACTIONS
+from antiphon.modes import Mode
+
+_ANYWHERE: Final = frozenset(Mode)
+
+WRITING: Final = frozenset(action.name for action in ACTIONS if action.writes)
+"""Names of the actions that change what others see."""
+
+
+def action_for(mode: Mode, key: str) -> Action | None:
+    """What a key does in a mode; None if it is not bound, or is text."""
+    for action in ACTIONS:
+        if key in action.keys and mode in action.modes and not action.typed:
+            return action
+    return None
+
+
+def footer_actions(situation: Situation) -> Iterator[Action]:
+    """What works now and is worth naming, the most useful first."""
+    for action in ACTIONS:
+        if (
+            situation.mode in action.modes
+            and action.footer is not None
+            and action.works(situation)
+            and action.footer(situation)
+            and not (action.writes and situation.reading)
+        ):
+            yield action
+
+
+def palette_actions(situation: Situation) -> Iterator[Action]:
+    """What can be done now, each once."""
+    seen: set[str] = set()
+    for action in ACTIONS:
+        if action.title is None or (action.writes and situation.reading):
+            continue
+        if action.name not in seen and action.works(situation):
+            seen.add(action.name)
+            yield action
+
+
+def help_sections() -> Iterator[tuple[str, tuple[Action, ...]]]:
+    """Title and actions of each part of the help screen."""
+    yield "Anywhere", tuple(one for one in ACTIONS if one.modes == _ANYWHERE)
+    for mode in Mode:
+        yield (
+            mode.value,
+            tuple(one for one in ACTIONS if mode in one.modes and one.modes != _ANYWHERE),
+        )
+
+
+def bound_keys() -> dict[str, bool]:
+    """Every key that is an action somewhere, and whether it goes before text areas."""
+    keys: dict[str, bool] = {}
+    for action in ACTIONS:
+        if not action.typed:
+            for key in action.keys:
+                keys[key] = keys.get(key, False) or action.priority
+    return keys

@@ -1,0 +1,151 @@
+"""A cell drawn again and again: each kind by its renderer, growing text at the cost of its end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from rich.style import Style
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.collapsed import folded
+from antiphon.render.display import displayable
+from antiphon.render.headline import SEEN, headline
+from antiphon.render.highlight import language_of_path
+from antiphon.render.lines import RenderedCell, RenderedLine
+from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
+from antiphon.render.plain import PlainStream
+from antiphon.render.status_label import count_of, end_label
+from antiphon.render.thinking import folded_thinking, thinking_head
+from antiphon.render.tool_call import render_tool_call
+from antiphon.render.view import CellView
+from antiphon.render.wrap import Piece, clipped, compose
+from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+
+FOLDED_RESULT_LINES: Final = 4
+"""Lines of a tool result that a fold leaves to be seen."""
+
+
+class CellStream:
+    """Draws one block whenever it has changed; the picture is that of a new stream."""
+
+    def __init__(self, width: int, theme: CellTheme) -> None:
+        self._width = max(1, width)
+        self._theme = theme
+        self._style: tuple[object, ...] = ()
+        self._text: MarkdownStream | PlainStream | None = None
+
+    def update(self, view: CellView) -> RenderedCell:
+        """The picture of the view."""
+        match view.kind:
+            case BlockKind.THINKING:
+                return self._thinking(view)
+            case BlockKind.TOOL_CALL:
+                return render_tool_call(view, self._text_width, self._theme)
+            case BlockKind.TOOL_RESULT:
+                return self._tool_result(view)
+            case _ if view.collapsed:
+                return self._folded(view)
+            case BlockKind.TEXT:
+                return self._markdown(view).framed(foot=self._end(view))
+            case BlockKind.ERROR:
+                lead = Piece("✗ ", self._theme.error)
+                return self._plain(view.text, self._theme.error, lead)
+            case BlockKind.DRIFT:
+                return self._markdown(view).framed([self._note(_drift_note(view))], self._end(view))
+            case BlockKind.FILE:
+                return self._file(view)
+            case _:
+                cell = self._plain(view.text, self._theme.text)
+                note = self._note(f"? block of kind {displayable(str(view.kind))}")
+                return cell.framed([note], self._end(view))
+
+    def failed(self, error: Exception) -> RenderedCell:
+        """The picture of a block that `update` could not draw: a line that says so."""
+        text = f"✗ This cell cannot be drawn ({type(error).__name__}): block.read shows its text."
+        pieces = clipped([Piece(text, self._theme.error)], self._text_width, self._theme.error)
+        return RenderedCell.of_lines([compose(pieces)])
+
+    @property
+    def _text_width(self) -> int:
+        return min(self._width, TEXT_WIDTH)
+
+    def _markdown(self, view: CellView) -> RenderedCell:
+        newlines = view.role == Role.USER
+        style = ("markdown", newlines)
+        stream = self._text
+        if self._style != style or not isinstance(stream, MarkdownStream):
+            stream = MarkdownStream(self._text_width, self._theme, newlines=newlines)
+            self._text, self._style = stream, style
+        return stream.update(view.text)
+
+    def _plain(self, text: str, style: Style, lead: Piece | None = None) -> RenderedCell:
+        key = ("plain", style, lead)
+        stream = self._text
+        if self._style != key or not isinstance(stream, PlainStream):
+            stream = PlainStream(self._text_width, style, lead=lead)
+            self._text, self._style = stream, key
+        return stream.update(text)
+
+    def _thinking(self, view: CellView) -> RenderedCell:
+        if view.collapsed:
+            return folded_thinking(view, self._text_width, self._theme)
+        head = [thinking_head(view, self._text_width, self._theme)]
+        style = self._theme.thinking
+        return self._plain(view.text, style, Piece("  ", style)).framed(head)
+
+    def _tool_result(self, view: CellView) -> RenderedCell:
+        style = self._theme.dim
+        lead = Piece("✗ ", self._theme.status_failed) if view.is_error else Piece("  ", style)
+        foot: list[RenderedLine] = []
+        if view.truncated:
+            foot.append(self._note("  (output was cut off)"))
+        if not view.text:
+            words = "(no output)" if view.status in (Status.DONE, Status.ERROR) else "…"
+            pieces = [lead, Piece("", style, 0), Piece(words, style)]
+            row = compose(clipped(pieces, self._text_width, style))
+            return RenderedCell.of_lines([row]).framed(foot=foot)
+        if view.collapsed:
+            cell = folded(
+                view.text, FOLDED_RESULT_LINES, self._text_width, style, self._theme, lead=lead
+            )
+        else:
+            cell = self._plain(view.text, style, lead)
+        return cell.framed(foot=foot)
+
+    def _folded(self, view: CellView) -> RenderedCell:
+        """A line: how the text begins when it is open, and how much of it there is."""
+        width, words = self._text_width, []
+        start = replace(view, text=view.text[:SEEN], collapsed=False, status=Status.DONE)
+        opened = self.update(start)
+        if view.kind == BlockKind.DRIFT:
+            opened = self._markdown(start)
+        if (count := line_count(view.text)) > 1 or view.kind == BlockKind.FILE:
+            words.append(count_of(count, "line"))
+        if view.status == Status.ERROR and view.kind != BlockKind.ERROR:
+            words.append(end_label(view))
+        return headline(opened, len(view.text), words, width, self._theme)
+
+    def _file(self, view: CellView) -> RenderedCell:
+        from antiphon.render.file_lines import file_cell
+
+        language = view.language or (language_of_path(view.path) if view.path else "")
+        name = displayable(view.path or "file").replace("\n", " ").replace("\t", " ")
+        cell = file_cell(view.text, language, self._text_width, self._theme)
+        return cell.framed([self._note(f"▤ {name}")], self._end(view))
+
+    def _end(self, view: CellView) -> list[RenderedLine]:
+        """How the block came to an early end, in a line below it."""
+        if view.status != Status.ERROR:
+            return []
+        return [self._note(f"■ {end_label(view)}")]
+
+    def _note(self, text: str) -> RenderedLine:
+        pieces = clipped([Piece(text, self._theme.dim)], self._text_width, self._theme.dim)
+        return compose(pieces)
+
+
+def _drift_note(view: CellView) -> str:
+    source = displayable(view.source_context or "another context")
+    return f"⇢ from {source} · {view.drift_kind}" if view.drift_kind else f"⇢ from {source}"

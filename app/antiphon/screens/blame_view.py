@@ -1,0 +1,108 @@
+"""The blame view: text in the colours of who wrote it, names in the gutter."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from antiphon.render.view import OWN_NAME
+from antiphon.widgets.block_list.block_list import BlockList
+from antiphon.widgets.block_list.cell_model import CellChange, CellSource
+from antiphon.widgets.block_list.highlights import Tint
+from antiphon_kernel.text.transform import shift_offset
+
+REFRESH_SECONDS: Final = 0.3
+"""How long a change of the text, or of the view, may go unasked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authored:
+    """Code points `start` to `end` (exclusive) of a block, and the principal that wrote them."""
+
+    start: int
+    end: int
+    principal: str
+
+
+Ask = Callable[[str], Awaitable[list[Authored] | None]]
+"""Told a block, answers who wrote it; None if that cannot be said now."""
+
+
+class BlameView:
+    """Asks the kernel for the cells in view, and again when they change while it is shown."""
+
+    def __init__(self, cells: BlockList, source: CellSource, ask: Ask) -> None:
+        self._cells = cells
+        self._source = source
+        self._ask = ask
+        self._tints: dict[str, tuple[Tint, ...]] = {}
+        self._stale: set[str] = set()
+        self.shown = False
+        source.watch(self._cells_changed)
+
+    async def toggle(self) -> None:
+        """Show it, and keep it up to date until it is ended; or end it."""
+        self.shown = not self.shown
+        self._tints.clear()
+        self._stale.clear()
+        self._cells.set_tints({})
+        while self.shown:
+            if not await self._refresh():
+                self.shown = False
+                self._cells.set_tints({})
+                return
+            await asyncio.sleep(REFRESH_SECONDS)
+
+    def _cells_changed(self, change: CellChange) -> None:
+        """Until the kernel is asked again, tints stay with their text."""
+        if not self.shown or not change.texts:
+            return
+        for text in change.texts:
+            tints = self._tints.get(text.block)
+            if tints is None:
+                continue
+            self._stale.add(text.block)
+            for splice in text.splices:
+                tints = tuple(
+                    tint._replace(
+                        start=shift_offset(tint.start, splice, stick="right"),
+                        end=shift_offset(tint.end, splice, stick="left"),
+                    )
+                    for tint in tints
+                )
+            self._tints[text.block] = tints
+        self._cells.set_tints(self._tints)
+
+    async def _refresh(self) -> bool:
+        """Ask for what is in view and not known; whether there was an answer."""
+        seen = dict.fromkeys(place.block for place in self._cells.viewport.places if place)
+        due = [block for block in seen if block not in self._tints or block in self._stale]
+        for block in due:
+            self._stale.discard(block)
+            runs = await self._ask(block)
+            if runs is None or not self.shown:
+                return runs is not None
+            if block not in self._stale:
+                self._tints[block] = tuple(self._tint(run) for run in runs)
+        if due:
+            self._cells.set_tints(self._tints)
+        return True
+
+    def _tint(self, run: Authored) -> Tint:
+        name, colour = self._source.name(run.principal)
+        return Tint(
+            run.start, run.end, colour, OWN_NAME if run.principal == self._source.me else name
+        )
+
+
+def joined(runs: Iterable[Mapping[str, Any]]) -> list[Authored]:
+    """The kernel's answer, neighbours of one author as one."""
+    found: list[Authored] = []
+    for run in runs:
+        start, principal = int(run["start"]), str(run["principal"])
+        if found and found[-1].principal == principal:
+            start = found.pop().start
+        found.append(Authored(start, int(run["end"]), principal))
+    return found

@@ -1,0 +1,111 @@
+"""The parts of the document screen and where they stand."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.app import ComposeResult
+from textual.containers import Container, Horizontal, Vertical
+from textual.geometry import Size
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.screens.too_small import TooSmall
+from antiphon.widgets.block_list.document_view import CellArea
+from antiphon.widgets.block_list.gutter import Columns
+from antiphon.widgets.composer.composer import Composer
+from antiphon.widgets.sidebar.sidebar import WIDE, WIDTH, Sidebar
+from antiphon.widgets.status.draft_preview import DraftLines
+from antiphon.widgets.status.footer_line import FooterLine
+from antiphon.widgets.status.header_line import HeaderLine
+from antiphon.widgets.status.hint_bar import NoticeLine
+from antiphon.widgets.status.unread_badge import UnreadMark
+
+MAX_COLUMNS: Final = 104
+"""The main column is no wider: gutter, text, and a name tag behind it. Wider terminals get it in
+the middle."""
+
+
+class Frame(Container):
+    """Sidebar and main column above the footer; in line with each other at every width."""
+
+    DEFAULT_CSS = """
+    Frame { layers: base cover; width: 100%; height: 100%; layout: vertical; }
+    Frame #body { height: 1fr; }
+    Frame #main { width: 1fr; }
+    Frame #page { height: 1fr; layers: base above; align: right bottom; }
+    """
+
+    def __init__(self, area: CellArea, composer: Composer, theme: CellTheme, *, place: str) -> None:
+        super().__init__()
+        self.area = area
+        self.composer = composer
+        self.header = HeaderLine(theme, place)
+        self.sidebar = Sidebar(theme)
+        self.unread = UnreadMark(theme)
+        self.drafts = DraftLines(theme)
+        self.notice = NoticeLine(theme)
+        self.footer = FooterLine(theme)
+        self._too_small = TooSmall()
+        self._main = Vertical(id="main")
+        self._wants_sidebar: bool | None = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="body"):
+            yield self.sidebar
+            with self._main:
+                yield self.header
+                with Container(id="page"):
+                    yield self.area
+                    yield self.unread
+                yield self.drafts
+                yield self.notice
+                yield self.composer
+        yield self.footer
+        yield self._too_small
+
+    @property
+    def has_sidebar(self) -> bool:
+        """Whether contexts and people are on screen."""
+        return self.sidebar.has_class("-open")
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the terminal is too small to show anything of it."""
+        return self._too_small.has_class("-shown")
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        """Other colours from now on."""
+        for part in (
+            self.area,
+            self.composer,
+            self.header,
+            self.sidebar,
+            self.unread,
+            self.drafts,
+            self.notice,
+            self.footer,
+        ):
+            part.set_cell_theme(theme)
+
+    def fit(self, size: Size) -> bool:
+        """Lay out for a terminal of this size; whether the sidebar has come or gone."""
+        self._too_small.fit(size)
+        wanted = size.width >= WIDE if self._wants_sidebar is None else self._wants_sidebar
+        is_open = wanted and size.width >= 2 * WIDTH
+        changed = is_open != self.has_sidebar
+        self.sidebar.set_class(is_open, "-open")
+        # One column of the main part is padding, one the scroll bar.
+        room = size.width - (WIDTH if is_open else 0)
+        columns = Columns.of(room - 2)
+        margin = 0 if columns.is_wide else 1
+        beside = max(0, room - MAX_COLUMNS) // 2
+        self._main.styles.padding = (0, beside, 0, beside + 1 - margin)
+        self.composer.set_gutter(columns.gutter)
+        for line in (self.header, self.notice, self.drafts):
+            line.set_margin(margin)
+        return changed
+
+    def toggle_sidebar(self, size: Size) -> bool:
+        """Show the sidebar, or put it away, whatever the width; whether that was possible."""
+        self._wants_sidebar = not self.has_sidebar
+        return self.fit(size)

@@ -1,0 +1,63 @@
+"""What the person here may do, and what they are told when that is not enough."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from antiphon.session import Standing
+from antiphon_kernel.types.roles import AccessRole, Right
+
+
+class Refusal(NamedTuple):
+    """Why nothing can be written."""
+
+    words: str
+    """What an attempt is answered with."""
+    instead: str
+    """What stands where a message would be written."""
+
+
+VIEWER: Final = Refusal(
+    "You are a viewer: you can read and copy, not write. Ask the owner.",
+    "You read along as a viewer; only the owner can let you write.",
+)
+
+SHUT_OUT: Final = Refusal(
+    "The kernel has sent you away: nothing can be written. Ctrl+P, Join again.",
+    "Sent away; what is here can be read and copied. Ctrl+P, Join again.",
+)
+
+
+class OwnRole:
+    """The role as the kernel said it last, and whether it lets the person in at all."""
+
+    def __init__(self) -> None:
+        self.role: str | None = None
+        self._shut_out = False
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why the person may not write; None if they may, or it is unknown."""
+        if self._shut_out:
+            return SHUT_OUT
+        known = self.role is not None and self.role in list(AccessRole)
+        if known and not AccessRole(str(self.role)).may(Right.WRITE):
+            return VIEWER
+        return None
+
+    def stands(self, standing: Standing) -> bool:
+        """How the app stands to the kernel now; whether that changes anything."""
+        before, self._shut_out = self._shut_out, standing.is_shut_out
+        return before != self._shut_out
+
+    def hear(self, role: str | None) -> str | None:
+        """The kernel says a role; what the person is told about it, if it is a change."""
+        if role is None or role == self.role:
+            return None
+        before, self.role = self.role, role
+        if before is None:
+            return None
+        if self.refusal is not None:
+            return self.refusal.words
+        article = "an" if role[:1] in "aeo" else "a"
+        return f"You are {article} {role} now: you can write."

@@ -1,0 +1,55 @@
+"""Going on where one was when the document under the screen was replaced by another one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from antiphon.modes import Mode
+from antiphon.screens.local_user import OwnIdentity
+from antiphon.screens.ui_state import Outlook
+from antiphon.screens.view_restore import Bookmark
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """What a screen passes on to the one that comes after it."""
+
+    mode: Mode
+    block: str | None
+    cursor: int | None
+    """Code points into the block, while it is edited."""
+    role: str | None
+    """What the person may do, as the kernel said it last."""
+
+
+class Resumption:
+    """Reads off where the person is, and brings them to where they were."""
+
+    def __init__(self, outlook: Outlook, identity: OwnIdentity, bookmark: Bookmark) -> None:
+        self._outlook = outlook
+        self._identity = identity
+        self._bookmark = bookmark
+
+    def whereabouts(self) -> Whereabouts:
+        """Where the person is now."""
+        mode, editor = self._outlook.mode, self._outlook.area.editor
+        return Whereabouts(
+            mode=mode,
+            block=self._outlook.block_in_hand() if mode is not Mode.WRITE else None,
+            cursor=editor.cursor_offset if mode is Mode.EDIT and editor is not None else None,
+            role=self._identity.role,
+        )
+
+    def resume(self, there: Whereabouts) -> None:
+        """Go to where the person was on the screen before this one."""
+        area, block = self._outlook.area, there.block
+        self._identity.assume(there.role)
+        self._bookmark.go_back()
+        if block is not None and block in self._outlook.session.document:
+            area.cells.focus_cell(block, reveal=False)
+            if there.mode is Mode.EDIT:
+                area.edit(block, there.cursor, to_read=True)
+            elif there.mode is Mode.NAVIGATE:
+                area.cells.focus()
+        elif there.mode is Mode.WRITE:
+            self._outlook.composer.editor.focus()

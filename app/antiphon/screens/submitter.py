@@ -1,0 +1,142 @@
+"""From a written message to a submitted one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+
+from antiphon.session import Session
+from antiphon.widgets.composer.draft_sync import SHELL_MARK, OwnDraft
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError
+
+NOBODY_AFTER = 1.0
+"""Seconds in which a model that answers has shown itself."""
+
+NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
+
+SLOW_AFTER = 2.0
+"""Seconds after which a message that was taken and is not there yet is asked after."""
+
+SLOW = "The kernel does not answer: what you sent arrives as soon as it does."
+
+
+NOT_TYPED_HERE = "Not all of it was typed in this window."
+
+NOT_SHOWN = "It is longer than the composer shows."
+
+
+class Sending:
+    """Submits the draft, or keeps it until the kernel is there. Never loses its text.
+
+    A command runs at once only if all of it was typed in this window and is on the screen;
+    otherwise the person is shown all of it, and asked.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        draft: OwnDraft,
+        hint: Callable[[str], None],
+        *,
+        shows_all: Callable[[], bool],
+        ask: Callable[[str, str], Awaitable[bool]],
+    ) -> None:
+        """
+        Args:
+            shows_all: whether the whole message is on the screen.
+            ask: shows a command and a reason, and returns whether the person wants it to run.
+        """
+        self._session = session
+        self._draft = draft
+        self._hint = hint
+        self._shows_all = shows_all
+        self._ask = ask
+        self._waiting: str | None = None
+        self._is_asking = False
+
+    def send(self) -> Coroutine[None, None, None] | None:
+        """Enter was pressed: the message is taken now, and sent by awaiting what is returned."""
+        text = self._draft.text
+        if not text.strip().removeprefix(SHELL_MARK).strip():
+            self._hint("Nothing to send yet: write a message, or ! and a command.")
+        elif not self._session.is_live or self._draft.block is None:
+            self._waiting = text
+            self._hint("Will be sent as soon as the kernel answers, unless you go on writing.")
+        elif text.startswith(SHELL_MARK):
+            reason = self._reason_to_ask()
+            if reason is not None:
+                return self._ask_and_run(text, reason)
+            self._draft.clear()
+            return self._run(text, typed_here=True)
+        else:
+            return self._submit(self._draft.release())
+        return None
+
+    def _reason_to_ask(self) -> str | None:
+        """Return why a command is not run at once, None if it is."""
+        if not self._draft.is_typed_here:
+            return NOT_TYPED_HERE
+        return None if self._shows_all() else NOT_SHOWN
+
+    async def _ask_and_run(self, text: str, reason: str) -> None:
+        """Run the command if the person, who is shown this very text, says so."""
+        if self._is_asking:
+            return
+        typed_here = self._draft.is_typed_here
+        self._is_asking = True
+        try:
+            wanted = await self._ask(_command(text), reason)
+        finally:
+            self._is_asking = False
+        if not wanted:
+            return
+        if self._draft.text == text:
+            self._draft.clear()
+        await self._run(text, typed_here=typed_here)
+
+    async def connection_changed(self) -> None:
+        """Send what has been waiting for the kernel and was not touched since."""
+        if self._waiting is None or not self._session.is_live or self._session.me is None:
+            return
+        waiting, self._waiting = self._waiting, None
+        if waiting == self._draft.text:
+            sending = self.send()
+            if sending is not None:
+                await sending
+
+    async def _submit(self, block: str) -> None:
+        slow = asyncio.get_running_loop().call_later(SLOW_AFTER, self._hint, SLOW)
+        try:
+            await self._session.call("block.status", {"block_id": block, "status": "done"})
+        except AntiphonError as error:
+            self._draft.take_back(block)
+            self._hint(f"Not sent: {error.message}")
+            return
+        finally:
+            slow.cancel()
+        await asyncio.sleep(NOBODY_AFTER)
+        if not self._has_models():
+            self._hint(NOBODY)
+
+    def _has_models(self) -> bool:
+        """Whether a model is here, or has ever been."""
+        kinds = [one.kind for one in self._session.document.members()]
+        kinds += [one.kind for one in self._session.presence().values()]
+        return PrincipalKind.MODEL in kinds
+
+    async def _run(self, text: str, *, typed_here: bool) -> None:
+        command = _command(text)
+        context = self._session.document.context
+        try:
+            await self._session.call("shell.run", {"context": context, "command": command})
+        except AntiphonError as error:
+            since = self._draft.text
+            typed_here = typed_here and self._draft.is_typed_here
+            self._draft.write(text + (f"\n{since}" if since else ""), typed_here=typed_here)
+            self._hint(f"Not run: {error.message}")
+
+
+def _command(text: str) -> str:
+    """Return what a message that begins with `!` runs."""
+    return text.removeprefix(SHELL_MARK).strip()

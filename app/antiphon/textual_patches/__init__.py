@@ -1,0 +1,1 @@
+"""Replacements for private parts of Textual, one module for each."""

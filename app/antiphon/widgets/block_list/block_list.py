@@ -1,0 +1,327 @@
+"""The one scrolling widget of the document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from textual import events
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
+from textual.selection import Selection
+from textual.strip import Strip
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.lines import RenderedCell
+from antiphon.widgets.block_list.anchor import HEAD, Anchor, Place
+from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon.widgets.block_list.cell_navigator import CellWalk
+from antiphon.widgets.block_list.cell_presenter import Looks
+from antiphon.widgets.block_list.editor_overlay import EditorOverlay
+from antiphon.widgets.block_list.frame_buffer import ScreenRows, with_selection
+from antiphon.widgets.block_list.frame_scheduler import FrameClock
+from antiphon.widgets.block_list.height_estimator import GUESSED_ROWS
+from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.highlights import Tint
+from antiphon.widgets.block_list.model_changes import STREAM_FRAME, Layout, SourceChanges
+from antiphon.widgets.block_list.scroll_anchor import Anchoring
+from antiphon.widgets.block_list.scroll_bar import ScrollPosition
+from antiphon.widgets.block_list.unread import Unread
+from antiphon.widgets.block_list.viewport import Viewport
+from antiphon.widgets.editor.cell_editor import CellEditor
+
+WHEEL_ROWS: Final = 3
+
+
+class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
+    """Cells on the line API. Has no keys of its own: every action is a method.
+
+    A frame is laid out, drawn and compared with the one before in one go (`draw`); the widget then
+    only hands out the rows of it that changed.
+    """
+
+    DEFAULT_CSS = """
+    BlockList {
+        overflow: hidden scroll;
+        scrollbar-size: 0 1;
+        width: 1fr;
+        height: 1fr;
+    }
+    """
+
+    focused_cell: reactive[str | None] = reactive(None, init=False, repaint=False)
+    """The cell that NAVIGATE acts on; None before the first one is chosen."""
+    following: reactive[bool] = reactive(True, init=False, repaint=False)
+    """The view stays at the tail."""
+    unread_lines: reactive[int] = reactive(0, init=False, repaint=False)
+    """Lines below the view that came since the tail was left."""
+
+    class CellFocused(Message):
+        """Another cell has the focus now."""
+
+        def __init__(self, block: str | None) -> None:
+            super().__init__()
+            self.block = block
+
+    class EditRequested(Message):
+        """A cell was double-clicked at a place of its text."""
+
+        def __init__(self, block: str, offset: int | None) -> None:
+            super().__init__()
+            self.block = block
+            self.offset = offset
+
+    def __init__(self, source: CellSource, theme: CellTheme) -> None:
+        super().__init__()
+        self.source = source
+        self._heights = Heights((block, GUESSED_ROWS) for block in source.ids())
+        self._looks = Looks(source, theme, self._heights)
+        self.viewport = Viewport(self._heights, self._looks.measure)
+        self.walk = CellWalk(source, self._heights)
+        self._anchoring = Anchoring(source, self._looks, self.viewport)
+        self._unread = Unread(self._heights, self.viewport)
+        self._page = Size(80, 0)
+        """The place for rows: the widget without its scroll bar."""
+        self._rows = ScreenRows()
+        self._clock = FrameClock(self.draw, self.call_next, self.set_timer)
+        self._overlay = EditorOverlay(self._looks, self.viewport)
+        self._changes = SourceChanges(
+            source,
+            Layout(self._heights, self._looks, self.viewport, self._anchoring, self._unread),
+            self._rows,
+            self._clock,
+            self.set_timer,
+        )
+        self._position = ScrollPosition()
+
+    def on_mount(self) -> None:
+        self._changes.begin()
+
+    def on_unmount(self) -> None:
+        self._changes.close()
+
+    @property
+    def frames(self) -> int:
+        """Frames drawn so far."""
+        return self._clock.frames
+
+    @property
+    def pictures_drawn(self) -> int:
+        """Cells drawn so far; a cell is drawn again when it changes."""
+        return self._looks.pictures.drawn
+
+    # The picture
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        """Draw in another theme."""
+        self._looks.set_page(self._page.width, theme)
+        self._draw_soon()
+
+    def draw(self) -> None:
+        """Lay out and draw a frame now, if there is a place for it."""
+        width, height = self._page
+        if not width or not height:
+            return
+        self._clock.drawn()
+        self._changes.drawn()
+        self.viewport.height = height
+        self._anchoring.find_again()
+        self.viewport.settle()
+        if self._looks.editor is None:
+            self.viewport.follow_if_same()
+        unread = self._unread.look()
+        self._looks.unread = self._unread.start
+        self._position.show(self, self.viewport.first_row, self._heights.total, width, height)
+        # The editor first: what it has no room for stands in the gutter of its cell.
+        self._overlay.lay(self._page.height)
+        for run in self._rows.lay(self.viewport.places, self._looks):
+            self.refresh(Region(0, run.start, width, len(run)))
+        self._anchoring.choose(self.focused_cell if self.has_focus else None)
+        self.following = self.viewport.following
+        self.unread_lines = unread
+
+    def render_line(self, y: int) -> Strip:
+        strip = self._rows.strip(y)
+        if strip is None:
+            return Strip.blank(self._page.width, self._looks.theme.background)
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(y)) is not None:
+            style = self.screen.get_component_rich_style("screen--selection")
+            strip = with_selection(strip, span, style)
+        return strip.apply_offsets(0, y)
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The text that is selected on the screen, as it is drawn."""
+        return self._rows.selected_text(selection, self._looks.gutters.columns.gutter), "\n"
+
+    # When to draw
+
+    def _draw_soon(self) -> None:
+        if self.is_mounted:
+            self._clock.draw_soon()
+
+    def on_resize(self) -> None:
+        self._page = self.scrollable_content_region.size
+        self._looks.set_page(self._page.width, self._looks.theme)
+        self.draw()
+
+    # Moving
+
+    def picture(self, block: str) -> RenderedCell:
+        """The picture of a cell as it is now. Raises KeyError."""
+        return self._looks.pictures.picture(block)
+
+    def scroll_rows(self, rows: int) -> None:
+        """Scroll down by so many rows, up if negative."""
+        self.settle_now()
+        self.viewport.scroll(rows)
+        self._moved()
+
+    def page(self, direction: int) -> None:
+        """Scroll by the height of the view but one row."""
+        self.scroll_rows(direction * max(1, self._page.height - 1))
+
+    def half_page(self, direction: int) -> None:
+        self.scroll_rows(direction * max(1, self._page.height // 2))
+
+    def to_tail(self) -> None:
+        """Go to the end and follow it."""
+        self.viewport.to_tail()
+        self._moved()
+
+    def reveal(self, block: str, offset: int | None = None) -> None:
+        """Scroll as little as needed to see a cell, or a place of its text."""
+        self.settle_now()
+        if block not in self._heights or self.source.is_hidden(block):
+            return
+        measured = self.viewport.measured(block)
+        first, last = -measured.head, measured.body - 1
+        if offset is not None:
+            first = last = self.picture(block).place_of(offset)[0]
+        self.viewport.reveal(block, first, last)
+        self._moved()
+
+    def has_cell(self, block: str) -> bool:
+        """The block has a place in the list, be it a hidden one."""
+        return block in self._heights
+
+    def unread_cells(self) -> list[str]:
+        """Every cell with something new."""
+        return self._unread.cells()
+
+    def kept_place(self) -> Anchor | None:
+        """What the view holds on to; None while it follows the tail."""
+        return None if self.viewport.following else self.viewport.anchor
+
+    def go_back_to(self, anchor: Anchor) -> None:
+        """Hold on to a place of an earlier view, if it is still there."""
+        if anchor.block in self._heights and not self.source.is_hidden(anchor.block):
+            self.viewport.anchor = anchor
+            self.viewport.following = False
+            self.draw()
+
+    def settle_now(self) -> None:
+        """Bring the layout up to date before moving in it."""
+        self.viewport.height = self._page.height
+        self._anchoring.find_again()
+        self.viewport.settle()
+
+    def _moved(self) -> None:
+        """The person moved the view: the first row is what stays, and text selection is off."""
+        if self._looks.editor is not None and self.viewport.following:
+            self.viewport.following = False
+        if self.text_selection is not None:
+            self.screen.clear_selection()
+        self._draw_soon()
+
+    # The focused cell
+
+    def focus_cell(self, block: str | None, *, reveal: bool = True) -> None:
+        """Give a cell the focus and scroll to it."""
+        changed = block != self.focused_cell
+        self.focused_cell = block
+        self._looks.focused = block
+        if block is not None and reveal:
+            self.reveal(block)
+        self._draw_soon()
+        if changed:
+            self.post_message(self.CellFocused(block))
+
+    # What can be done with cells
+
+    def set_tints(self, tints: Mapping[str, Sequence[Tint]]) -> None:
+        """Tint text by author (blame), by block, in order and apart; an empty mapping ends it."""
+        self._looks.tints = {block: tuple(ranges) for block, ranges in tints.items()}
+        self._draw_soon()
+
+    # The editor over a cell
+
+    def lay_over(self, editor: CellEditor | None, place: Callable[[Region], None] | None) -> None:
+        """Give an editor the place of its cell; `place` is told it with every frame."""
+        self._overlay.lay_over(editor, place)
+
+    def hold(self, block: str, offset: int, row: int) -> None:
+        """Keep a place of a text on a row of the screen."""
+        self._anchoring.hold(block, offset, row)
+        self._draw_soon()
+
+    def place_of(self, block: str, offset: int) -> Place:
+        """The line of a cell that shows a place of its text."""
+        return Place(block, self.picture(block).place_of(offset)[0])
+
+    def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
+        """What `EditorHost` asks for."""
+        if editor is not self._looks.editor:
+            return
+        self._anchoring.editor_changed(editor, by_person=by_person)
+        if by_person:
+            self._draw_soon()
+        elif self.is_mounted:
+            self._clock.draw_within_rate(STREAM_FRAME)
+
+    # Mouse
+
+    def on_click(self, event: events.Click) -> None:
+        if self.text_selection is not None and event.chain == 1:
+            return
+        place = self.viewport.places[event.y] if event.y < len(self.viewport.places) else None
+        if place is None:
+            return
+        self.focus_cell(place.block, reveal=False)
+        if event.chain == 2:
+            offset = None
+            if place.line != HEAD:
+                column = event.x - self._looks.gutters.columns.gutter
+                offset = self.picture(place.block).offset_at(place.line, column)
+            self.post_message(self.EditRequested(place.block, offset))
+
+    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        event.prevent_default()
+        self.scroll_rows(WHEEL_ROWS)
+
+    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        event.prevent_default()
+        self.scroll_rows(-WHEEL_ROWS)
+
+    def _on_scroll_to(self, message: ScrollTo) -> None:
+        message.stop()
+        message.prevent_default()
+        if message.y is not None:
+            self.viewport.height = self._page.height
+            self.viewport.jump(round(message.y))
+            self._moved()
+
+    def _on_scroll_up(self, event: ScrollUp) -> None:
+        event.stop()
+        event.prevent_default()
+        self.page(-1)
+
+    def _on_scroll_down(self, event: ScrollDown) -> None:
+        event.stop()
+        event.prevent_default()
+        self.page(1)

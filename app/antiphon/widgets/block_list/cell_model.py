@@ -1,0 +1,339 @@
+"""Blocks of a document as cells: which are shown, folded, changed, and whose cursor is where."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
+from antiphon.render.display import displayable_in_a_row
+from antiphon.render.view import OWN_NAME, CellView
+from antiphon.widgets.block_list.remote_cursors import CursorTracks
+from antiphon.widgets.editor.overlays import RemoteCursor
+from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.document.schema import TEXT
+from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import BlockHeader
+
+BULK = 64
+"""From so many new blocks in one change on, their headers are read later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What somebody else is writing and has not submitted."""
+
+    block: str
+    username: str
+    colour: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CellChange:
+    """What one transaction, one presence change or one fold did to the cells."""
+
+    changed: frozenset[str] = frozenset()
+    """Cells that look different, new ones included."""
+    added: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    texts: tuple[TextChange, ...] = ()
+    drafts: bool = False
+    """`CellSource.drafts` says something else now."""
+    streamed: bool = False
+    """Only a model's or a tool's appending: may wait for the next frame."""
+
+
+class CellSource:
+    """A document as the person at this screen sees it.
+
+    Drafts, one's own and others', are blocks but not cells: `is_hidden` is true of them.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        *,
+        me: str | None = None,
+        presence: Callable[[], Mapping[int, PresenceState]] = dict,
+    ) -> None:
+        """`me` is the principal id of the person here; `presence` is everybody else's."""
+        self.document = document
+        self.refusal: str | None = None
+        """Why the person here may not write, if they may not."""
+        self._me = me
+        self._presence = presence
+        self._tracks = CursorTracks()
+        self._versions: dict[str, int] = {}
+        self._views: dict[str, CellView] = {}
+        self._lengths: dict[str, int] = {}
+        self._folds: dict[str, bool] = {}
+        self._came_collapsed: dict[str, bool] = {}
+        self._drafts: set[str] = set()
+        self._unread_headers: list[str] = list(document.block_ids())
+        self._listeners: list[Callable[[CellChange], None]] = []
+        self._stop_watching = document.watch(self._document_changed)
+        self._tracks.report(presence())
+
+    def close(self) -> None:
+        """Stop following the document."""
+        self._stop_watching()
+
+    def watch(self, listener: Callable[[CellChange], None]) -> Callable[[], None]:
+        """Call `listener` after each change; returns the way to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    @property
+    def me(self) -> str | None:
+        """Principal id of the person here; None until the kernel has said it."""
+        return self._me
+
+    @me.setter
+    def me(self, principal: str | None) -> None:
+        if principal != self._me:
+            self._me = principal
+            self._unread_headers = list(self.document.block_ids())
+            for block in self._views:
+                self._bump(block)
+            self._tell(CellChange(changed=frozenset(self._views), drafts=True))
+
+    # Reading
+
+    def ids(self) -> Sequence[str]:
+        """All blocks in order, hidden ones included."""
+        return self.document.block_ids()
+
+    def block_before(self, block: str) -> str | None:
+        """The block in front of this one in document order."""
+        ids = self.document.block_ids()
+        if ids[-1] == block:
+            at = len(ids) - 1
+        else:
+            place = (self.document.header(block).order, block)
+            at = bisect_left(ids, place, key=lambda one: (self.document.header(one).order, one))
+        return ids[at - 1] if at else None
+
+    def header(self, block: str) -> BlockHeader:
+        """Raises KeyError."""
+        header = self.document.header(block)
+        if header.author != self.me and self.document.is_draft(block):
+            self._drafts.add(block)
+        return header
+
+    def is_hidden(self, block: str) -> bool:
+        """A draft: not shown among the cells."""
+        self.header(block)
+        return self.document.is_draft(block)
+
+    def text(self, block: str) -> str:
+        """The text of a cell: of a block with a schema, its content as it is rendered."""
+        return render(self.document, block)
+
+    def version(self, block: str) -> int:
+        """Grows with everything that `view` says."""
+        return self._versions.get(block, 0)
+
+    def view(self, block: str) -> CellView:
+        """Raises KeyError."""
+        version = self.version(block)
+        view = self._views.get(block)
+        if view is None or view.version != version:
+            view = self._views[block] = self._build(block, version)
+        return view
+
+    def forget(self, block: str) -> None:
+        """Let go of a view that nobody looks at any more."""
+        self._views.pop(block, None)
+
+    def name(self, principal: str) -> tuple[str, int]:
+        """Username and colour slot of a principal."""
+        member = self.document.member(principal)
+        if member is not None:
+            return displayable_in_a_row(member.username), member.colour
+        for state in self._presence().values():
+            if state.principal == principal:
+                return displayable_in_a_row(state.username), state.colour
+        return displayable_in_a_row(principal[:8]), 0
+
+    def is_folded(self, block: str) -> bool:
+        """What the person chose; else thinking and long results are, others as they came."""
+        chosen = self._folds.get(block)
+        if chosen is not None:
+            return chosen
+        header = self.document.header(block)
+        if header.kind == BlockKind.THINKING:
+            return True
+        if header.kind == BlockKind.TOOL_RESULT:
+            return line_count(self.text(block)) > FOLDED_RESULT_LINES
+        return self._came_collapsed.setdefault(block, header.collapsed)
+
+    def set_folded(self, blocks: Iterable[str], folded: bool) -> None:
+        """Fold or open cells on this screen."""
+        changed = frozenset(blocks)
+        for block in changed:
+            self._folds[block] = folded
+            self._bump(block)
+        self._tell(CellChange(changed=changed))
+
+    def cursors(self, block: str) -> Sequence[RemoteCursor]:
+        """Of others, in this block."""
+        return self._tracks.of(block)
+
+    def drafts(self) -> list[Draft]:
+        """Of others, in document order; empty ones are left out."""
+        found: list[tuple[str, Draft]] = []
+        for block in tuple(self._drafts):
+            header = self.document.header(block)
+            if header.author == self.me or not self.document.is_draft(block):
+                self._drafts.discard(block)
+                continue
+            text = self.text(block)
+            if text:
+                name, colour = self.name(header.author)
+                found.append((header.order, Draft(block, name, colour, text)))
+        return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
+
+    def why_not_editable(self, block: str) -> str | None:
+        """A sentence for the person, or None if the cell can be edited in place."""
+        if self.refusal is not None and block in self.document:
+            return self.refusal
+        return self.why_no_editor(block)
+
+    def why_no_editor(self, block: str) -> str | None:
+        """As `why_not_editable`, whoever the person is."""
+        if block not in self.document:
+            return "This cell is not there any more."
+        header = self.document.header(block)
+        if header.kind == BlockKind.TOOL_CALL:
+            return (
+                "A tool call has run already: edit its command in the composer and send it again."
+            )
+        if header.author != self.me and self.document.is_draft(block):
+            name, _ = self.name(header.author)
+            return f"{name} is still writing this: only {name} changes it before it is sent."
+        if self.document.schema(block) != TEXT:
+            return "This cell has a schema: its fields are set by tools, like block.set_field."
+        return None
+
+    # Following
+
+    def read_ahead(self, count: int = 100) -> bool:
+        """Look for drafts among so many blocks that came in bulk, newest first; False at the end.
+
+        Reading the headers of a long document at once would stop everything else.
+        """
+        behind = max(0, len(self._unread_headers) - count)
+        blocks = self._unread_headers[behind:]
+        del self._unread_headers[behind:]
+        hidden = frozenset(block for block in blocks if self.is_hidden(block))
+        if hidden:
+            self._tell(CellChange(changed=hidden, drafts=True))
+        return bool(self._unread_headers)
+
+    def presence_changed(self) -> None:
+        """Read the presence again: call it from `Replica.watch_presence`."""
+        touched, only_models = self._tracks.report(self._presence())
+        if touched:
+            self._tell(CellChange(changed=frozenset(touched), streamed=only_models))
+
+    def _document_changed(self, change: DocumentChange) -> None:
+        is_bulk = len(change.added) > BULK
+        streamed = change.origin == REMOTE and not is_bulk
+        drafts = False
+        if is_bulk:
+            self._unread_headers += change.added
+        for block in () if is_bulk else change.added:
+            header = self.header(block)
+            drafts = drafts or block in self._drafts
+            streamed = streamed and header.role != Role.USER
+        moved: list[str] = []
+        for header_change in change.headers:
+            block = header_change.block
+            drafts = drafts or block in self._drafts
+            header = self.header(block)
+            drafts = drafts or block in self._drafts
+            streamed = streamed and header.role != Role.USER
+            if "order" in header_change.fields:
+                moved.append(block)
+        # Inside a content with a schema, offsets are not those of the cell.
+        texts = tuple(text for text in change.texts if text.section is None)
+        for text in texts:
+            drafts = drafts or text.block in self._drafts
+            streamed = self._follow_text(text) and streamed
+        for block in change.touched:
+            self._bump(block)
+        self._tell(
+            CellChange(
+                changed=frozenset(change.touched),
+                added=change.added,
+                moved=tuple(moved),
+                texts=texts,
+                drafts=drafts,
+                streamed=streamed,
+            )
+        )
+
+    def _follow_text(self, text: TextChange) -> bool:
+        """Carry cursors along; True if it is what a model or a tool appended to its own block."""
+        if text.splices:
+            self._tracks.shift(text.block, text.splices)
+        elif self._tracks.is_anybody_in(text.block):
+            self._tracks.to_end(text.block, len(self.document.text(text.block)))
+        length = self._lengths.get(text.block)
+        appended = True
+        for splice in text.splices:
+            appended = appended and not splice.deleted and splice.offset == length
+            if length is not None:
+                length += len(splice.inserted) - splice.deleted
+        if length is not None:
+            self._lengths[text.block] = length
+        header = self.document.header(text.block)
+        return appended and header.role != Role.USER and header.status == Status.RUNNING
+
+    def _bump(self, block: str) -> None:
+        self._versions[block] = self._versions.get(block, 0) + 1
+
+    def _tell(self, change: CellChange) -> None:
+        for listener in tuple(self._listeners):
+            listener(change)
+
+    def _build(self, block: str, version: int) -> CellView:
+        header = self.document.header(block)
+        text = self.text(block)
+        self._lengths[block] = len(text)
+        name, colour = self.name(header.author)
+        return CellView(
+            id=block,
+            kind=header.kind,
+            role=header.role,
+            status=header.status,
+            text=text,
+            version=version,
+            author=name,
+            colour=colour,
+            tool_kind=header.tool_kind,
+            tool_name=header.tool_name,
+            input=header.input,
+            exit_code=header.exit_code,
+            is_error=header.is_error,
+            truncated=header.truncated,
+            stop_reason=header.stop_reason,
+            stopped_by=self._stopper(header.stopped_by),
+            collapsed=self.is_folded(block),
+            edited_after_done=header.edited_after_done,
+            path=header.path,
+            language=header.language,
+            drift_kind=header.drift_kind,
+            source_context=header.source_context,
+        )
+
+    def _stopper(self, username: str | None) -> str | None:
+        """Whoever stopped a block, as the person here calls them."""
+        own = self.document.member(self.me) if self.me is not None else None
+        return OWN_NAME if own is not None and username == own.username else username

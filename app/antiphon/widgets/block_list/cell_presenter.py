@@ -1,0 +1,126 @@
+"""How each cell is to look now, and how many rows it takes for it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.view import OWN_NAME
+from antiphon.widgets.block_list.anchor import Place
+from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon.widgets.block_list.cell_painter import CellLook
+from antiphon.widgets.block_list.gutter import Columns, GutterLook, Gutters
+from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.highlights import Tint
+from antiphon.widgets.block_list.render_cache import Pictures
+from antiphon.widgets.block_list.viewport import Measured
+from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon_kernel.types.enums import BlockKind
+
+_HIDDEN = Measured(0, 0)
+
+
+class Looks:
+    """Puts together what source, pictures and the state of the list say about a cell."""
+
+    def __init__(self, source: CellSource, theme: CellTheme, heights: Heights) -> None:
+        self._source = source
+        self._heights = heights
+        self.theme = theme
+        self.gutters = Gutters(Columns.of(80), theme)
+        self.pictures = Pictures(source, self.gutters.columns.text, theme)
+        self.editor: CellEditor | None = None
+        """Lies over its block's cell, which has its height."""
+        self.focused: str | None = None
+        self.unread: Place | None = None
+        """The first line that was not seen yet."""
+        self.tints: Mapping[str, tuple[Tint, ...]] = {}
+
+    def set_page(self, width: int, theme: CellTheme) -> bool:
+        """The width of the view and the theme; True if that is news."""
+        columns = Columns.of(width)
+        if columns == self.gutters.columns and theme is self.theme:
+            return False
+        self.theme = theme
+        self.gutters = Gutters(columns, theme)
+        self.pictures.set_look(columns.text, theme)
+        if self.editor is not None:
+            self.editor.set_text_width(columns.text)
+            self.editor.set_cell_theme(theme)
+        return True
+
+    def measure(self, block: str) -> Measured:
+        """Rows of a cell as it would be drawn now."""
+        if self._source.is_hidden(block):
+            return _HIDDEN
+        if self.editor is not None and self.editor.block == block:
+            return Measured(self._head(block), self.editor.row_count)
+        return Measured(self._head(block), self.pictures.picture(block).line_count)
+
+    def look(self, block: str) -> CellLook:
+        """Everything that the rows of a cell depend on."""
+        source = self._source
+        edited = self.editor is not None and self.editor.block == block
+        author = source.header(block).author
+        named = self._is_named(block)
+        name, colour = source.name(author)
+        if author == source.me:
+            name = OWN_NAME
+        unread = self.unread
+        return CellLook(
+            picture=None if edited else self.pictures.picture(block),
+            author=GutterLook(
+                name=name if named else "",
+                colour=colour,
+                is_focused=block == self.focused,
+                is_inline=named and self._is_inline(block),
+            ),
+            gutters=self.gutters,
+            unread_line=unread.line if unread is not None and unread.block == block else None,
+            cursors=tuple(source.cursors(block)),
+            beside=self.editor.names_beside if edited and self.editor is not None else (),
+            tints=self.tints.get(block, ()),
+        )
+
+    def first_free_gutter(self, block: str) -> int:
+        """The first line of a cell whose gutter names nobody."""
+        if self.tints.get(block):
+            return sys.maxsize
+        return int(self.gutters.columns.is_wide and self._is_named(block))
+
+    def _head(self, block: str) -> int:
+        if not self._is_named(block):
+            return 0
+        if self.gutters.columns.is_wide:
+            return int(self._shown_before(block) is not None)
+        return int(not self._is_inline(block))
+
+    def _is_inline(self, block: str) -> bool:
+        """Folded thinking has its author's name in the same row, where names have rows."""
+        edited = self.editor is not None and self.editor.block == block
+        return (
+            not self.gutters.columns.is_wide
+            and not edited
+            and self._source.header(block).kind == BlockKind.THINKING
+            and self._source.is_folded(block)
+        )
+
+    def _is_named(self, block: str) -> bool:
+        """The author is another than that of the cell above. A result belongs to its call."""
+        header = self._source.header(block)
+        if header.kind == BlockKind.TOOL_RESULT:
+            return False
+        above = self._shown_before(block)
+        while above is not None:
+            other = self._source.header(above)
+            if other.kind != BlockKind.TOOL_RESULT:
+                return other.author != header.author
+            above = self._shown_before(above)
+        return True
+
+    def _shown_before(self, block: str) -> str | None:
+        above = self._heights.previous(block)
+        while above is not None and self._source.is_hidden(above):
+            above = self._heights.previous(above)
+        return above

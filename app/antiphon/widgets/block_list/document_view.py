@@ -1,0 +1,228 @@
+"""The block list with the editor laid over the cell that is being edited."""
+
+from __future__ import annotations
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.geometry import Region
+from textual.message import Message
+from textual.widget import Widget
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
+from antiphon.widgets.block_list.cell_model import CellChange, CellSource
+from antiphon.widgets.block_list.focus_controller import FocusMoves
+from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.types.enums import BlockKind, Status
+
+
+class CellArea(Widget):
+    """What the app mounts. `cells` scrolls, `moves` goes from cell to cell.
+
+    `editor` is there while a cell is edited.
+
+    The editor's messages bubble out of here: `CellEditor.Left` (the editor is closed already and
+    the list has the focus), `NeighbourRequested` (done already), `UndoRequested`, `RedoRequested`,
+    `CursorMoved`, `Edited`.
+    """
+
+    DEFAULT_CSS = """
+    CellArea {
+        layers: cells editor;
+        width: 1fr;
+        height: 1fr;
+        overflow: hidden;
+    }
+    CellArea > BlockList { layer: cells; }
+    CellArea > CellEditor {
+        layer: editor;
+        position: absolute;
+        min-width: 1;
+        min-height: 1;
+    }
+    """
+
+    class Refused(Message):
+        """A cell cannot be edited; `reason` is a sentence."""
+
+        def __init__(self, block: str, reason: str) -> None:
+            super().__init__()
+            self.block = block
+            self.reason = reason
+
+    def __init__(self, source: CellSource, theme: CellTheme) -> None:
+        super().__init__()
+        self.source = source
+        self.cells = BlockList(source, theme)
+        self.moves = FocusMoves(self.cells)
+        self.editor: CellEditor | None = None
+        self._theme_of_cells = theme
+        self._last_places: dict[str, tuple[int, int | None]] = {}
+        self._laid: Region | None = None
+        self._stop_watching = source.watch(self._carry_last_places)
+
+    def compose(self) -> ComposeResult:
+        yield self.cells
+
+    def on_unmount(self) -> None:
+        self._stop_watching()
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        """Draw everything in another theme."""
+        self._theme_of_cells = theme
+        self.cells.set_cell_theme(theme)
+
+    # Editing
+
+    def edit(
+        self, block: str | None = None, offset: int | None = None, *, to_read: bool = False
+    ) -> bool:
+        """Open the editor on a cell (the focused one); False, and a `Refused`, if that cannot be.
+
+        The cursor is at `offset`, else where it was last, else at the start of the first visible
+        finished line; its line stays on its row of the screen. With `to_read` it is opened also
+        for somebody who may not write in it.
+        """
+        block = block or self.cells.focused_cell
+        if block is None:
+            return False
+        why_not = self.source.why_no_editor if to_read else self.source.why_not_editable
+        reason = why_not(block)
+        if reason is not None:
+            self.post_message(self.Refused(block, reason))
+            return False
+        self._close()
+        self.cells.focus_cell(block, reveal=False)
+        anchor = None
+        if offset is None:
+            offset, anchor = self._last_places.get(block, (None, None))
+        if offset is None:
+            offset = self._first_finished_line(block)
+        offset = min(offset, len(self.source.document.text(block)))
+        row = self._row_for(block, offset)
+        editor = CellEditor(
+            self.source.document,
+            block,
+            self._theme_of_cells,
+            offset=offset,
+            anchor=anchor,
+            host=self.cells,
+        )
+        editor.refusal = self.source.refusal
+        self.editor = editor
+        self._laid = None
+        self.cells.lay_over(editor, self._place_editor)
+        self.cells.hold(block, offset, row)
+        self._show_cursors()
+        self.mount(editor)
+        editor.focus(scroll_visible=False)
+        return True
+
+    def leave(self) -> None:
+        """Close the editor, if there is one, and give the focus to the list."""
+        if self.editor is not None:
+            self._close()
+            self.cells.focus(scroll_visible=False)
+
+    def _close(self) -> None:
+        editor = self.editor
+        if editor is None:
+            return
+        row = self.cells.viewport.row_of(editor.block, editor.cursor_row)
+        self._last_places[editor.block] = (editor.cursor_offset, editor.anchor_offset)
+        self.editor = None
+        self.cells.lay_over(None, None)
+        if row is not None:
+            self.cells.hold(editor.block, editor.cursor_offset, row)
+        self.cells.draw()
+        editor.remove()
+
+    def _row_for(self, block: str, offset: int) -> int:
+        """The screen row that shows a place now, else the one nearest to where it is."""
+        cells = self.cells
+        line = cells.place_of(block, offset).line
+        row = cells.viewport.row_of(block, line)
+        if row is None:
+            cells.reveal(block, offset)
+            row = cells.viewport.row_of(block, line)
+        return row if row is not None else 0
+
+    def _first_finished_line(self, block: str) -> int:
+        """Start of the first line on screen that nobody is writing on."""
+        text = self.source.document.text(block)
+        header = self.source.header(block)
+        end = len(text)
+        if header.status == Status.RUNNING:
+            end = text.rfind("\n", 0, end) + 1
+        if header.kind == BlockKind.THINKING and self.source.is_folded(block):
+            return 0
+        picture = self.cells.picture(block)
+        first = None
+        for row in self.cells.viewport.seen_rows(block):
+            place = self.cells.viewport.places[row]
+            if place is None or place.line < 0:
+                continue
+            offset = picture.offset_at(place.line, 0)
+            if offset is None or offset >= max(end, 1):
+                break
+            start = text.rfind("\n", 0, offset) + 1
+            if picture.place_of(start)[0] == place.line:
+                return start
+            first = offset if first is None else first
+        return first or 0
+
+    def _place_editor(self, region: Region) -> None:
+        """Put the editor where its cell is; a change of layout only if it moved."""
+        editor = self.editor
+        if editor is None or region == self._laid:
+            return
+        self._laid = region
+        styles = editor.styles
+        styles.offset = (region.x, region.y)
+        styles.width, styles.height = region.width, region.height
+
+    def _show_cursors(self) -> None:
+        if self.editor is not None:
+            self.editor.set_cursors(self.source.cursors(self.editor.block))
+
+    def _carry_last_places(self, change: CellChange) -> None:
+        """Cursors that were left behind stay between the same characters."""
+        for text in change.texts:
+            last = self._last_places.get(text.block)
+            if last is None:
+                continue
+            offset, anchor = last
+            for splice in text.splices:
+                offset = shift_offset(offset, splice, stick="left")
+                anchor = None if anchor is None else shift_offset(anchor, splice, stick="left")
+            self._last_places[text.block] = (offset, anchor)
+        if self.editor is not None and self.editor.block in change.changed:
+            self._show_cursors()
+
+    @on(BlockList.EditRequested)
+    def _edit_clicked(self, event: BlockList.EditRequested) -> None:
+        event.stop()
+        self.edit(event.block, event.offset)
+
+    @on(CellEditor.Left)
+    def _editor_left(self) -> None:
+        self.leave()
+
+    @on(CellEditor.NeighbourRequested)
+    def _edit_neighbour(self, event: CellEditor.NeighbourRequested) -> None:
+        walk = self.cells.walk
+        block = walk.neighbour(event.block, event.direction)
+        while block is not None and self.source.why_not_editable(block) is not None:
+            block = walk.neighbour(block, event.direction)
+        if block is not None:
+            self.cells.reveal(block)
+            self.edit(block)
+
+    def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.cells.scroll_rows(WHEEL_ROWS)
+
+    def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.cells.scroll_rows(-WHEEL_ROWS)

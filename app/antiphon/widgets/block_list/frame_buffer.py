@@ -1,0 +1,87 @@
+"""The rows that are on the screen now, and which of them a new frame changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.style import Style
+from textual.selection import Selection
+from textual.strip import Strip
+
+from antiphon.widgets.block_list.anchor import Place
+from antiphon.widgets.block_list.cell_painter import CellRows
+from antiphon.widgets.block_list.cell_presenter import Looks
+
+
+class ScreenRows:
+    """Draws the rows of a frame, taking over those of the last one that look the same."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, CellRows] = {}
+        self._strips: list[Strip] = []
+
+    def is_shown(self, block: str) -> bool:
+        """A row of this cell is on the screen."""
+        return block in self._cells
+
+    def strip(self, y: int) -> Strip | None:
+        return self._strips[y] if 0 <= y < len(self._strips) else None
+
+    def lay(self, places: Sequence[Place | None], looks: Looks) -> list[range]:
+        """Draw what is at these places; returns the runs of rows that look different now."""
+        cells: dict[str, CellRows] = {}
+        strips: list[Strip] = []
+        blank = Strip.blank(looks.gutters.columns.width, looks.theme.background)
+        for place in places:
+            if place is None:
+                strips.append(blank)
+                continue
+            cell = cells.get(place.block)
+            if cell is None:
+                cell = cells[place.block] = self._rows_of(place.block, looks)
+            strips.append(cell.strip(place.line))
+        changed = _changed(strips, self._strips)
+        self._cells, self._strips = cells, strips
+        return changed
+
+    def _rows_of(self, block: str, looks: Looks) -> CellRows:
+        look = looks.look(block)
+        before = self._cells.get(block)
+        if before is not None and before.look == look:
+            return before
+        return CellRows(look, before)
+
+    def selected_text(self, selection: Selection, gutter: int) -> str:
+        """What the selected rows show, without their gutters."""
+        rows = []
+        for y, strip in enumerate(self._strips):
+            span = selection.get_span(y)
+            if span is not None:
+                start, end = _within(span, strip)
+                rows.append(strip.crop(max(start, gutter), max(end, gutter)).text.rstrip())
+        return "\n".join(rows)
+
+
+def with_selection(strip: Strip, span: tuple[int, int], style: Style) -> Strip:
+    """The row with columns `span` (end -1: to the last) as selected."""
+    start, end = _within(span, strip)
+    selected = Strip(strip.crop(start, end)).apply_style(style)
+    return Strip.join([strip.crop(0, start), selected, strip.crop(end)])
+
+
+def _within(span: tuple[int, int], strip: Strip) -> tuple[int, int]:
+    start, end = span
+    return start, strip.cell_length if end == -1 else end
+
+
+def _changed(rows: Sequence[Strip], before: Sequence[Strip]) -> list[range]:
+    """Runs of rows that are other strips than before."""
+    changed: list[range] = []
+    for y, strip in enumerate(rows):
+        if y < len(before) and (before[y] is strip or before[y] == strip):
+            continue
+        if changed and changed[-1].stop == y:
+            changed[-1] = range(changed[-1].start, y + 1)
+        else:
+            changed.append(range(y, y + 1))
+    return changed

@@ -1,0 +1,118 @@
+"""What stands left of a cell's lines: the author's name where it changes, a bar, unread marks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.markdown import TEXT_WIDTH
+from antiphon.widgets.editor.overlays import Tag
+
+WIDE_FROM = 90
+"""Columns from which on names stand in the gutter instead of on lines of their own."""
+
+_NARROW_GUTTER = 3
+_WIDE_GUTTER = 8
+_NAME_WIDTH = _WIDE_GUTTER - 2
+_BAR = "│"
+_FOCUSED_BAR = "┃"
+_UNREAD = "•"
+_GAP = Segment(" ")
+
+
+class Columns(NamedTuple):
+    """How the width is shared out."""
+
+    width: int
+    gutter: int
+    text: int
+
+    @classmethod
+    def of(cls, width: int) -> Columns:
+        """The columns of a view, its scroll bar not counted; one is left for a cursor."""
+        gutter = _WIDE_GUTTER if width >= WIDE_FROM else _NARROW_GUTTER
+        return cls(width, gutter, max(2, min(TEXT_WIDTH, width - gutter - 1)))
+
+    @property
+    def is_wide(self) -> bool:
+        return self.gutter == _WIDE_GUTTER
+
+
+class GutterLook(NamedTuple):
+    """What the gutter of a cell depends on."""
+
+    name: str
+    """Of the author; empty where the cell above has the same."""
+    colour: int
+    is_focused: bool
+    is_inline: bool
+    """The name stands before the only line of the cell, in a narrow view."""
+
+
+class Gutters:
+    """Draws gutters at one width in one theme, and remembers them."""
+
+    def __init__(self, columns: Columns, theme: CellTheme) -> None:
+        self.columns = columns
+        self.theme = theme
+        self._drawn: dict[tuple[GutterLook, bool, bool], Strip] = {}
+
+    def head(self, look: GutterLook) -> Strip:
+        """The line above a cell: its author's name, or a blank where the gutter has the names."""
+        if self.columns.is_wide:
+            return Strip([])
+        name = set_cell_size(look.name, min(cell_len(look.name), self.columns.text))
+        return Strip([Segment(" "), Segment(name, self.theme.author(look.colour))])
+
+    def beside(self, look: GutterLook, *, is_first: bool, is_unread: bool) -> Strip:
+        """Left of one line of a cell."""
+        key = (look, is_first, is_unread)
+        strip = self._drawn.get(key)
+        if strip is None:
+            strip = self._drawn[key] = self._draw(look, is_first, is_unread)
+        return strip
+
+    def blame(self, name: str, colour: int) -> Strip:
+        """Whose text begins in this line: the bar is theirs, where there is room for both."""
+        author = self.theme.author(colour)
+        if self.columns.is_wide:
+            bar = Segment(_FOCUSED_BAR, Style(color=author.color))
+            return Strip([Segment(set_cell_size(_short(name), _NAME_WIDTH), author), bar, _GAP])
+        return Strip([Segment(set_cell_size(name, self.columns.gutter - 1), author), _GAP])
+
+    def visitor(self, look: GutterLook, tag: Tag, *, is_unread: bool) -> Strip:
+        """Left of a line that is too full for the name of somebody whose cursor is in it."""
+        own = self.beside(look, is_first=False, is_unread=is_unread)
+        room = _NAME_WIDTH if self.columns.is_wide else 1
+        name = _short(tag.name) if self.columns.is_wide else tag.name
+        lead = Segment(set_cell_size(name, room), tag.name_style)
+        return Strip.join([Strip([lead], room), own.crop(room)])
+
+    def _draw(self, look: GutterLook, is_first: bool, is_unread: bool) -> Strip:
+        author = self.theme.author(look.colour)
+        bar = (
+            Segment(_FOCUSED_BAR, self.theme.focus)
+            if look.is_focused
+            else Segment(_BAR, Style(color=author.color))
+        )
+        gap = Segment(_UNREAD, self.theme.unread) if is_unread else Segment(" ")
+        if look.is_inline and is_first:
+            name = set_cell_size(look.name, min(cell_len(look.name), self.columns.text // 2))
+            lead = bar if look.is_focused else Segment(" ")
+            return Strip([lead, Segment(name, author), Segment(" "), gap])
+        if not self.columns.is_wide:
+            return Strip([Segment(" "), bar, gap], _NARROW_GUTTER)
+        name = _short(look.name) if is_first else ""
+        return Strip([Segment(set_cell_size(name, _NAME_WIDTH), author), bar, gap], _WIDE_GUTTER)
+
+
+def _short(name: str) -> str:
+    """A name that fits before the bar."""
+    if cell_len(name) <= _NAME_WIDTH - 1:
+        return name
+    return set_cell_size(name, _NAME_WIDTH - 2) + "…"

@@ -1,0 +1,102 @@
+"""Where everybody else's cursor is, carried along with the text that arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from antiphon.render.display import displayable_in_a_row
+from antiphon.widgets.editor.overlays import RemoteCursor
+from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import TextSplice
+
+
+class CursorTracks:
+    """Cursors by block. A person's stays left of text that others insert at it, a model's right."""
+
+    def __init__(self) -> None:
+        self._reported: dict[int, PresenceState] = {}
+        self._blocks: dict[str, dict[int, RemoteCursor]] = {}
+
+    def of(self, block: str) -> Sequence[RemoteCursor]:
+        """The cursors in a block."""
+        return tuple(self._blocks.get(block, {}).values())
+
+    def is_anybody_in(self, block: str) -> bool:
+        return block in self._blocks
+
+    def to_end(self, block: str, length: int) -> None:
+        """The text of a block changed in a way that is not known: append points are at its end."""
+        cursors = self._blocks.get(block, {})
+        for client, cursor in cursors.items():
+            offset = length if cursor.streaming else min(cursor.offset, length)
+            cursors[client] = replace(cursor, offset=offset)
+
+    def report(self, states: Mapping[int, PresenceState]) -> tuple[set[str], bool]:
+        """Take over what presence says now.
+
+        A state that says the same as before is not news: its cursor has moved on with the text.
+
+        Returns:
+            The blocks that look different, and whether that is all the doing of models.
+        """
+        touched: set[str] = set()
+        only_models = True
+        for client in [client for client in self._reported if client not in states]:
+            only_models = False
+            touched |= self._drop(client)
+        for client, state in states.items():
+            if self._reported.get(client) == state:
+                continue
+            only_models = only_models and state.kind == PrincipalKind.MODEL
+            touched |= self._drop(client)
+            self._reported[client] = state
+            cursor = _cursor(client, state)
+            if cursor is not None and state.block is not None:
+                self._blocks.setdefault(state.block, {})[client] = cursor
+                touched.add(state.block)
+        return touched, only_models
+
+    def shift(self, block: str, splices: Sequence[TextSplice]) -> None:
+        """Follow a change of a block's text."""
+        cursors = self._blocks.get(block, {})
+        for client, cursor in cursors.items():
+            offset, anchor = cursor.offset, cursor.anchor
+            stick: Literal["left", "right"] = "right" if cursor.streaming else "left"
+            for splice in splices:
+                offset = shift_offset(offset, splice, stick=stick)
+                if anchor is not None:
+                    anchor = shift_offset(anchor, splice, stick="left")
+            cursors[client] = replace(cursor, offset=offset, anchor=anchor)
+
+    def _drop(self, client: int) -> set[str]:
+        state = self._reported.pop(client, None)
+        if state is None or state.block is None:
+            return set()
+        cursors = self._blocks.get(state.block)
+        if cursors is None or cursors.pop(client, None) is None:
+            return set()
+        if not cursors:
+            del self._blocks[state.block]
+        return {state.block}
+
+
+def _cursor(client: int, state: PresenceState) -> RemoteCursor | None:
+    """The cursor to draw; None for one that is nowhere, and for a model that is not writing."""
+    if state.cursor is None:
+        return None
+    streaming = state.kind == PrincipalKind.MODEL
+    if streaming and state.activity != Activity.STREAMING:
+        return None
+    return RemoteCursor(
+        client=client,
+        principal=state.principal,
+        username=displayable_in_a_row(state.username),
+        colour=state.colour,
+        offset=state.cursor,
+        anchor=state.anchor if state.anchor != state.cursor else None,
+        streaming=streaming,
+    )

@@ -1,0 +1,121 @@
+"""What the view holds on to while cells change, and while one of them is edited."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from antiphon.widgets.block_list.anchor import HEAD, Place
+from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon.widgets.block_list.cell_presenter import Looks
+from antiphon.widgets.block_list.viewport import Viewport
+from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon_kernel.document.changes import TextChange
+from antiphon_kernel.text.transform import shift_offset
+
+
+class Anchoring:
+    """Chooses the anchor after each frame, and finds its line again before the next."""
+
+    def __init__(self, source: CellSource, looks: Looks, viewport: Viewport) -> None:
+        self._source = source
+        self._looks = looks
+        self._viewport = viewport
+        self._is_on_cursor = False
+
+    def follow_texts(self, changes: Sequence[TextChange]) -> None:
+        """Carry the anchor along with text that changed in its cell."""
+        anchor = self._viewport.anchor
+        for change in changes:
+            if anchor is None or anchor.offset is None or anchor.block != change.block:
+                continue
+            offset = anchor.offset
+            for splice in change.splices:
+                offset = shift_offset(offset, splice, stick="left")
+            anchor = self._viewport.anchor = replace(anchor, offset=offset)
+
+    def find_again(self) -> None:
+        """The anchor's line is where its text is now."""
+        anchor = self._viewport.anchor
+        if anchor is None or anchor.offset is None:
+            return
+        if anchor.block not in self._source.document or self._source.is_hidden(anchor.block):
+            return
+        line = self._line_of(anchor.block, anchor.offset)
+        self._viewport.anchor = replace(anchor, line=line)
+
+    def choose(self, focused: str | None) -> None:
+        """Hold on to the edited line, else to the focused cell, else to the first row with text.
+
+        `focused` is the cell that the person is at, if the list has their attention.
+        """
+        if self._viewport.following:
+            self._is_on_cursor = False
+            return
+        row = self._cursor_row()
+        self._is_on_cursor = row is not None
+        if row is None and focused is not None:
+            row = next(iter(self._viewport.seen_rows(focused)), None)
+        if row is not None:
+            place = self._viewport.places[row]
+            if place is not None:
+                self._viewport.anchor_on(*place, row, self._offset_of(place))
+            return
+        first = True
+        for row, place in enumerate(self._viewport.places):
+            offset = None if place is None else self._offset_of(place)
+            if place is not None and (first or offset is not None):
+                self._viewport.anchor_on(*place, row, offset)
+                first = False
+            if offset is not None:
+                return
+
+    def hold(self, block: str, offset: int, row: int) -> None:
+        """Keep a place of a text on a row of the screen."""
+        self._viewport.anchor_on(block, self._line_of(block, offset), row, offset)
+        self._is_on_cursor = self._is_edited(block)
+
+    def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
+        """Keep the line of the editor's cursor on its row, or let it go along with the cursor."""
+        anchor = self._viewport.anchor
+        row, offset = editor.cursor_row, editor.cursor_offset
+        if anchor is None or not self._is_on_cursor:
+            if by_person:
+                self._viewport.settle()
+                self._viewport.reveal(editor.block, row, row)
+                self._viewport.following = False
+                self.choose(None)
+            return
+        kept = anchor.row
+        if by_person:
+            kept = max(0, min(kept + row - anchor.line, self._viewport.height - 1))
+        self._viewport.anchor_on(editor.block, row, kept, offset)
+
+    def _cursor_row(self) -> int | None:
+        editor = self._looks.editor
+        if editor is None:
+            return None
+        return self._viewport.row_of(editor.block, editor.cursor_row)
+
+    def _is_edited(self, block: str) -> bool:
+        return self._looks.editor is not None and self._looks.editor.block == block
+
+    def _line_of(self, block: str, offset: int) -> int:
+        editor = self._looks.editor
+        if editor is not None and editor.block == block:
+            return editor.row_of(offset)
+        return self._looks.pictures.picture(block).place_of(offset)[0]
+
+    def _offset_of(self, place: Place) -> int | None:
+        """A code point that the line shows; None for one that shows no text."""
+        block, line = place
+        if line == HEAD:
+            return None
+        editor = self._looks.editor
+        if editor is not None and editor.block == block:
+            return editor.cursor_offset if self._is_on_cursor else editor.offset_at_row(line)
+        picture = self._looks.pictures.picture(block)
+        offset = picture.offset_at(line, 0)
+        if offset is None or picture.place_of(offset)[0] != line:
+            return None
+        return offset

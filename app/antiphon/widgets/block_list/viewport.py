@@ -1,0 +1,251 @@
+"""Which line of which cell is on which row of the screen.
+
+Heights are exact where the view is and guessed elsewhere; moving by rows is exact, because it
+measures the cells that it passes. Nothing here draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from antiphon.widgets.block_list.anchor import HEAD, Anchor, Place
+from antiphon.widgets.block_list.height_index import Heights
+
+
+class Measured(NamedTuple):
+    """Rows of a cell: above its first line (0 or 1), and of its lines. A hidden cell has none."""
+
+    head: int
+    body: int
+
+    @property
+    def rows(self) -> int:
+        return self.head + self.body
+
+
+class Viewport:
+    """The view as a window of rows over cells of known and guessed heights."""
+
+    def __init__(self, heights: Heights, measure: Callable[[str], Measured]) -> None:
+        self._heights = heights
+        self._measure = measure
+        self.height = 0
+        """Rows on screen."""
+        self.following = True
+        """The last line stays on the last row."""
+        self.anchor: Anchor | None = None
+        """What stays where it is while not following."""
+        self.places: list[Place | None] = []
+        """What is on each row of the screen since `settle`."""
+
+    # Laying out
+
+    def settle(self) -> None:
+        """Find what is on each row now."""
+        self.places = self._from_tail() if self.following else self._from_anchor()
+        if self.following or self.anchor is None:
+            self._take_first_as_anchor()
+
+    def measured(self, block: str) -> Measured:
+        """The exact height of a cell."""
+        measured = self._measure(block)
+        self._heights.set(block, measured.rows)
+        return measured
+
+    def _from_tail(self) -> list[Place | None]:
+        last = self._heights.last()
+        places: list[Place | None] = []
+        if last is not None:
+            for place in self._up(last, self.measured(last).body):
+                places.append(place)
+                if len(places) == self.height:
+                    break
+        places.reverse()
+        return places + [None] * (self.height - len(places))
+
+    def _from_anchor(self) -> list[Place | None]:
+        anchor = self._shown_anchor()
+        if anchor is None:
+            return [None] * self.height
+        places: list[Place | None] = [None] * self.height
+        row = anchor.row - 1
+        for place in self._up(anchor.block, anchor.line):
+            if row < 0:
+                break
+            if row < self.height:
+                places[row] = place
+            row -= 1
+        row = anchor.row
+        for place in self._down(anchor.block, anchor.line):
+            if row >= self.height:
+                break
+            if row >= 0:
+                places[row] = place
+            row += 1
+        return places
+
+    def _shown_anchor(self) -> Anchor | None:
+        """The anchor on a line that exists; another cell's if its own is hidden or gone."""
+        anchor = self.anchor
+        if anchor is None or anchor.block not in self._heights:
+            first = self._heights.first()
+            anchor = None if first is None else Anchor(first, HEAD, 0)
+        while anchor is not None:
+            measured = self.measured(anchor.block)
+            if measured.rows:
+                line = max(-measured.head, min(anchor.line, measured.body - 1))
+                if line != anchor.line:
+                    anchor = replace(anchor, line=line)
+                self.anchor = anchor
+                return anchor
+            below = self._heights.next(anchor.block)
+            if below is None:
+                return self._last_shown_anchor(anchor.row)
+            anchor = Anchor(below, HEAD, anchor.row)
+        return None
+
+    def _last_shown_anchor(self, row: int) -> Anchor | None:
+        block = self._heights.last()
+        while block is not None:
+            measured = self.measured(block)
+            if measured.rows:
+                return Anchor(block, measured.body - 1, row)
+            block = self._heights.previous(block)
+        return None
+
+    def _up(self, block: str, line: int) -> Iterator[Place]:
+        """The places above a line of a cell, from there upwards."""
+        above: str | None = block
+        while above is not None:
+            measured = self.measured(above)
+            for number in range(line - 1, -measured.head - 1, -1):
+                yield Place(above, number)
+            above = self._heights.previous(above)
+            line = self.measured(above).body if above is not None else 0
+
+    def _down(self, block: str, line: int) -> Iterator[Place]:
+        """The places from a line of a cell on, downwards."""
+        below: str | None = block
+        while below is not None:
+            measured = self.measured(below)
+            for number in range(max(line, -measured.head), measured.body):
+                yield Place(below, number)
+            below = self._heights.next(below)
+            line = HEAD
+
+    def _take_first_as_anchor(self) -> None:
+        for row, place in enumerate(self.places):
+            if place is not None:
+                self.anchor = Anchor(place.block, place.line, row)
+                return
+
+    # What is seen
+
+    @property
+    def first_row(self) -> int:
+        """Rows above the view, partly guessed; negative if the view begins above the first cell."""
+        for row, place in enumerate(self.places):
+            if place is not None:
+                return self._row_in_document(place) - row
+        return 0
+
+    def _row_in_document(self, place: Place) -> int:
+        return self._heights.prefix(place.block) + place.line + self.measured(place.block).head
+
+    @property
+    def is_at_tail(self) -> bool:
+        """The last line of the last cell is seen, or there is none."""
+        last = next((place for place in reversed(self.places) if place is not None), None)
+        return last is None or next(self._after(last), None) is None
+
+    def _after(self, place: Place) -> Iterator[Place]:
+        steps = self._down(place.block, place.line)
+        next(steps)
+        return steps
+
+    def row_of(self, block: str, line: int) -> int | None:
+        """The screen row of a line, if it is seen."""
+        try:
+            return self.places.index(Place(block, line))
+        except ValueError:
+            return None
+
+    def seen_rows(self, block: str) -> range:
+        """The screen rows of a cell; empty if it is not seen."""
+        rows = [row for row, place in enumerate(self.places) if place and place.block == block]
+        return range(rows[0], rows[-1] + 1) if rows else range(0)
+
+    # Moving
+
+    def anchor_on(self, block: str, line: int, row: int, offset: int | None = None) -> None:
+        """Keep a line on a row of the screen, from now on."""
+        self.following = False
+        self.anchor = Anchor(block, line, row, offset)
+
+    def scroll(self, rows: int) -> None:
+        """Move down by so many rows (up if negative), not past the ends."""
+        first = next(((row, p) for row, p in enumerate(self.places) if p is not None), None)
+        if first is None or not rows:
+            return
+        row, place = first
+        self.following = False
+        if rows < 0:
+            wanted = row - rows
+            available = sum(1 for _, _ in zip(range(wanted), self._up(*place), strict=False))
+            self.anchor = Anchor(place.block, place.line, max(row, available))
+            self.settle()
+            self._take_first_as_anchor()
+            return
+        self.anchor = Anchor(place.block, place.line, row - rows)
+        self.settle()
+        if self.places[-1] is None or self.is_at_tail:
+            self.following = True
+            self.settle()
+        else:
+            self._take_first_as_anchor()
+
+    def jump(self, row: int) -> None:
+        """Show a row of the document, guessed heights included, at the top."""
+        found = self._heights.find(max(row, 0))
+        if found is None:
+            return
+        block, inside = found
+        head = self.measured(block).head
+        self.anchor_on(block, inside - head, 0)
+        self.settle()
+        if self.places[-1] is None or self.is_at_tail:
+            self.following = True
+            self.settle()
+
+    def to_tail(self) -> None:
+        self.following = True
+        self.settle()
+
+    def to_head(self) -> None:
+        first = self._heights.first()
+        if first is not None:
+            self.anchor_on(first, HEAD, 0)
+            self.settle()
+
+    def reveal(self, block: str, first: int, last: int) -> None:
+        """Move as little as needed to see the lines `first` to `last` of a cell, or the first."""
+        if self.row_of(block, first) is not None and self.row_of(block, last) is not None:
+            return
+        size = last - first + 1
+        top = next((place for place in self.places if place is not None), None)
+        is_above = top is not None and (
+            (self._heights.index(block), first) < (self._heights.index(top.block), top.line)
+        )
+        if is_above or size >= self.height:
+            self.anchor_on(block, first, 0)
+        else:
+            self.anchor_on(block, last, self.height - 1)
+        self.settle()
+        self.follow_if_same()
+
+    def follow_if_same(self) -> None:
+        """Follow the tail from now on, if that changes nothing on the screen."""
+        if not self.following and self.is_at_tail and self._from_tail() == self.places:
+            self.following = True

@@ -1,0 +1,244 @@
+"""The place at the bottom where messages are written."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final, Literal
+
+from rich.segment import Segment
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.view import OWN_NAME
+from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, OwnDraft
+from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.status.line import cut_to
+
+PLACEHOLDER: Final = "Message, or !command"
+PROMPT: Final = "› "
+ASKING_PROMPT: Final = "? "
+"""Stands before a command that Enter does not run before it has asked."""
+
+
+class ComposerEditor(CellEditor):
+    """A cell editor in which Enter sends and ↑ leaves when there is nothing to go up in."""
+
+    STICK: ClassVar[Literal["left", "right"]] = "right"
+    """What comes into one's own message is one's own: a draft that is there again, an undo."""
+
+    class SendRequested(CellEditor.EditorMessage):
+        """Enter."""
+
+    class NavigateRequested(CellEditor.EditorMessage):
+        """↑ in an empty message."""
+
+    def __init__(self, draft: OwnDraft, theme: CellTheme) -> None:
+        super().__init__(draft.local, LOCAL_BLOCK, theme)
+        self._cell_styles = theme
+        self.placeholder_words = PLACEHOLDER
+        """What stands here while there is no message."""
+        self._fitted = 1
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._cell_styles = theme
+        super().set_cell_theme(theme)
+
+    def fit(self, rows: int) -> None:
+        """It is about to be so many rows high."""
+        if rows != self._fitted:
+            self._fitted = rows
+            self._changed(by_person=True)
+
+    @property
+    def _height_to_fill(self) -> int:
+        return self._fitted
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "enter" and not self._at_backslash():
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.SendRequested(self))
+        elif event.key in ("enter", "ctrl+j", "shift+enter"):
+            event.stop()
+            event.prevent_default()
+            self.new_line()
+        elif event.key in ("tab", "shift+tab"):
+            event.stop()
+            event.prevent_default()
+
+    def new_line(self) -> None:
+        """A line end at the cursor, instead of the backslash before it if there is one."""
+        start, end = self.selection
+        if self._at_backslash():
+            start = (start[0], start[1] - 1)
+        self.replace("\n", start, end, maintain_selection_offset=False)
+
+    def _at_backslash(self) -> bool:
+        row, column = self.selection.end
+        is_plain = self.selection.is_empty and column > 0
+        return is_plain and self.document.get_line(row)[column - 1] == "\\"
+
+    def action_cursor_up(self, select: bool = False) -> None:
+        if not self.text and not select:
+            self.post_message(self.NavigateRequested(self))
+        else:
+            super().action_cursor_up(select)
+
+    def render_line(self, y: int) -> Strip:
+        if y or self.text:
+            return super().render_line(y)
+        words = cut_to(self.placeholder_words, self.size.width)
+        first, rest = words[:1], words[1:]
+        page, dim = (
+            self._cell_styles.background,
+            self._cell_styles.background + self._cell_styles.dim,
+        )
+        cursor = page + self._cell_styles.own_cursor if self.has_focus else dim
+        strip = Strip([Segment(first, cursor), Segment(rest, dim)])
+        return strip.adjust_cell_length(self.size.width, page)
+
+
+class PromptMark(Widget):
+    """`›` before the first row of the message, after the author's name where there is room.
+
+    `?` if the message is a command that Enter asks about.
+    """
+
+    DEFAULT_CSS = """
+    PromptMark { width: 3; height: 100%; }
+    """
+
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._shell = False
+        self._asks = False
+        self._reading = False
+        self._colour: int | None = None
+
+    def set_colour(self, slot: int) -> None:
+        """The colour slot of the person who writes here."""
+        if slot != self._colour:
+            self._colour = slot
+            self.refresh()
+
+    def set_width(self, width: int) -> None:
+        """As wide as the gutter of the cells."""
+        if self.styles.width is None or self.styles.width.cells != width:
+            self.styles.width = width
+            self.refresh()
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._theme = theme
+        self.refresh()
+
+    def show_shell(self, shell: bool, *, asks: bool) -> None:
+        """Whether the message is a command, and whether Enter asks before it runs it."""
+        if (shell, asks) != (self._shell, self._asks):
+            self._shell, self._asks = shell, asks
+            self.refresh()
+
+    def show_reading(self, reading: bool) -> None:
+        """Whether nothing can be written here."""
+        if reading != self._reading:
+            self._reading = reading
+            self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        theme, room = self._theme, self.size.width - len(PROMPT)
+        if y:
+            return Strip.blank(self.size.width, theme.background)
+        author = theme.dim if self._colour is None else theme.author(self._colour)
+        name = OWN_NAME if room > len(OWN_NAME) else ""
+        style = theme.tool_prompt if self._shell else theme.focus
+        style = theme.unread if self._shell and self._asks else style
+        style = theme.dim if self._reading else style
+        prompt = ASKING_PROMPT if self._shell and self._asks else PROMPT
+        return Strip(
+            [
+                Segment(name.ljust(room), theme.background + author),
+                Segment(prompt, theme.background + style),
+            ]
+        )
+
+
+class Composer(Horizontal):
+    """The message with its prompt; grows with the text to half the screen's height."""
+
+    DEFAULT_CSS = """
+    Composer { height: 1; width: 1fr; }
+    Composer > ComposerEditor { width: 1fr; height: 100%; }
+    """
+
+    class Changed(Message):
+        """There is another text in the composer."""
+
+    def __init__(self, draft: OwnDraft, theme: CellTheme) -> None:
+        super().__init__()
+        self.draft = draft
+        self.editor = ComposerEditor(draft, theme)
+        self._mark = PromptMark(theme)
+        self._unwatch = draft.local.watch(lambda change: self._text_changed())
+
+    def compose(self) -> ComposeResult:
+        yield self._mark
+        yield self.editor
+
+    def on_unmount(self) -> None:
+        self._unwatch()
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._mark.set_cell_theme(theme)
+        self.editor.set_cell_theme(theme)
+
+    def set_colour(self, slot: int) -> None:
+        """The colour slot of the person who writes here."""
+        self._mark.set_colour(slot)
+
+    def set_refusal(self, refusal: str | None, instead: str | None) -> None:
+        """Why the person here may not write, if they may not; `instead` stands in its place."""
+        if refusal != self.editor.refusal:
+            self.editor.refusal = refusal
+            self.editor.placeholder_words = instead or PLACEHOLDER
+            self._mark.show_reading(refusal is not None)
+            self.editor.refresh()
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether the whole message is on the screen, as soon as the next frame is drawn."""
+        place = self.screen.find_widget(self.editor)
+        is_cut = place.visible_region.height < place.region.height
+        return self.editor.row_count <= self._most_rows and not is_cut
+
+    @property
+    def _most_rows(self) -> int:
+        return max(1, self.screen.size.height // 2)
+
+    def set_gutter(self, width: int) -> None:
+        """Where the text begins: in line with the text of the cells."""
+        self._mark.set_width(width)
+
+    def on_resize(self) -> None:
+        self._fit()
+
+    def _text_changed(self) -> None:
+        self.post_message(self.Changed())
+        self._show_shell()
+        # The editor follows the same change; its rows are known after it has.
+        self.call_later(self._fit)
+
+    def _fit(self) -> None:
+        rows = max(1, min(self.editor.row_count, self._most_rows))
+        self.editor.fit(rows)
+        self._show_shell()
+        self.styles.height = rows
+
+    def _show_shell(self) -> None:
+        draft = self.draft
+        is_long = self.is_mounted and self.editor.row_count > self._most_rows
+        asks = is_long or not draft.is_typed_here
+        self._mark.show_shell(draft.text.startswith(SHELL_MARK), asks=asks)

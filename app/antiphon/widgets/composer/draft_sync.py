@@ -1,0 +1,226 @@
+"""The message being written: here at once, and in the shared document as a draft of one's own.
+
+The text area edits a document of its own with a single block, which is there before any kernel has
+answered and never has to wait. Its splices are repeated, one for one, in a draft block of the
+shared document as soon as there is one, and what changes in that block (an undo) comes back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+from typing import Final
+
+from antiphon.widgets.editor.cell_editor import ORIGIN as TYPED
+from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.text.fractional_index import key_between
+from antiphon_kernel.types.clock import Clock, SystemClock, iso_time
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId, PrincipalId
+from antiphon_kernel.types.records import BlockHeader
+
+SHELL_MARK: Final = "!"
+"""What a message begins with that is a command for the shell."""
+
+LOCAL_BLOCK: Final = "message"
+"""The one block of `OwnDraft.local`."""
+
+ORIGIN: Final = "composer"
+"""The origin of what is copied from one document into the other."""
+
+
+def random_seq() -> int:
+    """A number for a new draft that no other session of the same person will choose."""
+    return random.SystemRandom().randrange(DRAFT_SEQ_MIN, DRAFT_SEQ_LIMIT)
+
+
+class OwnDraft:
+    """One message after the other; `block` is where the others see the present one."""
+
+    def __init__(
+        self,
+        shared: Document,
+        *,
+        clock: Clock | None = None,
+        new_seq: Callable[[], int] = random_seq,
+    ) -> None:
+        self.block: str | None = None
+        self._shared = shared
+        self._clock = clock or SystemClock()
+        self._new_seq = new_seq
+        self._principal: PrincipalId | None = None
+        self._typed_here = True
+        self._is_copy = False
+        self.local = Document(client_id=1)
+        self.local.create_block(
+            BlockHeader(LOCAL_BLOCK, BlockKind.TEXT, Role.USER, Status.PENDING, "", "", "")
+        )
+        self._unwatch = (
+            self.local.watch(self._typed),
+            shared.watch(self._shared_changed),
+        )
+
+    @property
+    def text(self) -> str:
+        return self.local.text(LOCAL_BLOCK)
+
+    @property
+    def is_typed_here(self) -> bool:
+        """Whether all of the message was typed or pasted in this window since it was empty.
+
+        Everything else changes that: a draft of an earlier session, an undo, a change that came
+        with the shared document, and a copied command until it is edited here.
+        """
+        return self._typed_here
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether it is known who writes here, so that others see it."""
+        return self._principal is not None
+
+    def close(self) -> None:
+        """Stop mirroring; the draft stays in the document."""
+        for unwatch in self._unwatch:
+            unwatch()
+
+    def identify(self, principal: str, taken: Collection[str] = ()) -> None:
+        """The kernel has said who writes here: go on with their latest unsent draft.
+
+        What has been typed meanwhile comes after it. Drafts that are `taken` belong to another
+        window of the same person.
+        """
+        if self._principal is not None:
+            return
+        self._principal = PrincipalId(principal)
+        typed = self.text
+        found = self._latest_unsent(taken)
+        if found is None:
+            if typed:
+                self._begin()
+            return
+        self.block = found
+        kept = self._shared.text(found)
+        gap = "\n" if typed and not kept.endswith("\n") else ""
+        if typed:
+            with self._shared.transaction(ORIGIN):
+                self._shared.append(found, gap + typed)
+        with self.local.transaction(ORIGIN):
+            self.local.splice(LOCAL_BLOCK, 0, 0, kept + gap)
+
+    def clear(self) -> None:
+        """Empty the message; the same draft block serves for the next one."""
+        self.local.splice(LOCAL_BLOCK, 0, len(self.text), "")
+
+    def write(self, text: str, *, typed_here: bool = False) -> None:
+        """Replace the message by `text`; it is this window's own once it is edited here.
+
+        Args:
+            typed_here: whether it comes back after it had been typed in this window.
+        """
+        with self.local.transaction(None):
+            self.clear()
+            self.local.append(LOCAL_BLOCK, text)
+        self._typed_here = typed_here or not text
+        self._is_copy = not self._typed_here
+
+    def release(self) -> str:
+        """Let go of the draft block, to be submitted; the message is empty then.
+
+        Raises:
+            ValueError: if no kernel has said yet who writes here.
+        """
+        if self.block is None:
+            raise ValueError("there is no draft block yet")
+        block, self.block = self.block, None
+        with self.local.transaction(ORIGIN):
+            self.local.splice(LOCAL_BLOCK, 0, len(self.text), "")
+        return block
+
+    def take_back(self, block: str) -> None:
+        """A released draft was not submitted: its text stands before what was typed since.
+
+        Does nothing if it was submitted all the same.
+        """
+        if not self._shared.header(block).is_draft:
+            return
+        returned = self._shared.text(block)
+        since, other = self.text, self.block
+        gap = "\n" if since else ""
+        with self._shared.transaction(ORIGIN):
+            self._shared.append(block, gap + since)
+            if other is not None:
+                self._shared.splice(other, 0, len(self._shared.text(other)), "")
+        self.block = block
+        with self.local.transaction(ORIGIN):
+            self.local.splice(LOCAL_BLOCK, 0, 0, returned + gap)
+
+    def _latest_unsent(self, taken: Collection[str]) -> str | None:
+        """My newest draft with something in it."""
+        # The id says who began a block: only my own headers are read.
+        own = f".{self._principal}."
+        headers = map(
+            self._shared.header,
+            (one for one in self._shared.block_ids() if own in one and one not in taken),
+        )
+        mine = (header for header in headers if header.is_draft)
+        newest = max(
+            (one for one in mine if self._shared.text(one.id)),
+            key=lambda one: one.created,
+            default=None,
+        )
+        return newest.id if newest is not None else None
+
+    def _begin(self) -> None:
+        """Put what is there into a draft block of the shared document."""
+        context, principal = self._shared.context, self._principal
+        if context is None or principal is None:
+            return
+        blocks = self._shared.block_ids()
+        last = self._shared.header(blocks[-1]).order if blocks else None
+        header = BlockHeader(
+            id=str(BlockId(context, principal, self._new_seq())),
+            kind=BlockKind.TEXT,
+            role=Role.USER,
+            status=Status.PENDING,
+            order=key_between(last, None),
+            created=iso_time(self._clock.now_ms()),
+            author=principal,
+        )
+        with self._shared.transaction(ORIGIN):
+            self._shared.create_block(header, self.text)
+        self._shared.text(header.id)
+        self.block = header.id
+
+    def _typed(self, change: DocumentChange) -> None:
+        if not self.text or (self._is_copy and change.origin == TYPED):
+            self._typed_here = True
+        elif change.origin != TYPED:
+            self._typed_here = False
+        self._is_copy = False
+        if change.origin == ORIGIN:
+            return
+        if self.block is None:
+            if self.text:
+                self._begin()
+            return
+        with self._shared.transaction(ORIGIN):
+            for text in change.texts:
+                for splice in text.splices:
+                    self._shared.splice(self.block, splice.offset, splice.deleted, splice.inserted)
+
+    def _shared_changed(self, change: DocumentChange) -> None:
+        if change.origin == ORIGIN or self.block is None:
+            return
+        if any(header.block == self.block for header in change.headers):
+            if not self._shared.header(self.block).is_draft:
+                # It has been submitted after all, or from elsewhere: what follows is new.
+                self.release()
+                return
+        for text in change.texts:
+            if text.block == self.block:
+                with self.local.transaction(ORIGIN):
+                    for splice in text.splices:
+                        self.local.splice(
+                            LOCAL_BLOCK, splice.offset, splice.deleted, splice.inserted
+                        )

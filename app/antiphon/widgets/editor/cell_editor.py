@@ -1,0 +1,273 @@
+"""A text area over one cell, bound to a block of a document."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Protocol
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.document._document import EditResult, Selection
+from textual.document._edit import Edit
+from textual.geometry import Size
+from textual.message import Message
+from textual.widgets import TextArea
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.widgets.editor.plain_text_area import ExactArea
+from antiphon.widgets.editor.typed_text import is_text
+from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.types.records import TextSplice
+
+ORIGIN = "editor"
+"""The origin of every transaction that this editor makes."""
+
+
+class EditorHost(Protocol):
+    """Whoever places the editor and decides which of its rows are seen."""
+
+    def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
+        """Its text, its rows or a cursor changed; `by_person`: draw it at once."""
+
+
+class CellEditor(ExactArea):
+    """Edits `document.text(block)`; `text` equals it after every event.
+
+    Its host shows rows of it with `show_rows`. Without a host it shows the rows around the cursor,
+    as many as its size allows.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+up", "neighbour(-1)", "Edit the cell above", show=False),
+        Binding("ctrl+down", "neighbour(1)", "Edit the cell below", show=False),
+        Binding("ctrl+home", "text_start", "To the start of the text", show=False),
+    ]
+
+    class EditorMessage(Message):
+        """Something that an editor says about its block."""
+
+        def __init__(self, editor: CellEditor) -> None:
+            super().__init__()
+            self.editor = editor
+            self.block = editor.block
+
+        @property
+        def control(self) -> CellEditor:
+            return self.editor
+
+    class Left(EditorMessage):
+        """Esc: the person is done here."""
+
+    class UndoRequested(EditorMessage):
+        """Ctrl+Z."""
+
+    class RedoRequested(EditorMessage):
+        """Ctrl+Y."""
+
+    class NeighbourRequested(EditorMessage):
+        """Ctrl+Up (-1) or Ctrl+Down (1)."""
+
+        def __init__(self, editor: CellEditor, direction: int) -> None:
+            super().__init__(editor)
+            self.direction = direction
+
+    class Refused(EditorMessage):
+        """The person tried to write and may not; `reason` is a sentence."""
+
+        def __init__(self, editor: CellEditor, reason: str) -> None:
+            super().__init__(editor)
+            self.reason = reason
+
+    class CursorMoved(EditorMessage):
+        """Own cursor and other end of the selection, in code points; also moved by others' text.
+
+        `anchor` is None without a selection.
+        """
+
+        def __init__(self, editor: CellEditor, offset: int, anchor: int | None) -> None:
+            super().__init__(editor)
+            self.offset = offset
+            self.anchor = anchor
+
+    class Edited(EditorMessage):
+        """The person changed the text: `deleted` code points went, `inserted` came."""
+
+        def __init__(self, editor: CellEditor, deleted: int, inserted: int) -> None:
+            super().__init__(editor)
+            self.deleted = deleted
+            self.inserted = inserted
+
+    STICK: ClassVar[Literal["left", "right"]] = "left"
+    """On which side of the own cursor text appears that was not typed here: "left" is after it."""
+
+    def __init__(
+        self,
+        document: Document,
+        block: str,
+        theme: CellTheme,
+        *,
+        offset: int = 0,
+        anchor: int | None = None,
+        host: EditorHost | None = None,
+    ) -> None:
+        """`offset` and `anchor` are the cursor and the other end of the selection.
+
+        Raises:
+            KeyError: if there is no such block.
+        """
+        self.block = block
+        self.refusal: str | None = None
+        """Why the person may not write, if they may not."""
+        self._shared = document
+        self._host = host
+        self._writing = False
+        self._following = False
+        self._told: tuple[int, int | None] | None = None
+        self._flush_pending = False
+        super().__init__(document.text(block), theme)
+        end = self.document.location_of(offset)
+        start = end if anchor is None else self.document.location_of(anchor)
+        self.set_reactive(TextArea.selection, Selection(start, end))
+        self._stop_watching = document.watch(self._document_changed)
+
+    def on_mount(self) -> None:
+        self._tell_cursor()
+
+    def on_unmount(self) -> None:
+        self._stop_watching()
+
+    def edit(self, edit: Edit) -> EditResult:
+        """An edit of the person at this keyboard: into the document first, then on screen."""
+        if self.refusal is not None:
+            self.post_message(self.Refused(self, self.refusal))
+            return EditResult(edit.top, "")
+        document = self.document
+        start, end = document.offset_of(edit.top), document.offset_of(edit.bottom)
+        inserted = edit.text.encode("utf-8", "replace").decode()
+        replaced = document.get_text_range(edit.top, edit.bottom)
+        splice = TextSplice(start, end - start, inserted)
+        if not splice.deleted and not inserted:
+            return EditResult(edit.top, "")
+        kept = self._offsets() if edit.maintain_selection_offset else None
+        self._writing = True
+        try:
+            with self._shared.transaction(ORIGIN):
+                self._shared.splice(self.block, start, splice.deleted, inserted)
+        finally:
+            self._writing = False
+        done = self._apply(splice)
+        if kept is None:
+            self.selection = Selection.cursor(done.new_end)
+        else:
+            self._select([shift_offset(at, splice, stick="right") for at in kept])
+        self.record_cursor_width()
+        self.post_message(self.Edited(self, splice.deleted, len(inserted)))
+        self._changed(by_person=True)
+        return EditResult(done.new_end, replaced)
+
+    def _document_changed(self, change: DocumentChange) -> None:
+        """Others wrote: follow, and leave the person's cursor between the same characters."""
+        if self._writing:
+            return
+        for text in change.texts:
+            if text.block != self.block:
+                continue
+            offsets = self._offsets()
+            for splice in text.splices:
+                self._apply(splice)
+                offsets = [shift_offset(at, splice, stick=self.STICK) for at in offsets]
+            self._following = True
+            try:
+                self._select(offsets)
+            finally:
+                self._following = False
+            self._changed(by_person=False)
+
+    def _changed(self, *, by_person: bool) -> None:
+        self._cursor_offset = self.wrapped_document.location_to_offset(self.selection.end)
+        if self._host is not None:
+            self._host.editor_changed(self, by_person=by_person)
+        elif not self._flush_pending and self.is_mounted:
+            self._flush_pending = True
+            self.call_next(self._flush)
+
+    def _flush(self) -> None:
+        """Show the rows around the cursor, for want of a host."""
+        self._flush_pending = False
+        if self.virtual_size.height != self.row_count:
+            self.virtual_size = Size(0, self.row_count)
+        height = self._height_to_fill
+        row = self.cursor_row
+        top = max(row - height + 1, min(self._rows.top, row, max(self.row_count - height, 0)))
+        self.show_rows(top, height)
+
+    def _on_resize(self) -> None:
+        if self._host is None:
+            self.set_text_width(max(self.size.width - 1, 1))
+            self._changed(by_person=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        if self._host is None:
+            self.set_text_width(max(width - 1, 1))
+        return self.row_count
+
+    # Where the cursor is
+
+    def _watch_selection(self, previous_selection: Selection, selection: Selection) -> None:
+        if not self.is_mounted:
+            return
+        if previous_selection != selection:
+            self.app.clear_selection()
+        if self._tell_cursor() and not self._following:
+            self._changed(by_person=True)
+
+    def _tell_cursor(self) -> bool:
+        """Say where the cursor is, if that is news."""
+        place = (self.cursor_offset, self.anchor_offset)
+        if place == self._told:
+            return False
+        self._told = place
+        self.post_message(self.CursorMoved(self, *place))
+        return True
+
+    # Keys
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Left(self))
+        elif event.key in ("tab", "shift+tab"):
+            event.stop()
+            event.prevent_default()
+            self._tab(backwards=event.key == "shift+tab")
+        elif event.character is not None and is_text(event.character):
+            event.stop()
+            event.prevent_default()
+            self._replace_via_keyboard(event.character, *self.selection)
+
+    def check_consume_key(self, key: str, character: str | None = None) -> bool:
+        return key == "tab" or (character is not None and is_text(character))
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        self._replace_via_keyboard(text, *self.selection)
+
+    def action_undo(self) -> None:
+        self.post_message(self.UndoRequested(self))
+
+    def action_redo(self) -> None:
+        self.post_message(self.RedoRequested(self))
+
+    def undo(self) -> None:
+        """Undo is the document's, by author: the text area's would take back others' text."""
+        self.action_undo()
+
+    def redo(self) -> None:
+        self.action_redo()
+
+    def action_neighbour(self, direction: int) -> None:
+        self.post_message(self.NeighbourRequested(self, direction))

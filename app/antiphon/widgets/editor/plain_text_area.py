@@ -1,0 +1,247 @@
+"""A text area that keeps a text exact and costs what is seen of it, not how long it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.style import Style
+from textual import events
+from textual.document._document import Location, Selection
+from textual.geometry import Offset, Region
+from textual.reactive import Reactive, reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import TextArea
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.widgets.editor.cell_document import CellDocument, Replaced
+from antiphon.widgets.editor.indent import dedented, indent_unit
+from antiphon.widgets.editor.overlays import RemoteCursor, Tag
+from antiphon.widgets.editor.row_cache import EditorRows
+from antiphon.widgets.editor.wrapped_document import CellNavigator, CellWrap
+from antiphon_kernel.types.records import TextSplice
+
+
+class ExactArea(TextArea):
+    """Shows rows of its text, wrapped at a width that it is told; does not scroll by itself.
+
+    Subclasses say with `_changed` what follows from a change of the text, its rows or the cursor.
+    """
+
+    DEFAULT_CSS = """
+    ExactArea {
+        border: none;
+        padding: 0;
+        background: transparent;
+        overflow: hidden hidden;
+        scrollbar-size: 0 0;
+        &:focus { border: none; }
+    }
+    """
+
+    selection: Reactive[Selection] = reactive(Selection(), init=False, repaint=False)
+    """Cursor and other end; what they change on screen is drawn row by row."""
+
+    document: CellDocument
+    wrapped_document: CellWrap
+
+    def __init__(self, text: str, theme: CellTheme) -> None:
+        self._cell_theme = theme
+        self._text_columns = 0
+        self._others: tuple[RemoteCursor, ...] = ()
+        self._rows = EditorRows(theme)
+        super().__init__(text, tab_behavior="indent", highlight_cursor_line=False)
+        self.set_reactive(TextArea.cursor_blink, False)
+        self.set_reactive(TextArea.match_cursor_bracket, False)
+
+    def _changed(self, *, by_person: bool) -> None:
+        """The text, its rows or the cursor changed; `by_person`: it is to be seen at once."""
+        raise NotImplementedError
+
+    # What is asked and said
+
+    @property
+    def cursor_offset(self) -> int:
+        """Own cursor in code points."""
+        return self.document.offset_of(self.selection.end)
+
+    @property
+    def anchor_offset(self) -> int | None:
+        """The other end of the selection, if there is one."""
+        return None if self.selection.is_empty else self.document.offset_of(self.selection.start)
+
+    @property
+    def row_count(self) -> int:
+        """Screen rows that the whole text takes."""
+        return self.wrapped_document.height
+
+    @property
+    def cursor_row(self) -> int:
+        """Row of the own cursor, counted from the first row of the text."""
+        return self.wrapped_document.row_of(self.selection.end)
+
+    def row_of(self, offset: int) -> int:
+        """Row of a place in the text."""
+        return self.wrapped_document.row_of(self.document.location_of(offset))
+
+    def offset_at_row(self, row: int) -> int:
+        """First place of the text that a row shows."""
+        return self.document.offset_of(self.wrapped_document.offset_to_location(Offset(0, row)))
+
+    def set_text_width(self, width: int) -> None:
+        """Wrap at so many columns; one more is needed for a cursor behind a full row."""
+        if width != self._text_columns:
+            self._text_columns = width
+            self.wrapped_document.wrap(width, self.indent_width)
+            if self.is_mounted:
+                self._changed(by_person=True)
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._cell_theme = theme
+        self._rows = EditorRows(theme)
+        self._changed(by_person=True)
+
+    def set_cursors(self, cursors: Sequence[RemoteCursor]) -> None:
+        """Cursors of others in this block; whoever sets them carries them along."""
+        self._others = tuple(cursors)
+
+    @property
+    def names_beside(self) -> tuple[tuple[int, Tag], ...]:
+        """Rows that were shown last and are too full for the name of a cursor in them."""
+        return self._rows.beside
+
+    def show_rows(self, top: int, count: int, *, names_beside_from: int = sys.maxsize) -> None:
+        """Show `count` rows from `top` on, and redraw those that look different than before.
+
+        From row `names_beside_from` on, somebody else writes the names for which there is no room.
+        """
+        width = self._text_columns + 1
+        if self._rows.lay(self, top, count, width, self._others, names_beside_from):
+            regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.take_changed()]
+            self.refresh(*regions)
+        self.app.cursor_position = self.cursor_screen_offset
+
+    # The text, exactly
+
+    def _set_document(self, text: str, language: str | None) -> None:
+        self.document = CellDocument(text)
+        self.wrapped_document = CellWrap(self.document, self._text_columns, self.indent_width)
+        self.navigator = CellNavigator(self.wrapped_document)
+        self.set_reactive(TextArea.selection, Selection())
+
+    @property
+    def wrap_width(self) -> int:
+        return self._text_columns
+
+    @property
+    def text(self) -> str:
+        """The exact text of the block."""
+        return self.document.text
+
+    @text.setter
+    def text(self, value: str) -> None:
+        self.replace(value, self.document.start, self.document.end)
+
+    def load_text(self, text: str) -> None:
+        self.text = text
+
+    def _apply(self, splice: TextSplice) -> Replaced:
+        done = self.document.splice(splice)
+        self.wrapped_document.wrap_range(*done)
+        return done
+
+    def _offsets(self) -> list[int]:
+        return [self.document.offset_of(end) for end in self.selection]
+
+    def _select(self, offsets: list[int]) -> None:
+        start, end = (self.document.location_of(offset) for offset in offsets)
+        self.selection = Selection(start, end)
+
+    # Replaced parts of the text area that cost the length of the text, or scroll
+
+    def find_matching_bracket(self, bracket: str, search_from: Location) -> Location | None:
+        """None: looking for it may cost the whole text at every key."""
+        return None
+
+    def scroll_cursor_visible(self, center: bool = False, animate: bool = False) -> Offset:
+        return Offset()
+
+    def _rewrap_and_refresh_virtual_size(self) -> None:
+        self.wrapped_document.wrap(self._text_columns, self.indent_width)
+
+    def _refresh_size(self) -> None:
+        """The host gives the size."""
+
+    def _build_highlight_map(self) -> None:
+        """Nothing is highlighted while it is edited."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        return ScrollView.render_lines(self, crop)
+
+    def render_line(self, y: int) -> Strip:
+        return self._rows.strip(y) or Strip.blank(self.size.width, self._blank)
+
+    @property
+    def _blank(self) -> Style:
+        return self._cell_theme.background
+
+    def notify_style_update(self) -> None:
+        """Styles come from the cell theme."""
+        super(TextArea, self).notify_style_update()
+
+    @property
+    def cursor_screen_offset(self) -> Offset:
+        column, row = self.wrapped_document.location_to_offset(self.selection.end)
+        left, top, _, _ = self.content_region
+        return Offset(left + min(column, self._text_columns), top + row - self._rows.top)
+
+    def get_target_document_location(self, event: events.MouseEvent) -> Location:
+        return self.wrapped_document.offset_to_location(
+            Offset(max(event.x, 0), max(event.y + self._rows.top, 0))
+        )
+
+    @property
+    def _height_to_fill(self) -> int:
+        return max(self.size.height, 1)
+
+    # Keys
+
+    def _tab(self, *, backwards: bool) -> None:
+        """Indent: the selected lines, or from the cursor to the next stop."""
+        unit = indent_unit(self.document.lines, self.indent_width)
+        (first, _), (last, last_column) = sorted(self.selection)
+        if not backwards and first == last:
+            left, _ = self.wrapped_document.location_to_offset(self.cursor_location)
+            spaces = self.indent_width - left % self.indent_width
+            self._replace_via_keyboard("\t" if unit == "\t" else " " * spaces, *self.selection)
+            return
+        if last > first and last_column == 0:
+            last -= 1
+        for line in range(first, last + 1):
+            text = self.document[line]
+            if backwards:
+                self.delete((line, 0), (line, len(text) - len(dedented(text, self.indent_width))))
+            elif text:
+                self.insert(unit, (line, 0))
+
+    def action_text_start(self) -> None:
+        self._go(self.document.start)
+
+    def action_text_end(self) -> None:
+        self._go(self.document.end)
+
+    def _go(self, place: Location) -> None:
+        """Put the cursor there, and show it even if it is there already."""
+        self.move_cursor(place)
+        self._changed(by_person=True)
+
+    def action_cursor_page_up(self) -> None:
+        self._page(-1)
+
+    def action_cursor_page_down(self) -> None:
+        self._page(1)
+
+    def _page(self, direction: int) -> None:
+        rows = max(self._rows.count - 1, 1) * direction
+        self.move_cursor(self.navigator.get_location_at_y_offset(self.cursor_location, rows))

@@ -1,0 +1,301 @@
+"""The editor's lines cut into screen rows, with the place of every code point on them.
+
+Offsets, rows and columns count from 0. A row shows a section of a line; the text area's own class
+for this keeps one entry a row and walks all of them for a newline; this one keeps sums.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from textual.document._document import Location
+from textual.document._document_navigator import DocumentNavigator
+from textual.document._wrapped_document import WrappedDocument
+from textual.geometry import Offset
+
+from antiphon.render.display import displayable
+from antiphon.render.wrap import graphemes, is_one_cell_each, line_ranges
+from antiphon.widgets.editor.cell_document import CellDocument
+from antiphon.widgets.editor.prefix_sums import PrefixSums
+
+_UNWRAPPED: list[int] = []
+_ROWS_AT_ONCE = 16
+_LEAST_AT_ONCE = 64
+
+
+class LineCells(NamedTuple):
+    """A line as it is drawn. `lefts` and `starts` are None if every code point takes one cell."""
+
+    shown: str
+    """Tabs expanded, dangerous characters replaced."""
+    lefts: tuple[int, ...] | None
+    """Column of each code point of the line, and of its end; equal inside one picture."""
+    starts: tuple[int, ...] | None
+    """Index in `shown` of each code point of the line, and of its end."""
+
+    def left(self, column: int) -> int:
+        """Screen column of a code point in the unwrapped line."""
+        return column if self.lefts is None else self.lefts[column]
+
+    def start(self, column: int) -> int:
+        return column if self.starts is None else self.starts[column]
+
+    def at(self, left: int) -> int:
+        """The code point drawn at a screen column of the unwrapped line."""
+        if self.lefts is None:
+            return min(max(left, 0), len(self.shown))
+        found = bisect_right(self.lefts, max(left, 0)) - 1
+        return bisect_left(self.lefts, self.lefts[found])
+
+
+@lru_cache(256)
+def line_cells(line: str, tab: int) -> LineCells:
+    """How a line without its end, or a section of one, is drawn."""
+    shown = displayable(line)
+    if "\t" not in shown:
+        if is_one_cell_each(shown):
+            return LineCells(shown, None, None)
+        return LineCells(shown, tuple(_lefts(shown)), None)
+    lefts: list[int] = []
+    starts: list[int] = []
+    parts: list[str] = []
+    column = index = 0
+    for number, part in enumerate(shown.split("\t")):
+        if number:
+            lefts.append(column)
+            starts.append(index)
+            spaces = tab - column % tab
+            parts.append(" " * spaces)
+            column += spaces
+            index += spaces
+        inside = range(len(part) + 1) if is_one_cell_each(part) else _lefts(part)
+        lefts += [column + left for left in inside[:-1]]
+        starts += range(index, index + len(part))
+        column += inside[-1]
+        index += len(part)
+        parts.append(part)
+    return LineCells("".join(parts), (*lefts, column), (*starts, index))
+
+
+def _lefts(shown: str) -> list[int]:
+    lefts: list[int] = []
+    column = 0
+    for start, end, width in graphemes(shown):
+        lefts += [column] * (end - start)
+        column += width
+    lefts.append(column)
+    return lefts
+
+
+def breaks(line: str, start: int, width: int, tab: int) -> Iterator[int]:
+    """Columns of a line at which new rows begin, for a row that begins at `start`.
+
+    Where a row ends depends on nothing but the text that it could hold.
+    """
+    size = max(_ROWS_AT_ONCE * width, _LEAST_AT_ONCE)
+    while True:
+        piece = line[start : start + size]
+        is_end = start + size >= len(line)
+        cells = line_cells(piece, tab)
+        rows = [row for row, _ in line_ranges(cells.shown, width)][1:]
+        if cells.starts is not None:
+            # Tab stops count from the start of a row: only the first one is right.
+            starts = cells.starts
+            rows = [at for at in (bisect_left(starts, row) for row in rows[:1]) if at > 0]
+            is_end = is_end and not rows
+            rows = [at for at in rows if start + at < len(line)]
+        elif not is_end:
+            rows = rows[:-1]
+        for row in rows:
+            yield start + row
+        if is_end or (cells.starts is not None and not rows and size >= len(line)):
+            return
+        if rows:
+            start += rows[-1]
+        else:
+            size *= 2
+
+
+def wrap_columns(line: str, width: int, tab: int) -> list[int]:
+    """Columns of a line at which a new row begins."""
+    if not width or (len(line) <= width and is_one_cell_each(line)):
+        return _UNWRAPPED
+    return list(breaks(line, 0, width, tab)) or _UNWRAPPED
+
+
+def wrap_again(
+    line: str, old: list[int], edit: tuple[int, int, int], width: int, tab: int
+) -> list[int]:
+    """The same after an edit: from column `edit[0]`, up to `[1]` before and `[2]` now."""
+    start, old_end, new_end = edit
+    if not old or not width:
+        return wrap_columns(line, width, tab)
+    kept = max(0, bisect_right(old, start) - 1)
+    grown = new_end - old_end
+    wrapped = old[:kept]
+    for at in breaks(line, old[kept - 1] if kept else 0, width, tab):
+        if at >= new_end:
+            met = bisect_left(old, at - grown)
+            if met < len(old) and old[met] == at - grown:
+                wrapped += [column + grown for column in old[met:]]
+                break
+        wrapped.append(at)
+    return wrapped
+
+
+class CellWrap(WrappedDocument):
+    """Sections of the lines of a `CellDocument`."""
+
+    document: CellDocument
+
+    def __init__(self, document: CellDocument, width: int = 0, tab_width: int = 4) -> None:
+        self._rows = PrefixSums()
+        super().__init__(document, width, tab_width)
+
+    def wrap(self, width: int, tab_width: int | None = None) -> None:
+        """Wrap everything afresh; 0 is no wrapping."""
+        self._width = width
+        if tab_width:
+            self._tab_width = tab_width
+        self._wrap_offsets = [
+            wrap_columns(line, width, self._tab_width) for line in self.document.lines
+        ]
+        self._rows = PrefixSums(len(offsets) + 1 for offsets in self._wrap_offsets)
+
+    def wrap_range(self, start: Location, old_end: Location, new_end: Location) -> None:
+        """Follow an edit of the document; the locations are in order."""
+        first = start[0]
+        if first == old_end[0] == new_end[0]:
+            edit = (start[1], old_end[1], new_end[1])
+            old = self._wrap_offsets[first]
+            offsets = wrap_again(self.document[first], old, edit, self._width, self._tab_width)
+            self._wrap_offsets[first] = offsets
+            if len(offsets) != len(old):
+                self._rows.splice(first, first + 1, [len(offsets) + 1])
+            return
+        changed = [
+            wrap_columns(line, self._width, self._tab_width)
+            for line in self.document[first : new_end[0] + 1]
+        ]
+        self._wrap_offsets[first : old_end[0] + 1] = changed
+        self._rows.splice(first, old_end[0] + 1, [len(offsets) + 1 for offsets in changed])
+
+    @property
+    def wrapped(self) -> bool:
+        return self._rows.total > len(self._rows)
+
+    @property
+    def height(self) -> int:
+        return self._rows.total
+
+    @property
+    def tab_width(self) -> int:
+        return self._tab_width
+
+    @property
+    def lines(self) -> list[list[str]]:
+        return [self.get_sections(row) for row in range(self.document.line_count)]
+
+    def cells(self, line: int, section: int) -> LineCells:
+        """How a section is drawn; columns count from its start."""
+        start, end = self.section_span(line, section)
+        return line_cells(self.document[line][start:end], self._tab_width)
+
+    def section_at(self, row: int) -> tuple[int, int]:
+        """Line and section of a row; the nearest row for one that is outside."""
+        line, section = self._rows.find(max(row, 0))
+        return line, min(section, len(self._wrap_offsets[line]))
+
+    def section_span(self, line: int, section: int) -> tuple[int, int]:
+        """Columns of the line, from and to (exclusive), that a section shows."""
+        offsets = self._wrap_offsets[line]
+        start = offsets[section - 1] if section else 0
+        end = offsets[section] if section < len(offsets) else len(self.document[line])
+        return start, end
+
+    def row_of(self, location: Location) -> int:
+        line, column = location
+        return self._rows.before(line) + bisect_right(self._wrap_offsets[line], column)
+
+    def section_of(self, location: Location) -> int:
+        """Which section of its line shows a place."""
+        return bisect_right(self._wrap_offsets[location[0]], location[1])
+
+    def location_to_offset(self, location: Location) -> Offset:
+        line = min(max(location[0], 0), self.document.line_count - 1)
+        column = min(max(location[1], 0), len(self.document[line]))
+        section = self.section_of((line, column))
+        start, _ = self.section_span(line, section)
+        left = self.cells(line, section).left(column - start)
+        return Offset(left, self._rows.before(line) + section)
+
+    def offset_to_location(self, offset: Offset) -> Location:
+        line, section = self.section_at(offset[1])
+        return line, self.get_target_document_column(line, offset[0], section)
+
+    def get_target_document_column(self, line_index: int, x_offset: int, y_offset: int) -> int:
+        """Column of a line that is drawn at a screen column of one of its sections."""
+        count = len(self._wrap_offsets[line_index]) + 1
+        section = y_offset % count
+        start, end = self.section_span(line_index, section)
+        cells = self.cells(line_index, section)
+        column = min(cells.at(max(x_offset, 0)), end - start)
+        if section < count - 1 and column >= end - start:
+            column = cells.at(cells.left(end - start) - 1)
+        return start + column
+
+    def get_sections(self, line_index: int) -> list[str]:
+        """What each row of a line shows."""
+        count = len(self._wrap_offsets[line_index]) + 1
+        return [self.cells(line_index, section).shown for section in range(count)]
+
+    def get_tab_widths(self, line_index: int) -> list[int]:
+        """Empty: tabs are expanded already in what `get_sections` returns."""
+        return []
+
+
+class CellNavigator(DocumentNavigator):
+    """Moves by what is drawn: up and down by row, left and right by picture."""
+
+    def __init__(self, wrapped: CellWrap) -> None:
+        super().__init__(wrapped)
+        self._wrap = wrapped
+
+    def get_location_left(self, location: Location) -> Location:
+        line, column = location
+        if column == 0:
+            return (line - 1, len(self._wrap.document[line - 1])) if line else (0, 0)
+        section = self._wrap.section_of((line, column - 1))
+        start, _ = self._wrap.section_span(line, section)
+        lefts = self._wrap.cells(line, section).lefts
+        if lefts is None:
+            return line, column - 1
+        return line, start + bisect_left(lefts, lefts[column - 1 - start])
+
+    def get_location_right(self, location: Location) -> Location:
+        line, column = location
+        text = self._wrap.document[line]
+        if column >= len(text):
+            last = line == self._wrap.document.line_count - 1
+            return (line, len(text)) if last else (line + 1, 0)
+        section = self._wrap.section_of(location)
+        start, end = self._wrap.section_span(line, section)
+        lefts = self._wrap.cells(line, section).lefts
+        if lefts is None:
+            return line, column + 1
+        return line, start + bisect_right(lefts, lefts[column - start], hi=end - start)
+
+    def get_location_above(self, location: Location) -> Location:
+        left, row = self._wrap.location_to_offset(location)
+        if row == 0:
+            return 0, 0
+        return self._wrap.offset_to_location(Offset(max(left, self.last_x_offset), row - 1))
+
+    def get_location_below(self, location: Location) -> Location:
+        left, row = self._wrap.location_to_offset(location)
+        if row >= self._wrap.height - 1:
+            return self._wrap.document.end
+        return self._wrap.offset_to_location(Offset(max(left, self.last_x_offset), row + 1))

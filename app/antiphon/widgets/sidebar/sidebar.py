@@ -1,0 +1,157 @@
+"""Contexts of the kernel and people of this context, with where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from textual import events
+from textual.geometry import Region
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.widgets.status.line import Piece, fit
+from antiphon.widgets.status.participants import Person
+from antiphon_kernel.types.roles import AccessRole
+
+WIDTH: Final = 24
+
+CELL_SIGN: Final = "¶"
+"""Before the number of a cell."""
+
+WIDE: Final = 120
+"""Columns of the terminal from which the sidebar is there unless it was put away."""
+
+
+class ContextName(NamedTuple):
+    """A context of the kernel."""
+
+    id: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """One line of the list of people."""
+
+    person: Person
+    place: str
+    """`¶5 tail`; empty if the person is in no cell."""
+
+
+_TOLD_ROLES: Final = frozenset({AccessRole.OWNER, AccessRole.VIEWER})
+"""Roles that are told of others: whom to ask, and who only reads."""
+
+
+def whereabouts(person: Person, number: int | None, mode: str) -> Whereabouts:
+    """Where somebody is; `number` is their cell's, from 1, and `mode` that of this screen."""
+    if person.is_me:
+        words = mode
+    elif person.streaming and number is not None:
+        words = "tail"
+    else:
+        words = person.doing or (person.role if person.role in _TOLD_ROLES else "")
+    cell = "" if number is None else f"{CELL_SIGN}{number}"
+    return Whereabouts(person, f"{cell} {words}".strip())
+
+
+Row = tuple[Sequence[Piece], Sequence[Piece]]
+"""What stands at the left and at the right of a row."""
+
+
+class Sidebar(Widget, can_focus=True):
+    """Drawn line by line; redrawn only when it says something else."""
+
+    DEFAULT_CSS = f"""
+    Sidebar {{ width: {WIDTH}; height: 100%; display: none; }}
+    Sidebar.-open {{ display: block; }}
+    """
+
+    class ContextClicked(Message):
+        """A context of the list was clicked; `context` is its id."""
+
+        def __init__(self, context: str) -> None:
+            super().__init__()
+            self.context = context
+
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._contexts: tuple[ContextName, ...] = ()
+        self.chosen = ""
+        """Id of the context that Enter opens."""
+        self._here = ""
+        self._people: tuple[Whereabouts, ...] = ()
+        self._rows: list[Row] = []
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._theme = theme
+        self._lay()
+        self.refresh()
+
+    def show_contexts(self, contexts: Sequence[ContextName], here: str) -> None:
+        """The kernel's contexts, and the id of the one that is on screen."""
+        self._contexts, self._here = tuple(contexts), here
+        if self.chosen not in {one.id for one in contexts}:
+            self.chosen = here
+        self._lay()
+
+    def choose(self, step: int) -> None:
+        """The context so many rows further down."""
+        ids = [one.id for one in self._contexts]
+        if ids:
+            at = ids.index(self.chosen) if self.chosen in ids else 0
+            self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
+        self._lay()
+
+    def on_focus(self) -> None:
+        self._lay()
+
+    def on_blur(self) -> None:
+        self.chosen = self._here
+        self._lay()
+
+    def on_click(self, event: events.Click) -> None:
+        if 0 < event.y <= len(self._contexts):
+            self.post_message(self.ContextClicked(self._contexts[event.y - 1].id))
+
+    def show_people(self, people: Sequence[Whereabouts]) -> None:
+        """Who is here and where."""
+        self._people = tuple(people)
+        self._lay()
+
+    def _lay(self) -> None:
+        """Redraw the rows that say something else than before."""
+        before, self._rows = self._rows, self._new_rows()
+        count = max(len(before), len(self._rows))
+        changed = [y for y in range(count) if before[y : y + 1] != self._rows[y : y + 1]]
+        if changed:
+            self.refresh(*(Region(0, y, WIDTH, 1) for y in changed))
+
+    def render_line(self, y: int) -> Strip:
+        left, right = self._rows[y] if y < len(self._rows) else ((), ())
+        page = self._theme.background
+        return fit(left, right, self.size.width - 1, page).adjust_cell_length(WIDTH, page)
+
+    def _new_rows(self) -> list[Row]:
+        theme = self._theme
+        rows: list[Row] = [
+            ([Piece("contexts", theme.dim)], ()),
+        ]
+        for context in self._contexts:
+            here, chosen = context.id == self._here, self.has_focus and context.id == self.chosen
+            bar = "┃ " if chosen else "▸ " if here else "  "
+            label = Piece(context.label, theme.text if here or chosen else theme.dim)
+            rows.append(([Piece(bar, theme.focus), label], ()))
+        rows.append(((), ()))
+        rows.append(([Piece("people", theme.dim)], [Piece(f"{CELL_SIGN} cell", theme.dim)]))
+        for one in self._people:
+            person = one.person
+            author = theme.author(person.colour)
+            present = person.is_me or bool(person.doing) or person.block is not None
+            mark = Piece("● " if present else "○ ", author)
+            rows.append(([mark, Piece(person.name, author)], [Piece(one.place, theme.dim)]))
+        return rows

@@ -1,0 +1,90 @@
+"""What others are writing and have not sent: a dim line each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.cells import cell_len
+from textual import events
+from textual.geometry import Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import displayable
+from antiphon.widgets.block_list.cell_model import Draft
+from antiphon.widgets.status.line import Piece, end_of, fit
+
+MAX_LINES: Final = 3
+
+NAME_COLUMNS: Final = 6
+"""What a name takes where it stands in the gutter."""
+
+
+class DraftLines(Widget):
+    """`guest › I wonder whether…`, above the composer."""
+
+    class Clicked(Message):
+        """Somebody else's draft was clicked."""
+
+        def __init__(self, block: str) -> None:
+            super().__init__()
+            self.block = block
+
+    DEFAULT_CSS = """
+    DraftLines { height: auto; width: 1fr; }
+    """
+
+    def __init__(self, theme: CellTheme) -> None:
+        super().__init__()
+        self._theme = theme
+        self._drafts: tuple[Draft, ...] = ()
+        self._margin = 1
+
+    def set_margin(self, margin: int) -> None:
+        """Stand in line with what is above or below."""
+        if margin != self._margin:
+            self._margin = margin
+            self.refresh()
+
+    def set_cell_theme(self, theme: CellTheme) -> None:
+        self._theme = theme
+        self.refresh()
+
+    def show(self, drafts: Sequence[Draft]) -> None:
+        """The drafts with something in them, the latest ones if there are many."""
+        shown = tuple(draft for draft in drafts if draft.text.strip())[-MAX_LINES:]
+        if shown != self._drafts:
+            grown = len(shown) != len(self._drafts)
+            self._drafts = shown
+            self.refresh(layout=grown)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._drafts)
+
+    def on_click(self, event: events.Click) -> None:
+        if event.y < len(self._drafts):
+            self.post_message(self.Clicked(self._drafts[event.y].block))
+
+    def render_line(self, y: int) -> Strip:
+        width, theme = self.size.width, self._theme
+        if y >= len(self._drafts):
+            return Strip.blank(width, theme.background)
+        draft = self._drafts[y]
+        # What is being typed is at the end: the end is what is shown.
+        text = " ".join(displayable(draft.text[-4 * width :]).split())
+        name = f"{draft.username} ".ljust(NAME_COLUMNS if not self._margin else 0)
+        text = end_of(text, max(8, width - cell_len(name) - 4))
+        return fit(
+            [
+                Piece(name, theme.author(draft.colour)),
+                Piece("› ", theme.dim),
+                Piece(text, theme.dim),
+            ],
+            (),
+            width,
+            theme.background,
+            margin=self._margin,
+        )

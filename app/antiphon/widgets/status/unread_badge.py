@@ -1,0 +1,46 @@
+"""Over the last row of the document: how much has come since the tail was left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.events import Click
+from textual.message import Message
+
+from antiphon.widgets.status.line import Piece, StatusLine
+
+
+class UnreadMark(StatusLine):
+    """`▼ 14 new lines · Ctrl+End`, at the right; not there while nothing is new."""
+
+    DEFAULT_CSS = """
+    UnreadMark { layer: above; width: auto; display: none; }
+    UnreadMark.-new { display: block; }
+    """
+
+    class Clicked(Message):
+        """The person wants to see what is new."""
+
+    _lines = 0
+
+    def show(self, lines: int) -> None:
+        """How many lines are new."""
+        if lines != self._lines:
+            self._lines = lines
+            self.set_class(lines > 0, "-new")
+            self.refresh(layout=True)
+
+    def words(self) -> str:
+        """What the mark says."""
+        noun = "line" if self._lines == 1 else "lines"
+        return f"▼ {self._lines} new {noun} · Ctrl+End"
+
+    def get_content_width(self, container: object, viewport: object) -> int:
+        return len(self.words()) + 2
+
+    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
+        return [Piece(self.words(), self.theme.unread)], ()
+
+    def on_click(self, event: Click) -> None:
+        event.stop()
+        self.post_message(self.Clicked())

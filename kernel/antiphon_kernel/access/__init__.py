@@ -1,0 +1,1 @@
+"""Principals, sessions, invitations and permissions."""

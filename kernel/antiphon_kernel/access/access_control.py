@@ -1,0 +1,227 @@
+"""Who is let in, who is told so, and who has to go."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from antiphon_kernel.access.invitations import Invitations, NotAdmittedError, expired
+from antiphon_kernel.access.members import Members
+from antiphon_kernel.access.sessions import Dismissal, OpenSession, Sessions
+from antiphon_kernel.types.clock import Clock, iso_time
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.yjs.close_codes import CloseCode
+
+JOINS_KEPT: Final = 100
+
+ABSENCE_MS: Final = 60_000
+"""Who comes back after a longer time than this has joined anew."""
+
+_LOOK_AGAIN_MS: Final = 1_000
+"""How often the wall clock is looked at while somebody is here whose invitation expires: timers do
+not notice when it is set, or when the machine sleeps."""
+
+IN_THE_KERNEL: Final = ("turn", "kernel")
+"""How sessions came in that have no client; what they may do is asked with each call."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Somebody who was not here has come in with an invitation."""
+
+    number: int
+    """Counts from 1."""
+    principal: Principal
+    role: AccessRole
+    credential: int
+    """Number of the invitation."""
+    time: int
+    """Milliseconds since the epoch."""
+
+
+class Gate:
+    """Changes of standing. They are in effect at once, also while the disk is slow.
+
+    Nobody comes in between a dismissal and what keeps the dismissed out: both happen before the
+    event loop goes on.
+    """
+
+    def __init__(
+        self, members: Members, invitations: Invitations, sessions: Sessions, clock: Clock
+    ) -> None:
+        self.owner: Principal
+        """The founder: nobody takes that role away."""
+        self._members = members
+        self._invitations = invitations
+        self._sessions = sessions
+        self._clock = clock
+        self._joins: deque[Joined] = deque(maxlen=JOINS_KEPT)
+        self._join = asyncio.Event()
+        self._last_here: dict[PrincipalId, int] = {}
+        self._expiry: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Stop watching for invitations that expire."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+
+    # In
+
+    def check_welcome(self, principal: Principal) -> None:
+        """Raises NotAdmittedError for those who are kicked, and for the kernel's own principal."""
+        if principal.kind is PrincipalKind.SYSTEM:
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED, "Nobody can act as the kernel itself: choose another name."
+            )
+        until = self._members.barred_until(principal)
+        if until is not None:
+            raise NotAdmittedError(
+                CloseCode.KICKED,
+                f"{principal.username} has been kicked and may come back at {iso_time(until)}.",
+            )
+
+    @property
+    def last_join(self) -> int:
+        """Number of the latest arrival; 0 if there was none."""
+        return self._joins[-1].number if self._joins else 0
+
+    async def joined_since(self, number: int, seconds: float) -> list[Joined]:
+        """Arrivals with a higher number; if there are none, the next one within `seconds`.
+
+        A number that has not been reached is from before the kernel was started again.
+        """
+        if number > self.last_join:
+            number = 0
+        if self.last_join <= number:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._join.wait()
+        return [one for one in self._joins if one.number > number]
+
+    def let_waiters_go(self) -> None:
+        """The doors are closing: nobody waits for arrivals any longer."""
+        self._join.set()
+        self._join = asyncio.Event()
+
+    def came_in(self, session: OpenSession) -> bool:
+        """Report a session that has begun; whether its principal has joined with it.
+
+        Only somebody with an invitation joins, and not who was connected a moment ago: scripts come
+        and go with every call.
+        """
+        actor = session.actor
+        principal = actor.principal
+        if session.credential is None:
+            return False
+        expires = self._invitations.expires(session.credential)
+        soon = expires is not None and expires - actor.since < _LOOK_AGAIN_MS
+        if soon or (expires is not None and self._expiry is None):
+            self.end_expired()
+        before = self._last_here.get(principal.id)
+        self._last_here[principal.id] = actor.since
+        just_now = before is not None and actor.since - before < ABSENCE_MS
+        if just_now or len(self._sessions.of(principal.id)) > 1:
+            return False
+        _log.info("%s joined as %s over %s", principal.username, actor.role, actor.via)
+        self._joins.append(
+            Joined(self.last_join + 1, principal, actor.role, session.credential, actor.since)
+        )
+        self.let_waiters_go()
+        return True
+
+    def left(self, principal: Principal) -> None:
+        """A session has ended: who begins one again soon has only been away for a moment."""
+        if principal.id in self._last_here:
+            self._last_here[principal.id] = self._clock.now_ms()
+
+    # Out
+
+    async def change_role(self, principal: Principal, role: AccessRole, by: Principal) -> int:
+        """Give a role; how many open sessions end, to begin again with it.
+
+        Raises:
+            AntiphonError: permission_denied for the founder and for the kernel itself.
+        """
+        self._check_not_fixed(principal, "keeps the role owner")
+        ended = 0
+        if role is not self._members.role_of(principal):
+            reason = f"{by.username} made you {role.described()}: connect again."
+            dismissal = Dismissal(CloseCode.ROLE_CHANGED, reason)
+            ended = self._sessions.dismiss(
+                dismissal,
+                lambda one: one.actor.principal.id == principal.id and not _is_models(one),
+            )
+        await self._members.give_role(principal, role)
+        return ended
+
+    async def kick(self, principal: Principal, minutes: int, reason: str, by: Principal) -> int:
+        """End every session of a principal, who cannot come back for so long; how many there were.
+
+        Raises:
+            AntiphonError: permission_denied for the founder and for the kernel itself.
+        """
+        self._check_not_fixed(principal, "cannot be kicked")
+        until = self._clock.now_ms() + minutes * 60_000 if minutes else None
+        why = f": {reason}" if reason else ""
+        back = f" You may come back at {iso_time(until)}." if until is not None else ""
+        dismissal = Dismissal(
+            CloseCode.KICKED, f"{by.username} kicked {principal.username}{why}.{back}"
+        )
+        ended = self._sessions.dismiss(
+            dismissal, lambda one: one.actor.principal.id == principal.id
+        )
+        await self._members.bar(principal, until)
+        return ended
+
+    async def revoke(self, numbers: list[int], by: Principal) -> tuple[list[int], int]:
+        """Take invitations back; which of them were good, and how many open sessions end."""
+        dismissal = Dismissal(CloseCode.REVOKED, f"{by.username} revoked the invitation.")
+        ended = self._sessions.dismiss(dismissal, partial(_came_with, numbers))
+        return await self._invitations.revoke(numbers), ended
+
+    def end_expired(self) -> None:
+        """End every session of an invitation that has expired; called again when the next does."""
+        self.close()
+        now, due = self._clock.now_ms(), _LOOK_AGAIN_MS
+        watched = False
+        for number in self._sessions.credentials():
+            expires = self._invitations.expires(number)
+            if expires is None:
+                continue
+            if expires <= now:
+                dismissal = Dismissal(CloseCode.UNAUTHORISED, expired(expires))
+                self._sessions.dismiss(dismissal, partial(_came_with, (number,)))
+            else:
+                due, watched = min(due, expires - now), True
+        loop = asyncio.get_running_loop()
+        self._expiry = loop.call_later(due / 1_000, self.end_expired) if watched else None
+
+    def _check_not_fixed(self, principal: Principal, what: str) -> None:
+        if principal.id == self.owner.id or principal.kind is PrincipalKind.SYSTEM:
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"{principal.username} {what}: it is the kernel's own. Name somebody else.",
+                username=principal.username,
+            )
+
+
+def _is_models(session: OpenSession) -> bool:
+    """Whether it is a model's turn, which goes on with another role; people's commands do not."""
+    actor = session.actor
+    return actor.via in IN_THE_KERNEL and actor.principal.kind is PrincipalKind.MODEL
+
+
+def _came_with(credentials: Collection[int], session: OpenSession) -> bool:
+    return session.credential in credentials

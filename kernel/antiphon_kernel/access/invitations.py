@@ -1,0 +1,232 @@
+"""Invitations: tokens that let somebody in as a principal of their own, until they are revoked.
+
+A token is shown once, when it is made; what is kept is its SHA-256. A program that comes in may
+name a secret of its own, by which it is known when it comes again: that is one use, however often
+it connects. One that names none uses the invitation anew with each connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from antiphon_kernel.access.members import Members
+from antiphon_kernel.storage.auth import Client, Credential
+from antiphon_kernel.types.clock import Clock, iso_time
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.roles import AccessRole, CredentialKind
+from antiphon_kernel.uninterruptible import to_the_end
+from antiphon_kernel.yjs.close_codes import CloseCode
+
+TOKEN_BYTES: Final = 32
+"""Randomness of a token."""
+
+GUEST: Final = "guest"
+"""What people are called whom nobody has named."""
+
+
+class NotAdmittedError(AntiphonError):
+    """Nobody is let in with this; `close_code` is how a door says so."""
+
+    def __init__(self, close_code: CloseCode, message: str) -> None:
+        code = ErrorCode.PERMISSION_DENIED
+        if close_code is CloseCode.TOO_MANY_WRONG_TOKENS:
+            code = ErrorCode.RATE_LIMITED
+        super().__init__(code, message)
+        self.close_code = close_code
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A new invitation. The token is nowhere else."""
+
+    token: str
+    credential: Credential
+    principal: Principal
+
+
+def fingerprint_of(token: str) -> str:
+    """What is stored of a token or of a client's secret."""
+    return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
+
+
+def expired(at: int) -> str:
+    """Return the sentence that says that an invitation is over; `at` is in milliseconds."""
+    return f"The invitation expired at {iso_time(at)}: ask for another."
+
+
+class Invitations:
+    """Every credential of a kernel that is not its owner's."""
+
+    def __init__(self, members: Members, clock: Clock, most_clients: int) -> None:
+        """`most_clients` may come in with an invitation that allows any number."""
+        self._members = members
+        self._most_clients = most_clients
+        self._clock = clock
+        self._credentials: dict[int, Credential] = {}
+        self._clients: dict[tuple[int, str], Client] = {}
+        self._counting = asyncio.Lock()
+
+    async def load(self) -> None:
+        """Read what is stored.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        for credential in await self._members.auth.credentials():
+            self._credentials[credential.number] = credential
+        for client in await self._members.auth.clients():
+            self._clients[client.credential, client.secret] = client
+
+    def all(self) -> list[Credential]:
+        """Every invitation that was ever made, oldest first."""
+        return list(self._credentials.values())
+
+    async def invite(
+        self, role: AccessRole, *, name: str | None, expires: int | None, uses: int | None
+    ) -> Issued:
+        """Make an invitation.
+
+        Args:
+            name: username of whoever comes; made now if nobody has it. Without one the kernel
+                chooses a name, and another one for each further client.
+            expires: milliseconds since the epoch.
+            uses: how many clients it lets in.
+
+        Raises:
+            AntiphonError: invalid_params if the name is taken by somebody of another role.
+        """
+        if name is None:
+            principal = await self._members.newcomer(GUEST, role)
+        else:
+            principal = await self._members.principal(name, role=role)
+        self._check_role(principal, role)
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        credential = await self._members.auth.add_credential(
+            Credential(
+                number=0,
+                user=self._members.user(principal).number,
+                kind=CredentialKind.TOKEN,
+                fingerprint=fingerprint_of(token),
+                named=name is not None,
+                created=self._clock.now_ms(),
+                expires=expires,
+                revoked=None,
+                uses_allowed=uses,
+                uses=0,
+            )
+        )
+        self._credentials[credential.number] = credential
+        return Issued(token, credential, principal)
+
+    def _check_role(self, principal: Principal, role: AccessRole) -> None:
+        has = self._members.role_of(principal)
+        if principal.kind is PrincipalKind.HUMAN and has is role:
+            return
+        what = has.described() if principal.kind is PrincipalKind.HUMAN else f"a {principal.kind}"
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"{principal.username} is {what} already and cannot be invited as {role.described()}:"
+            " choose another name, or change the role with kernel.role.",
+            username=principal.username,
+            role=str(has),
+        )
+
+    async def revoke(self, numbers: Iterable[int]) -> list[int]:
+        """Nobody comes in with these any more; which of them were good until now."""
+        numbers, now = list(numbers), self._clock.now_ms()
+        revoked = [number for number in numbers if self._credentials[number].revoked is None]
+        for number in revoked:
+            self._credentials[number] = replace(self._credentials[number], revoked=now)
+        # All of them: an earlier attempt may have failed at the disk.
+        await to_the_end(self._store_revoked(numbers, now))
+        return revoked
+
+    async def _store_revoked(self, numbers: Iterable[int], now: int) -> None:
+        for number in numbers:
+            await self._members.auth.revoke(number, self._credentials[number].revoked or now)
+
+    def expires(self, number: int) -> int | None:
+        """Return when an invitation expires, in milliseconds since the epoch; None: never."""
+        return self._credentials[number].expires
+
+    def of(self, principal: Principal) -> list[int]:
+        """Numbers of the invitations that a principal came or could come in with."""
+        user = self._members.user(principal).number
+        own = {one.number for one in self._credentials.values() if one.user == user}
+        own |= {one.credential for one in self._clients.values() if one.user == user}
+        return sorted(own)
+
+    async def admit(self, token: str, secret: str | None) -> tuple[Principal, Credential]:
+        """Who comes in with a token.
+
+        Args:
+            secret: by which the program is known when it comes again, if it names one.
+
+        Raises:
+            NotAdmittedError: the token is nobody's, expired, used up or revoked.
+        """
+        credential = self._good(fingerprint_of(token))
+        known = None
+        if secret is not None:
+            known = self._clients.get((credential.number, fingerprint_of(secret)))
+        if known is None and (secret is not None or credential.uses_allowed is not None):
+            async with self._counting:
+                return await self._count(credential.number, secret)
+        user = known.user if known is not None else credential.user
+        return self._members.of_user(user), credential
+
+    def _good(self, fingerprint: str) -> Credential:
+        found = None
+        for credential in self._credentials.values():
+            # All of them, so that the time says nothing about how near a guess was.
+            is_it = hmac.compare_digest(credential.fingerprint, fingerprint)
+            if is_it and credential.kind is CredentialKind.TOKEN:
+                found = credential
+        if found is None:
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED, "The token is not one of this kernel's: ask for another."
+            )
+        if found.revoked is not None:
+            raise NotAdmittedError(
+                CloseCode.REVOKED,
+                f"The invitation was revoked at {iso_time(found.revoked)}: ask for another.",
+            )
+        if found.expires is not None and found.expires <= self._clock.now_ms():
+            raise NotAdmittedError(CloseCode.UNAUTHORISED, expired(found.expires))
+        return found
+
+    async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:
+        """One more client uses the invitation."""
+        credential = self._credentials[number]
+        hashed = fingerprint_of(secret) if secret is not None else None
+        if hashed is not None and (known := self._clients.get((number, hashed))) is not None:
+            return self._members.of_user(known.user), credential
+        allowed = credential.uses_allowed or self._most_clients
+        if credential.uses >= allowed:
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED,
+                f"The invitation, for {allowed}, is used up: ask for another.",
+            )
+        first = self._members.of_user(credential.user)
+        named_after = {one.user for one in self._clients.values() if one.credential == number}
+        principal = first
+        if not credential.named and hashed is not None and credential.user in named_after:
+            principal = await self._members.newcomer(GUEST, self._members.role_of(first))
+        # As it is now: it may have been revoked meanwhile.
+        credential = self._credentials[number]
+        credential = self._credentials[number] = replace(credential, uses=credential.uses + 1)
+        client = None
+        if hashed is not None:
+            user = self._members.user(principal).number
+            client = Client(number, hashed, user, self._clock.now_ms())
+            self._clients[number, hashed] = client
+        await self._members.auth.count_use(credential, client)
+        return principal, credential

@@ -1,0 +1,216 @@
+"""Who may do what, in one place. The first rule is general; the others ask for more.
+
+Every tool says in its definition which right it needs; `check_tool` is applied to every call.
+What depends on the block or the person in question is below it, one function a rule.
+"""
+
+from __future__ import annotations
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.registry import Tool
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import BlockHeader, Principal
+from antiphon_kernel.types.roles import AccessRole, Right
+
+_ARRANGES = (AccessRole.OWNER, AccessRole.EDITOR)
+
+
+def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
+    """Raises AntiphonError permission_denied unless the role has the right that the tool needs."""
+    if role.may(tool.needs):
+        return
+    allowed = [one.value for one in AccessRole if one.may(tool.needs)]
+    raise _denied(
+        f"{tool.name} takes the role {' or '.join(allowed)}; you are {caller.username},"
+        f" {role.described()}: ask the owner of the kernel.",
+        caller,
+        role,
+        needs=tool.needs.value,
+        allowed=allowed,
+    )
+
+
+def check_update(caller: Principal, role: AccessRole) -> None:
+    """Whether raw updates that change anything are taken from the caller at all.
+
+    Raises AntiphonError permission_denied.
+    """
+    if not role.may(Right.WRITE):
+        raise _denied(
+            f"You are {caller.username}, {role.described()}: you can read, not write."
+            " Ask the owner of the kernel for the role editor.",
+            caller,
+            role,
+        )
+
+
+def check_draft(document: Document, block: str, caller: Principal) -> None:
+    """Raise unless the caller may write in the block as far as drafts are concerned.
+
+    A draft is changed by its author only, whatever role others have: its author sends it, or runs
+    it as a command, as their own words. The kernel itself is exempt.
+
+    Raises:
+        AntiphonError: permission_denied, if the block is somebody else's draft.
+    """
+    if caller.kind is PrincipalKind.SYSTEM or not document.is_draft(block):
+        return
+    author = document.header(block).author
+    if author == caller.id:
+        return
+    member = document.member(author)
+    name = member.username if member is not None else author
+    raise AntiphonError(
+        ErrorCode.PERMISSION_DENIED,
+        f"Block {block} is a draft of {name}, who has not sent it yet: only {name} changes it; you"
+        f" are {caller.username}. Wait until it is sent, or write in a block of your own.",
+        block_id=block,
+        author=name,
+        username=caller.username,
+    )
+
+
+def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
+    """The status of a block is for its author and for owners.
+
+    Raises AntiphonError permission_denied.
+    """
+    if caller.id != header.author and role is not AccessRole.OWNER:
+        raise _denied(
+            f"Only the author of block {header.id} or the owner of the kernel sets its status;"
+            f" you are {caller.username}, {role.described()}.",
+            caller,
+            role,
+        )
+
+
+def check_arrange(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
+    """Collapsing, excluding and moving: one's own blocks; anyone's for owners and editors.
+
+    Raises AntiphonError permission_denied.
+    """
+    if caller.id != header.author and role not in _ARRANGES:
+        raise _denied(
+            f"Block {header.id} is not yours, and {role.described()} arranges only its own blocks:"
+            " ask an editor.",
+            caller,
+            role,
+        )
+
+
+def check_undo_of(whose: Principal, caller: Principal, role: AccessRole) -> None:
+    """Undo and redo: one's own edits; those of models for editors; those of people for owners.
+
+    Raises AntiphonError permission_denied.
+    """
+    if whose.id == caller.id or role is AccessRole.OWNER:
+        return
+    if whose.kind is PrincipalKind.HUMAN:
+        raise _denied(
+            f"Only the owner of the kernel undoes edits of {whose.username}; you are"
+            f" {caller.username}, {role.described()}.",
+            caller,
+            role,
+        )
+    if role not in _ARRANGES:
+        raise _denied(
+            f"Only an editor undoes edits of {whose.username}; you are {caller.username},"
+            f" {role.described()}.",
+            caller,
+            role,
+        )
+
+
+def check_interrupt(whose: str | None, caller: Principal, role: AccessRole) -> None:
+    """Stopping what runs: one's own; anyone's (None: everybody's) for owners and editors.
+
+    `whose` is a username or an id.
+
+    Raises AntiphonError permission_denied.
+    """
+    if role in _ARRANGES or whose in (caller.username, caller.id):
+        return
+    raise _denied(
+        f"Only an editor stops what others run; you are {caller.username}, {role.described()}:"
+        f" name yourself ({caller.username}) as the principal to stop.",
+        caller,
+        role,
+    )
+
+
+def check_shell(caller: Principal, role: AccessRole) -> None:
+    """Commands run on the kernel's host as its user: for owners only.
+
+    Raises AntiphonError permission_denied.
+    """
+    if role is not AccessRole.OWNER:
+        raise _denied(
+            "Only the owner of the kernel runs commands on its host; you are"
+            f" {caller.username}, {role.described()}: ask the owner to run it.",
+            caller,
+            role,
+        )
+
+
+def check_shell_of_turn(asker: Principal, role: AccessRole, *, barred: bool) -> None:
+    """Raise unless the message of `asker` may make a model run commands on the kernel's host.
+
+    Args:
+        role: the asker's, as it is now.
+        barred: whether the asker has been kicked and may not come in now.
+
+    Raises:
+        AntiphonError: permission_denied.
+    """
+    if role is AccessRole.OWNER and not barred:
+        return
+    standing = "who has been kicked" if barred else role.described()
+    raise _denied(
+        f"Not run: this turn answers a message of {asker.username}, {standing}, and only the"
+        " owner of the kernel has commands run on its host: ask the owner to run it.",
+        asker,
+        role,
+    )
+
+
+def check_act_as(name: str, caller: Principal, founder: Principal) -> None:
+    """`--as`: only the founder, whose data folder it is, acts as somebody else.
+
+    Raises AntiphonError permission_denied.
+    """
+    if name != caller.username and caller.id != founder.id:
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
+            f"Only the owner of the kernel's folder acts as somebody else; your token is that of"
+            f" {caller.username}: leave out --as {name}.",
+            username=caller.username,
+        )
+
+
+def check_invite_as(known: Principal, caller: Principal, founder: Principal) -> None:
+    """Raise unless the caller may make an invitation as somebody whom the kernel knows.
+
+    Whoever makes an invitation knows its token, and can come in with it as that principal: only
+    the founder acts as somebody else.
+
+    Raises:
+        AntiphonError: permission_denied.
+    """
+    if caller.id not in (founder.id, known.id):
+        raise AntiphonError(
+            ErrorCode.PERMISSION_DENIED,
+            f"{known.username} is here already, and only {founder.username}, whose kernel it is,"
+            f" invites somebody who is: ask {founder.username}, or choose a new name.",
+            username=known.username,
+        )
+
+
+def _denied(message: str, caller: Principal, role: AccessRole, **details: object) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.PERMISSION_DENIED,
+        message,
+        username=caller.username,
+        role=role.value,
+        **details,
+    )

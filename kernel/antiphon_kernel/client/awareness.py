@@ -1,0 +1,105 @@
+"""Who else is in the context, and what this replica says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from antiphon_kernel.types.enums import Activity
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
+from antiphon_kernel.yjs.frames import AwarenessUpdate, encode_frame
+
+SEND_INTERVAL: Final = 0.05
+"""Seconds between two messages about oneself while the cursor keeps moving."""
+
+RENEWAL_INTERVAL: Final = 15.0
+"""Seconds after which the same is said again: Yjs clients forget who has been silent for 30."""
+
+
+class Attendance:
+    """The presence of everyone in one context, from one replica's point of view."""
+
+    def __init__(self, client: int, monotonic: Callable[[], float]) -> None:
+        self._client = client
+        self._monotonic = monotonic
+        self._others: dict[int, PresenceState] = {}
+        self._clocks: dict[int, int] = {}
+        self._own: dict[str, Any] = {"activity": Activity.IDLE.value}
+        self._own_clock = 0
+        self._changed = True
+        self._sent_at = float("-inf")
+        self.me: PresenceState | None = None
+
+    @property
+    def others(self) -> Mapping[int, PresenceState]:
+        """Everyone but this replica, by awareness client id."""
+        return self._others
+
+    def start_connection(self) -> bool:
+        """A new connection: nobody is known on it yet. Whether that changed anything."""
+        changed = bool(self._others)
+        self._others.clear()
+        self._clocks.clear()
+        self._changed = True
+        self._sent_at = float("-inf")
+        return changed
+
+    def receive(self, entries: Iterable[AwarenessEntry]) -> bool:
+        """Take in what the kernel says; whether anything changed."""
+        changed = False
+        for client, clock, state in entries:
+            if client == self._client:
+                changed = self._receive_own(clock, state) or changed
+                continue
+            known = self._clocks.get(client, -1)
+            if clock < known or (clock == known and state is not None):
+                continue
+            self._clocks[client] = clock
+            parsed = PresenceState.parse(state) if state is not None else None
+            if parsed is None:
+                changed = self._others.pop(client, None) is not None or changed
+            elif self._others.get(client) != parsed:
+                self._others[client] = parsed
+                changed = True
+        return changed
+
+    def _receive_own(self, clock: int, state: Mapping[str, Any] | None) -> bool:
+        """The kernel's echo says as whom it knows me; a clock that is ahead is not let stand."""
+        self._own_clock = max(self._own_clock, clock)
+        parsed = PresenceState.parse(state) if state is not None else None
+        if parsed is None or parsed == self.me:
+            return False
+        self.me = parsed
+        return True
+
+    def say(
+        self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
+    ) -> bool:
+        """Set what this replica says about itself; whether that is news."""
+        state: dict[str, Any] = {"activity": activity.value}
+        for key, value in (("block", block), ("cursor", cursor), ("anchor", anchor)):
+            if value is not None:
+                state[key] = value
+        if state == self._own:
+            return False
+        self._own = state
+        self._changed = True
+        return True
+
+    def repeat(self) -> None:
+        """Say the same again."""
+        self._changed = True
+
+    def delay(self) -> float:
+        """Seconds until something is to be sent: news soon, the same again now and then."""
+        interval = SEND_INTERVAL if self._changed else RENEWAL_INTERVAL
+        return max(0.0, self._sent_at + interval - self._monotonic())
+
+    def take(self) -> bytes:
+        """The frame that says the last state."""
+        self._changed = False
+        self._sent_at = self._monotonic()
+        self._own_clock += 1
+        entry = AwarenessEntry(self._client, self._own_clock, self._own)
+        return encode_frame(AwarenessUpdate(encode_awareness([entry])))

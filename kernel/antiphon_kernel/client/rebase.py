@@ -1,0 +1,168 @@
+"""Giving edits new CRDT ids, so that they can be made again without those before them.
+
+A CRDT cannot leave an edit out: what the same client wrote later builds on it. So all that the
+kernel lacks is written anew under another client id, one edit after the other, at the same places;
+what stood beside an edit that was left out then stands beside that edit's own neighbour.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from antiphon_kernel.yjs.id_set import IdRange, normalise
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
+from antiphon_kernel.yjs.update_writer import encode_update
+
+
+class HomelessError(Exception):
+    """The edit writes into something that was left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Where the ids of one struct have gone."""
+
+    struct: Struct
+    parent: str | ItemId | None
+    key: str | None
+    moved: int | None
+    """Its first clock under the new client id; None if it was left out."""
+
+
+class Transplant:
+    """The edits of one client, made again one after the other."""
+
+    def __init__(self, client: int, known: int, new_client: int) -> None:
+        """`known`: up to which clock of `client` the kernel has everything."""
+        self._client = client
+        self._known = known
+        self._new_client = new_client
+        self._clock = 0
+        self._starts: list[int] = []
+        self._spans: list[_Span] = []
+
+    def add(self, update: bytes) -> bytes | None:
+        """The edit under new ids, taken to be made; None if nothing of it is left to be made.
+
+        Raises:
+            HomelessError: nothing has been added; `leave_out` has to be called.
+        """
+        decoded = decode_update(update)
+        mark = self.mark()
+        moved: list[Struct] = []
+        try:
+            for one in self._missing(decoded.structs):
+                moved.append(self._move(one))
+        except HomelessError:
+            self.return_to(mark)
+            raise
+        deletions = normalise(
+            part for ids in decoded.deletions for part in self._moved_deletions(ids)
+        )
+        if not moved and not deletions:
+            return None
+        return encode_update(moved, deletions)
+
+    def leave_out(self, update: bytes) -> None:
+        """The edit is not made."""
+        for one in self._missing(decode_update(update).structs):
+            parent, key = self._home(one)
+            self._remember(_Span(one, parent, key, None))
+
+    def mark(self) -> tuple[int, int]:
+        """To be given to `return_to`."""
+        return self._clock, len(self._spans)
+
+    def return_to(self, mark: tuple[int, int]) -> None:
+        """Everything since has not happened."""
+        self._clock, size = mark
+        del self._starts[size:]
+        del self._spans[size:]
+
+    def _missing(self, structs: tuple[Struct, ...]) -> list[Struct]:
+        return [one for one in structs if one.client == self._client and one.clock >= self._known]
+
+    def _move(self, one: Struct) -> Struct:
+        if one.kind in (ContentKind.GC, ContentKind.SKIP):
+            raise HomelessError
+        origin, right = self._left(one.origin), self._right(one.right_origin)
+        parent, key = home = self._home(one)
+        if origin is None and right is None:
+            parent = self._moved_parent(parent)
+            if parent is None:
+                raise HomelessError
+        else:
+            parent = key = None
+        moved = one._replace(
+            client=self._new_client,
+            clock=self._clock,
+            origin=origin,
+            right_origin=right,
+            parent=parent,
+            key=key,
+        )
+        self._remember(_Span(one, *home, self._clock))
+        self._clock += one.length
+        return moved
+
+    def _remember(self, span: _Span) -> None:
+        self._starts.append(span.struct.clock)
+        self._spans.append(span)
+
+    def _span(self, item: ItemId) -> _Span | None:
+        """What became of an item that the kernel does not have; None if it has it."""
+        if item.client != self._client or item.clock < self._known:
+            return None
+        at = bisect_right(self._starts, item.clock) - 1
+        if at < 0 or item.clock >= self._starts[at] + self._spans[at].struct.length:
+            raise HomelessError
+        return self._spans[at]
+
+    def _new_id(self, span: _Span, item: ItemId) -> ItemId | None:
+        if span.moved is None:
+            return None
+        return ItemId(self._new_client, span.moved + item.clock - span.struct.clock)
+
+    def _left(self, item: ItemId | None) -> ItemId | None:
+        while item is not None and (span := self._span(item)) is not None:
+            if (new := self._new_id(span, item)) is not None:
+                return new
+            item = span.struct.origin
+        return item
+
+    def _right(self, item: ItemId | None) -> ItemId | None:
+        while item is not None and (span := self._span(item)) is not None:
+            if (new := self._new_id(span, item)) is not None:
+                return new
+            item = span.struct.right_origin
+        return item
+
+    def _home(self, one: Struct) -> tuple[str | ItemId | None, str | None]:
+        """Parent and key of an item, as far as it or those it was written beside say."""
+        if one.parent is not None:
+            return one.parent, one.key
+        for item in (one.origin, one.right_origin):
+            span = self._span(item) if item is not None else None
+            if span is not None and span.parent is not None:
+                return span.parent, span.key
+        return None, None
+
+    def _moved_parent(self, parent: str | ItemId | None) -> str | ItemId | None:
+        if not isinstance(parent, ItemId):
+            return parent
+        span = self._span(parent)
+        return parent if span is None else self._new_id(span, parent)
+
+    def _moved_deletions(self, ids: IdRange) -> Iterator[IdRange]:
+        if ids.client != self._client or ids.end <= self._known:
+            yield ids
+            return
+        if ids.start < self._known:
+            yield IdRange(ids.client, ids.start, self._known)
+        for start, span in zip(self._starts, self._spans, strict=True):
+            first, last = max(start, ids.start), min(start + span.struct.length, ids.end)
+            if first < last and span.moved is not None:
+                moved = span.moved + first - start
+                yield IdRange(self._new_client, moved, moved + last - first)

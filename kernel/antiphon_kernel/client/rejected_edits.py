@@ -1,0 +1,140 @@
+"""Edits that the kernel will not have, in words, so that what was typed is not lost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from antiphon_kernel.client.pending_edits import LocalEdit
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.records import TextSplice
+from antiphon_kernel.yjs.update import ContentKind, decode_update
+
+Keep = Callable[[str], Path]
+"""Writes a readable account of refused edits where a person finds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Edits of this replica that the kernel refused; the replica went on without them."""
+
+    reason: str
+    """What the kernel said last."""
+    edits: int
+    """All that this replica has had refused so far."""
+    file: Path
+    """Where they can be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedEdit:
+    """One edit, and what the kernel said of it."""
+
+    edit: LocalEdit
+    reason: str
+
+
+def keep_in(folder: Path) -> Keep:
+    """Write accounts one below the other into a new file in `folder`, only for this user.
+
+    Who is refused in the middle of typing is refused several times over: it is one thing to read.
+    """
+    path: Path | None = None
+
+    def keep(account: str) -> Path:
+        nonlocal path
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        if path is None or not path.exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path = folder / f"refused-{datetime.now():%Y%m%d-%H%M%S-%f}.md"
+            flags |= os.O_EXCL
+        handle = os.open(path, flags, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(account)
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+    return keep
+
+
+def account_of(document: Document, refused: Sequence[RefusedEdit]) -> str:
+    """What the edits of one document were, in the order in which they were made."""
+    lines = [f"# What the kernel refused in {document.label or document.context}", ""]
+    reason = None
+    for heading, body in _paragraphs(document, refused):
+        if heading != reason:
+            reason = heading
+            lines += [f"The kernel said: {heading}", ""]
+        lines += [*body, ""]
+    return "\n".join(lines)
+
+
+def _paragraphs(
+    document: Document, refused: Sequence[RefusedEdit]
+) -> Sequence[tuple[str, Sequence[str]]]:
+    found: list[tuple[str, Sequence[str]]] = []
+    block, reason, splice = "", "", TextSplice(0, 0, "")
+
+    def end_run() -> None:
+        nonlocal splice
+        if splice.deleted or splice.inserted:
+            found.append((reason, _splice_words(block, splice)))
+        splice = TextSplice(0, 0, "")
+
+    for one in refused:
+        change = one.edit.change
+        if change is None:
+            continue
+        for added in change.added:
+            end_run()
+            text = document.text(added) if added in document else ""
+            found.append((one.reason, [f"A new block {added}:", "", *_quoted(text)]))
+        for header in change.headers:
+            if header.block not in change.added:
+                end_run()
+                fields = ", ".join(sorted(header.fields))
+                found.append((one.reason, [f"In block {header.block}: set {fields}."]))
+        for edited in change.texts:
+            if edited.block in change.added:
+                continue
+            if not edited.splices:
+                end_run()
+                words = [f"In block {edited.block}, inserted:", ""]
+                found.append((one.reason, [*words, *_quoted(_inserted(one.edit.update))]))
+            for step in edited.splices:
+                joined = _joined(splice, step)
+                if (edited.block, one.reason) != (block, reason) or joined is None:
+                    end_run()
+                    joined = step
+                block, reason, splice = edited.block, one.reason, joined
+    end_run()
+    return found
+
+
+def _inserted(update: bytes) -> str:
+    """The text that an update brings, for want of knowing where."""
+    structs = decode_update(update).structs
+    return "".join(str(one.content) for one in structs if one.kind is ContentKind.STRING)
+
+
+def _joined(one: TextSplice, later: TextSplice) -> TextSplice | None:
+    """Typing that goes on where it stood; None if it is something new."""
+    if not later.deleted and later.offset == one.offset + len(one.inserted):
+        return TextSplice(one.offset, one.deleted, one.inserted + later.inserted)
+    return None
+
+
+def _splice_words(block: str, splice: TextSplice) -> Sequence[str]:
+    where = f"In block {block}, at character {splice.offset}"
+    if not splice.inserted:
+        return [f"{where}: {splice.deleted} characters deleted."]
+    instead = f" instead of {splice.deleted} characters" if splice.deleted else ""
+    return [f"{where}, inserted{instead}:", "", *_quoted(splice.inserted)]
+
+
+def _quoted(text: str) -> Sequence[str]:
+    return [f"    {line}" for line in text.split("\n")]

@@ -1,0 +1,159 @@
+"""Calling the kernel's tools over one WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.connecting import open_socket
+from antiphon_kernel.types.constants import CALL_BYTES
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.yjs.close_codes import CloseCode, is_final
+
+
+class KernelCalls:
+    """Tool calls in the order in which they are made; connects when first needed."""
+
+    def __init__(
+        self,
+        locate: Callable[[], KernelAddress],
+        *,
+        as_name: str | None = None,
+    ) -> None:
+        self._locate = locate
+        self.on_push: Callable[[dict[str, Any]], None] = lambda _: None
+        """Gets what comes unasked: `{"subscription", "event"}`, and as the last one of a
+        subscription that is cut off `{"subscription", "error"}`."""
+        self._following: dict[str, ClientConnection] = {}
+        self._as_name = as_name
+        self._socket: ClientConnection | None = None
+        self._reader: asyncio.Task[None] | None = None
+        self._connecting = asyncio.Lock()
+        self._ids = itertools.count(1)
+        self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
+
+    async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of one tool call.
+
+        Raises:
+            AntiphonError: what the tool failed with; `too_large` if it is more than a kernel takes
+                at a time; `no_kernel` if the kernel cannot be reached, or went away before it
+                answered (the call may have taken effect then).
+        """
+        number = next(self._ids)
+        frame = json.dumps({"id": number, "tool": tool, "params": dict(params)})
+        if len(frame) > CALL_BYTES:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"This call of {shown(tool)} has {len(frame)} bytes as JSON, one call takes"
+                f" {CALL_BYTES} at most: send less at a time.",
+                limit=CALL_BYTES,
+            )
+        async with self._connecting:
+            socket = self._socket or await self._connect()
+            answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+            self._pending[number] = answer
+            try:
+                await socket.send(frame)
+            except ConnectionClosed:
+                await asyncio.sleep(0)
+        try:
+            result = await answer
+        finally:
+            self._pending.pop(number, None)
+        if tool == "block.subscribe":
+            self._following[result["subscription"]] = socket
+            if self._socket is not socket:
+                self._cut_off(socket)
+        elif tool == "block.unsubscribe":
+            self._following.pop(result["subscription"], None)
+        return result
+
+    async def close(self) -> None:
+        """Let go of the connection; calls that wait for an answer fail with `no_kernel`."""
+        socket, reader = self._socket, self._reader
+        self._socket = self._reader = None
+        if socket is not None:
+            await socket.close()
+        if reader is not None:
+            await reader
+
+    async def _connect(self) -> ClientConnection:
+        socket = await open_socket(self._locate(), ("call",), as_name=self._as_name)
+        self._socket = socket
+        self._reader = asyncio.create_task(self._read(socket), name="answers to tool calls")
+        return socket
+
+    async def _read(self, socket: ClientConnection) -> None:
+        try:
+            async for message in socket:
+                self._answered(json.loads(message))
+        except ConnectionClosed:
+            pass
+        finally:
+            if self._socket is socket:
+                self._socket = None
+            self._fail_pending(_lost(socket))
+            self._cut_off(socket)
+
+    def _answered(self, message: dict[str, Any]) -> None:
+        if "subscription" in message:
+            if "error" in message:
+                self._following.pop(message["subscription"], None)
+            self.on_push(message)
+            return
+        # What the kernel could not read has no id: it can only have been the oldest call.
+        number = message["id"] if message["id"] is not None else next(iter(self._pending), 0)
+        answer = self._pending.get(number)
+        if answer is None or answer.done():
+            return
+        error = message.get("error")
+        if error is None:
+            answer.set_result(message["result"])
+        else:
+            answer.set_exception(read_error(error))
+
+    def _cut_off(self, socket: ClientConnection) -> None:
+        """Subscriptions end with their connection; whoever follows is told."""
+        for subscription, over in list(self._following.items()):
+            if over is socket:
+                del self._following[subscription]
+                error = _lost(socket).as_json()
+                self.on_push({"subscription": subscription, "error": error})
+
+    def _fail_pending(self, error: AntiphonError) -> None:
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(error)
+
+
+def read_error(stated: Mapping[str, Any]) -> AntiphonError:
+    """The error that a kernel states as `{code, message, ...details}`."""
+    details = {key: value for key, value in stated.items() if key not in ("code", "message")}
+    code = str(stated["code"])
+    known = ErrorCode(code) if code in list(ErrorCode) else code
+    return AntiphonError(known, str(stated["message"]), **details)
+
+
+def _lost(socket: ClientConnection) -> AntiphonError:
+    if socket.close_code is not None and is_final(socket.close_code):
+        reason = socket.close_reason or f"refused with code {socket.close_code}"
+        return AntiphonError(ErrorCode.PERMISSION_DENIED, reason)
+    if socket.close_code == CloseCode.TOO_LARGE:
+        return AntiphonError(
+            ErrorCode.TOO_LARGE,
+            "The kernel takes less than this call in one message: send less at a time.",
+        )
+    return AntiphonError(
+        ErrorCode.NO_KERNEL,
+        "The kernel went away before it answered; the call may have taken effect. "
+        "Look, then call again.",
+    )

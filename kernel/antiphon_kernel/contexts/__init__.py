@@ -1,0 +1,1 @@
+"""Contexts: how each is opened, written to, kept on disk, forked and searched."""

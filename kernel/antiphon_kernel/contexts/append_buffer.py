@@ -1,0 +1,104 @@
+"""Streamed appends, gathered into few commits.
+
+A model's tokens come one by one; each flush is one CRDT update and one journal row. It is
+flushed on a newline, above a size, after a silence by a real timer, and before anything else
+touches the block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from antiphon_kernel.contexts.commit_types import Written
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.records import Actor
+
+_log = logging.getLogger(__name__)
+
+Append = Callable[[Actor, str, str, str | None], Written]
+"""Writes at the end of a text: who, which block, what, which section."""
+
+Check = Callable[[Actor, Sequence[str]], None]
+"""Raises if the actor may not write in one of the blocks."""
+
+
+@dataclass(slots=True)
+class _Buffer:
+    actor: Actor
+    section: str | None
+    timer: asyncio.TimerHandle | None = None
+    pieces: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+class AppendBuffers:
+    """The unflushed appends of one context, by block."""
+
+    def __init__(self, append: Append, check: Check, limits: Limits) -> None:
+        """`append` writes what has been gathered; `check` is asked before anything is."""
+        self._append = append
+        self._check = check
+        self._limits = limits
+        self._buffers: dict[str, _Buffer] = {}
+
+    def add(self, actor: Actor, block: str, text: str, section: str | None = None) -> int:
+        """Buffer an append; returns how many code points are not flushed yet.
+
+        Raises:
+            AntiphonError: permission_denied, if the block is somebody else's draft;
+                storage_failed.
+        """
+        self._check(actor, (block,))
+        if not text:
+            return self.unflushed(block, section)
+        limits = self._limits
+        buffer = self._buffers.get(block)
+        if buffer is not None and (buffer.actor != actor or buffer.section != section):
+            self.flush(block)
+            buffer = None
+        if buffer is None:
+            buffer = self._buffers[block] = _Buffer(actor, section)
+        buffer.pieces.append(text)
+        buffer.size += len(text)
+        if "\n" in text or buffer.size > limits.append_batch_code_points:
+            self.flush(block)
+            return 0
+        if buffer.timer is not None:
+            buffer.timer.cancel()
+        loop = asyncio.get_running_loop()
+        silence = limits.append_silence_seconds
+        buffer.timer = loop.call_later(silence, self._flush_after_silence, block)
+        return buffer.size
+
+    def unflushed(self, block: str, section: str | None = None) -> int:
+        """Code points that are buffered for one text of a block."""
+        buffer = self._buffers.get(block)
+        return buffer.size if buffer is not None and buffer.section == section else 0
+
+    def flush(self, block: str) -> Written | None:
+        """Write what is buffered for one block; None if nothing is.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        buffer = self._buffers.pop(block, None)
+        if buffer is None:
+            return None
+        if buffer.timer is not None:
+            buffer.timer.cancel()
+        return self._append(buffer.actor, block, "".join(buffer.pieces), buffer.section)
+
+    def flush_all(self) -> None:
+        """Write everything that is buffered."""
+        for block in tuple(self._buffers):
+            self.flush(block)
+
+    def _flush_after_silence(self, block: str) -> None:
+        try:
+            self.flush(block)
+        except AntiphonError as error:
+            _log.error("appended text of block %s was lost: %s", block, error)

@@ -1,0 +1,105 @@
+"""A change of a context at each step of its way: made, applied, on its way to disk, told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from antiphon_kernel.contexts.undo_stack import StackChange, UndoKind
+from antiphon_kernel.document.changes import DocumentChange, Transaction
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.yjs.restored_ids import Revival
+
+
+@dataclass(frozen=True, slots=True)
+class HandedIn:
+    """What comes with a change that a client has made in its own replica."""
+
+    source: object
+    """Who handed it in: its own update does not go back to it."""
+    clients: tuple[int, ...] = ()
+    """CRDT client ids that the actor has used for the first time."""
+    added: bytes | None = None
+    """What the kernel added to the client's update."""
+    submitted: tuple[str, ...] = ()
+    """Drafts that it has finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What the document has taken in, by whom, and what it means for undoing and for clients."""
+
+    actor: Actor
+    operation: str
+    transaction: Transaction
+    """What changed."""
+    update: bytes | None
+    """All that has to be stored of it; None if nothing changed."""
+    undo: UndoKind | None = None
+    """How it counts for the actor's undo; None if not at all."""
+    stacks: StackChange | None = None
+    """What it does to the undo stacks, if it turns a unit."""
+    revivals: tuple[Revival, ...] = ()
+    """Which of its ids are others come back."""
+    restated: bool = False
+    """Whether the journal's row of the context changes with it."""
+    handed_in: HandedIn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Broadcast:
+    """A committed change, as subscribers get it. `source` is who handed it in as raw update."""
+
+    seq: int
+    update: bytes
+    source: object
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A change that the document has taken in; it is on disk when `seq` has been broadcast."""
+
+    seq: int
+    time: int
+    actor: Actor
+    operation: str
+    changes: tuple[DocumentChange, ...]
+    """What it did, in order, with what the kernel added to it."""
+    versions: Mapping[str, int]
+    """New version of each block it touched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A change that has been applied and is on its way to disk."""
+
+    seq: int
+    versions: Mapping[str, int]
+    """New version of each block it touched."""
+    on_disk: asyncio.Future[None]
+
+    async def saved(self) -> None:
+        """Wait until it is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        await asyncio.shield(self.on_disk)  # a caller that gives up must not fail the others
+
+    def seq_on_disk(self) -> asyncio.Future[int]:
+        """`seq`, once it is on disk."""
+        result: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def saved(on_disk: asyncio.Future[None]) -> None:
+            if result.done():
+                return
+            if on_disk.cancelled():
+                result.cancel()
+            elif (error := on_disk.exception()) is not None:
+                result.set_exception(error)
+            else:
+                result.set_result(self.seq)
+
+        self.on_disk.add_done_callback(saved)
+        return result

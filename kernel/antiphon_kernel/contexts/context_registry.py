@@ -1,0 +1,217 @@
+"""The contexts of a kernel: which there are, what they are called, how one comes to be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.genesis import genesis_update
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import Commit, ContextRow, SessionRow
+from antiphon_kernel.storage.snapshots import Snapshot
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name
+from antiphon_kernel.types.quoting import listed, shortened, shown
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.resolve_ids import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is in a context from the start."""
+
+    commits: Sequence[Commit] = ()
+    """The transactions that come with the founding one, from seq 2 on."""
+    snapshot: Snapshot | None = None
+    """The context as the last of them leaves it, for quick opening."""
+
+
+First = Callable[[ContextRow], Awaitable[Beginning]]
+"""Makes the beginning of a context."""
+
+
+class Directory:
+    """Every context as the journal has it; whether one is open is not known here."""
+
+    def __init__(self, journal: Journal, clock: Clock, ids: IdSource) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._ids = ids
+        self._rows: dict[ContextId, ContextRow] = {}
+        self._labels: dict[str, ContextId] = {}
+        self._reserved: set[str] = set()
+
+    async def load(self) -> None:
+        """Read what is on disk."""
+        for row in await self._journal.contexts():
+            self._keep(row)
+
+    def _keep(self, row: ContextRow) -> None:
+        """This is how a context is on disk."""
+        before = self._rows.get(row.id)
+        if before is not None and self._labels.get(before.label) == row.id:
+            del self._labels[before.label]
+        self._rows[row.id] = row
+        self._labels[row.label] = row.id
+
+    def rows(self) -> list[ContextRow]:
+        """Every context, oldest first, archived ones too."""
+        return list(self._rows.values())
+
+    def __getitem__(self, context: ContextId) -> ContextRow:
+        return self._rows[context]
+
+    def find(self, reference: str) -> ContextId:
+        """A context by label, id or prefix of an id.
+
+        Raises:
+            AntiphonError: context_not_found, ambiguous_id.
+        """
+        row = self._rows.get(ContextId(reference))
+        if row is not None:
+            return row.id
+        missing = ErrorCode.CONTEXT_NOT_FOUND
+        return ContextId(resolve(reference, self._labels, what="context", missing=missing))
+
+    def free_label(self, stem: str) -> str:
+        """A label that nobody has: the stem itself, or with a number behind it."""
+        taken = self._labels.keys() | self._reserved
+        label, number = stem[:NAME_LENGTH], 1
+        while label in taken:
+            number += 1
+            behind = f"-{number}"
+            label = stem[: NAME_LENGTH - len(behind)] + behind
+        return label
+
+    async def create(self, label: str, founder: Actor, first: First | None = None) -> ContextRow:
+        """A new context; empty, unless something is to be in it from the start.
+
+        Args:
+            first: the transactions it makes are there together with the founding one, or none is.
+
+        Raises:
+            AntiphonError: invalid_params if the label is taken or cannot be one; storage_failed.
+        """
+        self._reserve(label)
+        try:
+            context, epoch = ContextId(self._ids.uuid7()), self._ids.uuid7()
+            time = self._clock.now_ms()
+            row = self._journal.add_context(context, label, epoch, time)
+            beginning = await first(row) if first is not None else Beginning()
+            commits = [
+                Commit(
+                    context=row,
+                    seq=1,
+                    time=time,
+                    principal=founder.principal,
+                    session=SessionRow.of(founder),
+                    operation="found",
+                    blocks=(),
+                    update=genesis_update(context, epoch, label),
+                ),
+                *beginning.commits,
+            ]
+        except BaseException:
+            self._reserved.remove(label)
+            raise
+        founded = self._journal.commit_all(commits)
+        await self._until_stated(row, founded, label)
+        if beginning.snapshot is not None:
+            await self._journal.snapshots.write(row, beginning.snapshot)
+        return row
+
+    async def rename(self, actor: Actor, context: Context, label: str) -> int:
+        """Give a context another label; the version of the context that has it.
+
+        Raises:
+            AntiphonError: invalid_params if the label is taken or cannot be one; storage_failed.
+        """
+        row = context.row
+        if label == row.label:
+            return await _as_it_is(context)
+        _refuse_default(row, "keeps its label")
+        self._reserve(label)
+        try:
+            written = context.restate(actor, "rename", replace(row, label=label))
+        except BaseException:
+            self._reserved.remove(label)
+            raise
+        await self._until_stated(context.row, written.on_disk, label)
+        return written.seq
+
+    async def archive(self, actor: Actor, context: Context, archived: bool) -> int:
+        """Put a context out of the way, or back; the version of the context that is so.
+
+        Raises:
+            AntiphonError: invalid_params for the default context; storage_failed.
+        """
+        row = context.row
+        if archived == (row.archived is not None):
+            return await _as_it_is(context)
+        _refuse_default(row, "is not archived")
+        time = self._clock.now_ms() if archived else None
+        operation = "archive" if archived else "unarchive"
+        written = context.restate(actor, operation, replace(row, archived=time))
+        await self._until_stated(context.row, written.on_disk)
+        return written.seq
+
+    def _reserve(self, label: str) -> None:
+        """Nobody else gets this label; raises AntiphonError invalid_params."""
+        taken = [*self._labels, *self._reserved]
+        if not is_name(label):
+            wrong = (
+                f"{shown(label)} cannot be a label: at most {NAME_LENGTH} small letters, digits, -"
+                " and _ are allowed, and a letter or digit at the beginning."
+            )
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS, wrong, found=shortened(label), limit=NAME_LENGTH
+            )
+        if label in taken:
+            wrong = (
+                f"There is a context {label} already: give another label than these"
+                f" ({listed(taken)})."
+            )
+            raise AntiphonError(ErrorCode.INVALID_PARAMS, wrong, found=label)
+        self._reserved.add(label)
+
+    async def _until_stated(
+        self, row: ContextRow, on_disk: asyncio.Future[None], label: str | None = None
+    ) -> None:
+        """Wait until what is new of a context is on disk, and let go of the label.
+
+        Until then its old label, if it has one, is not free.
+        """
+
+        def stated(done: asyncio.Future[None]) -> None:
+            if label is not None:
+                self._reserved.remove(label)
+            if done.exception() is None:
+                self._keep(row)
+
+        on_disk.add_done_callback(stated)
+        try:
+            await asyncio.shield(on_disk)
+        except AntiphonError:
+            # A commit that failed may have reached the disk: the label is taken then.
+            await self.load()
+            raise
+
+
+def _refuse_default(row: ContextRow, what: str) -> None:
+    if row.label == DEFAULT_CONTEXT:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The context {DEFAULT_CONTEXT} {what}, since calls that name no context mean it:"
+            " fork it, or create another.",
+            found=row.label,
+        )
+
+
+async def _as_it_is(context: Context) -> int:
+    seq = context.seq
+    await context.settled()
+    return seq

@@ -1,0 +1,317 @@
+"""The histories of one context's blocks, read from the journal when first asked for.
+
+While a history is open it follows every commit, so that it is exact at once; those that nobody has
+asked for lately are let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+from antiphon_kernel.contexts.journal_index import NO_BLOCK, SYNC, ItemOwners, JournalIndex
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
+from antiphon_kernel.document.history.undo_units import Turn
+from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import ContextRow, InheritedRun, StoredOp
+from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
+
+_KEPT: Final = 32
+"""Histories that stay open when nobody asks for them."""
+
+_FOLLOWED_A_TURN: Final = 200
+"""Transactions read before others get their turn."""
+
+_BATCH_BLOCKS: Final = 500
+_BATCH_OPS: Final = 10_000
+_BATCH_BYTES: Final = 2_000_000
+"""Blocks, transactions and bytes of them that are held at a time when many blocks are read."""
+
+_NOTHING: Final = DecodedUpdate((), ())
+
+T = TypeVar("T")
+
+
+class Histories:
+    """The open histories of one context. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        context: ContextRow,
+        document: Document,
+        *,
+        seq: Callable[[], int],
+        number_of: Callable[[str], int],
+        settled: Callable[[], Awaitable[None]],
+    ) -> None:
+        """
+        Args:
+            seq: the number of the last transaction that has been applied.
+            number_of: the journal's number of a block.
+            settled: waits until everything that has been applied is on disk.
+        """
+        self._journal = journal
+        self._context = context
+        self._document = document
+        self._seq = seq
+        self._number_of = number_of
+        self._settled = settled
+        self._open: OrderedDict[str, BlockHistory] = OrderedDict()
+        self._collecting: list[list[StoredOp]] = []
+        self._reading_many = asyncio.Lock()
+        """Held while a batch is read: however many ask, they take up the event loop one by one."""
+
+    def opened(self, blocks: Sequence[str]) -> list[BlockHistory] | None:
+        """Histories that are up to date with the document; None if one is not open."""
+        found: list[BlockHistory] = []
+        for block in blocks:
+            history = self._open.get(block)
+            if history is None:
+                return None
+            self._open.move_to_end(block)
+            found.append(history)
+        return found
+
+    async def open(self, blocks: Sequence[str]) -> list[BlockHistory]:
+        """Histories that are up to date with the document until the next await.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        while (histories := self.opened(blocks)) is None:
+            for block in blocks:
+                if block not in self._open:
+                    await self._read(block)
+        while len(self._open) > max(_KEPT, len(set(blocks))):
+            self._open.popitem(last=False)
+        return histories
+
+    async def read_each(
+        self, blocks: Sequence[str], read: Callable[[BlockHistory], T]
+    ) -> AsyncIterator[list[T]]:
+        """Call `read` with the history of each block, in order, and yield the results in batches.
+
+        The cost is linear in the number of blocks and transactions, and only the histories of one
+        batch are in memory. None is open and nothing is collected while the caller holds a batch.
+
+        Args:
+            read: called when the history is up to date with the document.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        index = JournalIndex(self._journal, self._context, self._number_if_any)
+        at = 0
+        while at < len(blocks):
+            async with self._reading_many, self._collected() as (begun, collected):
+                await index.extend(begun)
+                batch = self._next_batch(index, blocks, at)
+                histories = {self._number_of(one): self._new_history(one) for one in batch}
+                try:
+                    results = await self._read_batch(index, histories, collected, read)
+                finally:
+                    for history in histories.values():
+                        history.release()
+                if results is None:
+                    await index.make_exact()
+                    continue
+            yield results
+            at += len(batch)
+
+    def _next_batch(self, index: JournalIndex, blocks: Sequence[str], at: int) -> Sequence[str]:
+        ops = size = 0
+        end = at
+        while end < min(len(blocks), at + _BATCH_BLOCKS):
+            number = self._number_of(blocks[end])
+            ops += len(index.seqs(number))
+            size += index.size(number)
+            if end > at and (ops > _BATCH_OPS or size > _BATCH_BYTES):
+                break
+            end += 1
+        return blocks[at:end]
+
+    async def _read_batch(
+        self,
+        index: JournalIndex,
+        histories: Mapping[int, BlockHistory],
+        collected: Sequence[StoredOp],
+        read: Callable[[BlockHistory], T],
+    ) -> list[T] | None:
+        """The results for new histories; None if the index must be exact for that."""
+        inherited = await self._journal.inherited(self._context, histories)
+        replay = Replay(histories, inherited)
+        seqs = {seq for number in histories for seq in index.seqs(number)}
+        async for op in index.ops(seqs):
+            replay.follow(op)
+        slices, followed, results = TimeSlice(), 0, list[T]()
+        for history in histories.values():
+            await slices.pause()
+            for op in collected[followed:]:
+                replay.follow(op)
+            followed = len(collected)
+            # From here to the next pause nothing comes between.
+            if not self._reads_alike(history):
+                if not index.is_exact:
+                    return None
+                self._arrange(history)
+            results.append(read(history))
+        return results
+
+    def follow(self, op: Callable[[], StoredOp]) -> None:
+        """A transaction has been applied to the document.
+
+        Args:
+            op: makes it, if anybody wants to know.
+        """
+        if not self._open and not self._collecting:
+            return
+        new = op()
+        for collected in self._collecting:
+            collected.append(new)
+        for block, history in list(self._open.items()):
+            self._follow(history, [new])
+            if not self._agrees(history, history.length, self._document.length):
+                del self._open[block]  # an update brought more than it was said to touch
+
+    async def _read(self, block: str) -> None:
+        history = await self._replay(block, self._number_of(block))
+        if not self._reads_alike(history):
+            # What nobody ever saw (written and removed offline) is in no list of touched blocks,
+            # but later text may stand beside it.
+            history = await self._replay(block, None)
+        if not self._reads_alike(history):
+            self._arrange(history)
+        self._open[block] = history
+
+    def _arrange(self, history: BlockHistory) -> None:
+        """Follow the document where it holds the same characters in another order."""
+        for path in self._texts(history.block):
+            history.arrange(path, self._document.peek_text(history.block, path))
+        if not self._reads_alike(history):
+            raise _difference(history.block)
+
+    def _reads_alike(self, history: BlockHistory) -> bool:
+        return self._agrees(history, history.text, self._document.peek_text)
+
+    def _agrees(
+        self,
+        history: BlockHistory,
+        ours: Callable[[str | None], object],
+        theirs: Callable[[str, str | None], object],
+    ) -> bool:
+        """Whether history and document say the same of each text."""
+        return all(ours(path) == theirs(history.block, path) for path in self._texts(history.block))
+
+    def _texts(self, block: str) -> list[str | None]:
+        parts = each_part(self._document.schema(block))
+        return [path_of(names) for names, part in parts if is_text(part)]
+
+    async def _replay(self, block: str, number: int | None) -> BlockHistory:
+        """Read what is on disk, then what has been committed meanwhile."""
+        history = self._new_history(block)
+        async with self._collected() as (begun, collected):
+            ops = await self._journal.ops_upto(self._context, begun, number)
+            here = self._number_of(block)
+            inherited = (await self._journal.inherited(self._context, (here,))).get(here, {})
+            if inherited:
+                copied = next(at for at, op in enumerate(ops, 1) if op.versions.get(here) == 1)
+                self._follow(history, ops[:copied])
+                inherit(history, inherited)
+                del ops[:copied]
+            for at in range(0, len(ops), _FOLLOWED_A_TURN):
+                self._follow(history, ops[at : at + _FOLLOWED_A_TURN])
+                await asyncio.sleep(0)
+            self._follow(history, collected)
+        return history
+
+    @asynccontextmanager
+    async def _collected(self) -> AsyncIterator[tuple[int, list[StoredOp]]]:
+        """What is on disk ends with a `seq`; what is committed behind it is collected."""
+        begun, collected = self._seq(), list[StoredOp]()
+        self._collecting.append(collected)
+        try:
+            await self._settled()
+            yield begun, collected
+        finally:
+            # Not the first that is equal: others may be reading too.
+            self._collecting = [one for one in self._collecting if one is not collected]
+
+    def _new_history(self, block: str) -> BlockHistory:
+        parts = each_part(self._document.schema(block))
+        return BlockHistory(block, [names for names, part in parts if is_counter(part)])
+
+    def _number_if_any(self, block: str) -> int:
+        return self._number_of(block) if block in self._document else NO_BLOCK
+
+    def _follow(self, history: BlockHistory, ops: Iterable[StoredOp]) -> None:
+        number = self._number_of(history.block)
+        for op in ops:
+            version = op.versions.get(number)
+            if version is not None or op.operation == SYNC:
+                history.follow(_change(op, decode_update(op.update), version or history.version))
+
+
+class Replay:
+    """Histories of several blocks that follow the same transactions, each read once for all."""
+
+    def __init__(
+        self,
+        histories: Mapping[int, BlockHistory],
+        inherited: Mapping[int, Mapping[str | None, Sequence[InheritedRun]]],
+    ) -> None:
+        """
+        Args:
+            histories: new ones, by the block's number.
+            inherited: who wrote the texts of blocks that are copies.
+        """
+        self._histories = histories
+        self._inherited = inherited
+        numbers = {history.block: number for number, history in histories.items()}
+        self._owners = ItemOwners(lambda block: numbers.get(block, NO_BLOCK))
+
+    def follow(self, op: StoredOp) -> None:
+        """Follow the next transaction that concerns one of the blocks."""
+        update = decode_update(op.update)
+        if op.operation != SYNC and len(op.versions) == 1:
+            (block,) = op.versions
+            parts = {block: update}
+            self._owners.assign(update, block)
+        else:
+            parts = self._owners.split(update)
+        for block in (op.versions.keys() | parts.keys()) & self._histories.keys():
+            history, version = self._histories[block], op.versions.get(block)
+            if version is None and op.operation != SYNC:
+                continue
+            part = parts.get(block, _NOTHING)
+            history.follow(_change(op, part, version or history.version))
+            if version == 1 and block in self._inherited:
+                inherit(history, self._inherited[block])
+
+
+def _change(op: StoredOp, update: DecodedUpdate, version: int) -> Change:
+    turn = Turn(op.operation) if op.unit and op.operation in tuple(Turn) else None
+    return Change(update, Stamp(op.principal, version, op.time), op.unit, turn, op.revivals)
+
+
+def _difference(block: str) -> RuntimeError:
+    return RuntimeError(f"the journal and the document differ in block {block}")
+
+
+def inherit(history: BlockHistory, inherited: Mapping[str | None, Sequence[InheritedRun]]) -> None:
+    """Name those who wrote a copied block before; its history must stand at the copy.
+
+    Args:
+        inherited: the runs of each of its texts, by section.
+    """
+    for section, runs in inherited.items():
+        stamps = (
+            Run(run.end - run.start, Stamp(run.principal, run.version, run.time)) for run in runs
+        )
+        history.inherit(section, stamps)

@@ -1,0 +1,105 @@
+"""Large raw updates on their way into one context, each of which goes in whole.
+
+Once accepted, an update belongs to the context: its parts go in, with pauses for the others,
+whether or not the connection that brought it is still there. Until they are in, raw updates of the
+same principal wait: they may speak of the same drafts with the same CRDT client ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation.chunking import Part
+
+_log = logging.getLogger(__name__)
+
+Arrival = asyncio.Task[asyncio.Future[int]]
+"""The parts of an update going in; gives when the last of them is on disk, and its `seq`."""
+
+
+class Arrivals:
+    """The accepted updates of one context that are not in yet, and those that are being checked."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[PrincipalId, Arrival] = {}
+        self._turns: defaultdict[PrincipalId, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._hurry = asyncio.Event()
+
+    def has(self, actor: Actor) -> bool:
+        """Whether an accepted update of this principal is not in yet."""
+        return actor.principal.id in self._under_way
+
+    def refuse_to_overtake(self, actor: Actor) -> None:
+        """Raises AntiphonError gap if there is one: see `gone_in`."""
+        if self.has(actor):
+            raise AntiphonError(
+                ErrorCode.GAP,
+                f"A large update of {actor.principal.username} is still going in: wait until it is"
+                " there, then send everything since the state vector that follows.",
+            )
+
+    @asynccontextmanager
+    async def turn(self, actor: Actor) -> AsyncIterator[None]:
+        """One update of a principal at a time is checked, behind the one that is going in."""
+        async with self._turns[actor.principal.id]:
+            await self.gone_in(actor)
+            yield
+
+    async def gone_in(self, actor: Actor) -> None:
+        """Wait until no accepted update of this principal is under way."""
+        while (arrival := self._under_way.get(actor.principal.id)) is not None:
+            await asyncio.wait((arrival,))
+
+    def begin(
+        self,
+        actor: Actor,
+        parts: deque[Part],
+        take_in: Callable[[Part], asyncio.Future[int]],
+    ) -> Arrival:
+        """An update has been accepted: `take_in` each of its parts, by and by."""
+        name = f"a large update of {actor.principal.username}"
+        arrival = asyncio.create_task(self._take_all(parts, take_in), name=name)
+        self._under_way[actor.principal.id] = arrival
+        arrival.add_done_callback(lambda done: self._ended(actor, done))
+        return arrival
+
+    async def _take_all(
+        self, parts: deque[Part], take_in: Callable[[Part], asyncio.Future[int]]
+    ) -> asyncio.Future[int]:
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            on_disk = take_in(parts.popleft())
+            if not parts:
+                return on_disk
+            await self._pause(loop.time() - began)
+
+    async def _pause(self, seconds: float) -> None:
+        """Let the others work as long; only for a moment when the kernel is about to close."""
+        if self._hurry.is_set():
+            await asyncio.sleep(0)
+            return
+        hurry = asyncio.ensure_future(self._hurry.wait())
+        await asyncio.wait((hurry,), timeout=seconds)
+        hurry.cancel()
+
+    def _ended(self, actor: Actor, arrival: Arrival) -> None:
+        del self._under_way[actor.principal.id]
+        if arrival.cancelled():
+            _log.error("%s was broken off", arrival.get_name())
+        elif (error := arrival.exception()) is not None:
+            unforeseen = None if isinstance(error, AntiphonError) else error
+            _log.error("%s did not come in: %s", arrival.get_name(), error, exc_info=unforeseen)
+
+    async def finish(self) -> None:
+        """Wait until every accepted update is in, without pauses."""
+        self._hurry.set()
+        while self._under_way:
+            await asyncio.wait(tuple(self._under_way.values()))

@@ -1,0 +1,142 @@
+"""Opening a context: its snapshot, if one can be trusted, and the transactions behind it.
+
+The reading is done in pieces: whoever else uses the kernel gets a turn between two of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header_table import decode_headers
+from antiphon_kernel.document.loading import DocumentLoader
+from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import ContextRow, StoredContext
+from antiphon_kernel.storage.snapshots import Snapshot
+from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.yjs.merge import FAN_IN
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import decode_update
+
+_HEADERS_A_TURN: Final = 500
+"""Headers read before others get their turn."""
+
+_OWN_CLIENTS: Final = range(2**7, 2**14)
+"""CRDT client ids of kernels: two bytes when written. One that comes again goes on counting."""
+
+_openings = 0
+"""Contexts that are being opened now, in this process."""
+
+
+async def open_document(
+    journal: Journal, row: ContextRow, client_id: int
+) -> tuple[StoredContext, Document]:
+    """What the journal has of a context, and the document that this makes.
+
+    Args:
+        client_id: a random one, of which the document's is made.
+
+    Raises:
+        DamagedContext: if what is stored cannot be read.
+        AntiphonError: storage_failed.
+    """
+    with _uncollected():
+        last = await journal.check_sequence(row)
+        client_id = _short(client_id, await journal.clients(row))
+        snapshot = await journal.snapshots.read(row)
+        if snapshot is not None and snapshot.seq > last:
+            journal.snapshots.distrust(row, f"transaction {snapshot.seq} is not in the journal")
+            snapshot = None
+        if snapshot is not None:
+            loader = await _from_snapshot(journal, row, snapshot, client_id)
+            if loader is not None:
+                stored = await journal.load(row, after=snapshot.seq)
+                headers = decode_headers(snapshot.headers) or ()
+                if stored.touched:
+                    headers = [one for one in headers if one.id not in stored.touched]
+                return stored, await _finish(loader, stored, headers)
+        stored = await journal.load(row)
+        return stored, await _finish(DocumentLoader(client_id), stored, ())
+
+
+def _short(drawn: int, taken: Container[int]) -> int:
+    """A client id that is short when written: it stands in an item up to three times.
+
+    Clients draw theirs from 2^32, so that none is more likely than others to draw this one.
+    """
+    own = _OWN_CLIENTS[drawn % len(_OWN_CLIENTS)]
+    while own in taken:
+        own = _OWN_CLIENTS[(own + 1) % len(_OWN_CLIENTS)]
+    return own
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing that is made here is garbage: looking for some takes half of the time."""
+    global _openings  # noqa: PLW0603  the collector is the process's, and so is this count
+    _openings += 1
+    gc.disable()
+    try:
+        yield
+    finally:
+        _openings -= 1
+        if not _openings:
+            gc.enable()
+
+
+async def _from_snapshot(
+    journal: Journal, row: ContextRow, snapshot: Snapshot, client_id: int
+) -> DocumentLoader | None:
+    """A loader that has read the snapshot; None if it is not what it says it is."""
+    loader = DocumentLoader(client_id)
+    try:
+        loader.apply([snapshot.state])
+        read = decode_state_vector(loader.state_vector())
+        written = decode_state_vector(snapshot.state_vector)
+    except ValueError as error:
+        journal.snapshots.distrust(row, str(error))
+        return None
+    if read != written:
+        journal.snapshots.distrust(row, f"it holds another state than that of seq {snapshot.seq}")
+        return None
+    await asyncio.sleep(0)
+    return loader
+
+
+async def _finish(
+    loader: DocumentLoader, stored: StoredContext, headers: Sequence[BlockHeader]
+) -> Document:
+    updates = stored.updates
+    for at in range(0, len(updates), FAN_IN):
+        piece = updates[at : at + FAN_IN]
+        try:
+            loader.apply(piece)
+        except ValueError as error:
+            first = stored.seq - len(updates) + at + 1
+            raise _unreadable(stored.row, piece, first, error) from error
+        await asyncio.sleep(0)
+    document = loader.finish(headers)
+    blocks = document.block_ids()
+    for at in range(0, len(blocks), _HEADERS_A_TURN):
+        for block in blocks[at : at + _HEADERS_A_TURN]:
+            document.header(block)  # read now, piece by piece, rather than all when first asked
+        await asyncio.sleep(0)
+    return document
+
+
+def _unreadable(
+    row: ContextRow, piece: Sequence[bytes], first: int, error: ValueError
+) -> DamagedContext:
+    """The error of a piece, naming the transaction where that can be told."""
+    for seq, update in enumerate(piece, first):
+        try:
+            decode_update(update)
+        except ValueError as inner:
+            return DamagedContext(row, f"its changes cannot be read ({inner})", seq)
+    what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
+    return DamagedContext(row, what, first)

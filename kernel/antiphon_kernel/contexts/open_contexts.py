@@ -1,0 +1,137 @@
+"""The contexts that are open: from when they are first asked for until the kernel closes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+
+from antiphon_kernel.contexts.block_owners import Writers
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context_registry import Directory
+from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.contexts.quarantine import Quarantine
+from antiphon_kernel.contexts.snapshot_writer import Snapshotting
+from antiphon_kernel.contexts.submissions import Submission, Submissions
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import ContextId, IdSource, SessionId
+
+_log = logging.getLogger(__name__)
+
+
+class OpenContexts:
+    """Every open context, with what watches it."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        directory: Directory,
+        quarantine: Quarantine,
+        writers: Writers,
+        submissions: Submissions,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self._journal = journal
+        self._directory = directory
+        self._quarantine = quarantine
+        self._writers = writers
+        self._submissions = submissions
+        self._clock = clock
+        self._ids = ids
+        self._limits = limits
+        self._open: dict[ContextId, Context] = {}
+        self._snapshots: dict[ContextId, Snapshotting] = {}
+        self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    def get(self, context: ContextId) -> Context | None:
+        """None if it is not open."""
+        return self._open.get(context)
+
+    async def open(self, context: ContextId) -> Context:
+        """A context of the directory, opened if it is not yet.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        async with self._opening[context]:
+            return self._open.get(context) or await self._load(self._directory[context])
+
+    async def _load(self, row: ContextRow) -> Context:
+        self._quarantine.refuse(row.id)
+        try:
+            stored, document = await open_document(self._journal, row, self._ids.client_id())
+        except DamagedContext as error:
+            self._quarantine.add(row.id, error)
+            raise
+        context = Context(stored, document, self._journal, self._clock, self._limits)
+        context.commits.on_failure(lambda error: self._drop(context, error))
+        context.remote.on_submitted(
+            lambda block, text, by: self._submissions.tell(Submission(context, block, text, by))
+        )
+        self._open[row.id] = context
+        self._snapshots[row.id] = Snapshotting(
+            self._journal, row, context, self._limits, behind=len(stored.updates)
+        )
+        self._writers.watch(context)
+        return context
+
+    def _drop(self, context: Context, error: AntiphonError) -> None:
+        _log.error("context %s is closed and will be read again: %s", context.label, error)
+        self._open.pop(context.id, None)
+        snapshots = self._snapshots.pop(context.id, None)
+        if snapshots is not None:
+            snapshots.abandon()
+        # Streams into it have lost text: their blocks must not go on as if nothing had happened.
+        self._writers.forget(context.id)
+
+    async def end_session(self, session: SessionId) -> None:
+        """What a session has left running is interrupted, and that is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        left = self._writers.end_session(session)
+        for context in tuple(self._open.values()):
+            if left and self._writers.interrupt(context, left.__contains__):
+                await context.settled()
+
+    async def flush(self) -> None:
+        """Write every streamed append into its block and wait until all is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        for context in tuple(self._open.values()):
+            context.appends.flush_all()
+        for context in tuple(self._open.values()):
+            await context.settled()
+
+    async def interrupt_all(self) -> None:
+        """Bring in what has been accepted, flush appends and mark what runs as interrupted.
+
+        What cannot be saved is logged.
+        """
+        for context in tuple(self._open.values()):
+            try:
+                await context.remote.arrivals.finish()
+                context.appends.flush_all()
+                self._writers.interrupt(context, lambda _: True)
+                await context.settled()
+            except AntiphonError as error:
+                _log.error("context %s was closed unsaved: %s", context.label, error)
+
+    async def close(self) -> None:
+        """Write the snapshots that are due, and close every context."""
+        for context in tuple(self._open.values()):
+            snapshots = self._snapshots.pop(context.id, None)
+            if snapshots is not None:  # else it has failed while another one was being closed
+                await snapshots.close()
+                context.close()
+        self._open.clear()

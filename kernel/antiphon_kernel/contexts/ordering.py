@@ -1,0 +1,96 @@
+"""Where a block goes among its neighbours.
+
+Call these inside a transaction: neighbours that concurrency has given the same key, or whose keys
+leave no room, are re-keyed. The cost does not depend on how many blocks there are.
+"""
+
+from __future__ import annotations
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.text.fractional_index import NoKeyBetweenError, key_between
+
+
+def order_at_end(document: Document, without: str | None = None) -> str:
+    """The order key for a block that comes last, not counting the block `without`."""
+    return _order_at(document, len(document), without)
+
+
+def order_after(document: Document, block: str, without: str | None = None) -> str:
+    """The order key for a block that comes right after `block`, not counting `without`."""
+    return _order_at(document, document.order.index(block) + 1, without)
+
+
+def order_before(document: Document, block: str, without: str | None = None) -> str:
+    """The order key for a block that comes right before `block`, not counting `without`."""
+    return _order_at(document, document.order.index(block), without)
+
+
+def _order_at(document: Document, place: int, without: str | None) -> str:
+    """A key for what comes before the block that stands at `place` now."""
+    left, right = _Side(document, place - 1, -1, without), _Side(document, place, +1, without)
+    while True:
+        low, high = left.key, right.key
+        try:
+            keys = _keys_between(low, high, len(left.passed) + 1 + len(right.passed))
+        except NoKeyBetweenError:
+            if high is None or (low is not None and not _can_follow(low)):
+                left.go_on()
+            else:
+                right.go_on()
+            continue
+        own = keys.pop(len(left.passed))
+        for neighbour, key in zip([*reversed(left.passed), *right.passed], keys, strict=True):
+            document.set_fields(neighbour, order=key)
+        return own
+
+
+class _Side:
+    """The blocks on one side of a place, nearest first."""
+
+    def __init__(self, document: Document, at: int, step: int, without: str | None) -> None:
+        self._document = document
+        self._at = at
+        self._step = step
+        self._without = without
+        self.passed: list[str] = []
+        """Blocks that have to be re-keyed."""
+        self._skip()
+
+    @property
+    def _block(self) -> str | None:
+        return self._document.order.at(self._at) if 0 <= self._at < len(self._document) else None
+
+    def _skip(self) -> None:
+        if self._without is not None and self._block == self._without:
+            self._at += self._step
+
+    @property
+    def key(self) -> str | None:
+        """Of the nearest block that keeps its key; None at the end."""
+        block = self._block
+        return self._document.order.key(block)[0] if block is not None else None
+
+    def go_on(self) -> None:
+        """The nearest block has to be re-keyed too."""
+        block = self._block
+        assert block is not None, "between two open ends there is always a key"
+        self.passed.append(block)
+        self._at += self._step
+        self._skip()
+
+
+def _keys_between(low: str | None, high: str | None, count: int) -> list[str]:
+    keys: list[str] = []
+    for _ in range(count):
+        low = key_between(low, high)
+        keys.append(low)
+    return keys
+
+
+def _can_follow(key: str) -> bool:
+    """Whether a key can be followed by another at all: what is stored may be anything."""
+    try:
+        key_between(key, None)
+    except NoKeyBetweenError:
+        return False
+    return True

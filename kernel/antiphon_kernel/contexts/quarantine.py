@@ -1,0 +1,69 @@
+"""Damaged contexts: found, named, and left alone, so that the others are not concerned."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import ContextId
+
+_PAUSE_SECONDS: Final = 0.01
+"""Between two contexts: whoever waits for the database comes first."""
+
+_log = logging.getLogger(__name__)
+
+
+class Quarantine:
+    """The contexts that cannot be opened, and why."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._damaged: dict[ContextId, DamagedContext] = {}
+        self._survey: asyncio.Task[None] | None = None
+
+    def why(self, context: ContextId) -> DamagedContext | None:
+        """What is wrong with a context; None as far as is known."""
+        return self._damaged.get(context)
+
+    def refuse(self, context: ContextId) -> None:
+        """Raises DamagedContext if it is known to be damaged."""
+        known = self._damaged.get(context)
+        if known is not None:
+            raise known
+
+    def add(self, context: ContextId, error: DamagedContext) -> None:
+        """From now on the context is not opened any more."""
+        if context not in self._damaged:
+            _log.error("quarantined: %s", error)
+        self._damaged[context] = error
+
+    def survey(self, rows: Iterable[ContextRow]) -> None:
+        """Begin to look, in the background, whether the records of these contexts are complete."""
+        self._survey = asyncio.create_task(self._look(tuple(rows)), name="survey of contexts")
+
+    async def surveyed(self) -> None:
+        """Wait until the survey is over."""
+        if self._survey is not None:
+            await asyncio.wait({self._survey})
+
+    async def close(self) -> None:
+        """Stop looking."""
+        if self._survey is not None:
+            self._survey.cancel()
+        await self.surveyed()
+
+    async def _look(self, rows: Iterable[ContextRow]) -> None:
+        for row in rows:
+            try:
+                await self._journal.check_sequence(row)
+            except DamagedContext as error:
+                self.add(row.id, error)
+            except AntiphonError as error:
+                _log.warning("context %s could not be looked at: %s", row.label, error)
+            await asyncio.sleep(_PAUSE_SECONDS)

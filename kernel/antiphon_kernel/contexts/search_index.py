@@ -1,0 +1,200 @@
+"""Keeping the search index level with the documents, and asking it.
+
+Nothing is indexed while people and models write. A search finds which blocks have changed since
+they were indexed, looks at those itself, and has them indexed behind it. What is written into the
+index is on disk already, so the version that stands with it is that text's for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.storage.search_table import (
+    Candidate,
+    Indexed,
+    SearchTable,
+    Wanted,
+    row_number,
+)
+from antiphon_kernel.types.errors import AntiphonError
+
+_log = logging.getLogger(__name__)
+
+_BLOCKS: Final = 200
+_CODE_POINTS: Final = 100_000
+"""What is written or looked at in one go; others wait no longer than that takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A block whose text is not indexed as it is in its document."""
+
+    row: int
+    block: str
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What the index does not know yet."""
+
+    blocks: Sequence[_Changed]
+    unreadable: Sequence[str]
+    """Labels of the contexts that have changed but cannot be opened."""
+
+
+class SearchIndex:
+    """The texts of every context of a kernel, open or not."""
+
+    def __init__(
+        self,
+        table: SearchTable,
+        rows: Callable[[], Sequence[ContextRow]],
+        open_context: Callable[[str], Awaitable[Context]],
+    ) -> None:
+        self._table = table
+        self._rows = rows
+        self._open_context = open_context
+        self._indexing: asyncio.Task[None] | None = None
+        self._stopping = False
+
+    async def changes(self) -> Changes:
+        """What has changed since it was indexed; it is indexed in the background from now on.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        blocks: list[_Changed] = []
+        unreadable: list[str] = []
+        opened: list[tuple[ContextRow, Context]] = []
+        behind = await self._table.behind()
+        for row in self._rows():
+            if row.number not in behind:
+                continue
+            try:
+                context = await self._open_context(row.id)
+            except AntiphonError as error:
+                _log.warning("context %s cannot be searched: %s", row.label, error)
+                unreadable.append(row.label)
+                continue
+            opened.append((row, context))
+            blocks += [
+                _Changed(row_number(row.number, number), block, context)
+                for number, block in await self._table.changed(row.number)
+            ]
+        if opened and self._indexing is None:
+            self._indexing = asyncio.create_task(self._index_all(opened), name="search index")
+            self._indexing.add_done_callback(self._indexed)
+        return Changes(blocks, unreadable)
+
+    async def settled(self) -> None:
+        """Wait until what has been found changed is indexed."""
+        if self._indexing is not None:
+            await asyncio.wait([self._indexing])
+
+    async def stop(self) -> None:
+        """Leave the rest to the next search."""
+        self._stopping = True  # not cancelled: what it writes is one transaction
+        await self.settled()
+        self._stopping = False
+
+    async def clear(self) -> None:
+        """Forget everything: the next search finds that all has changed."""
+        await self.stop()
+        await self._table.clear()
+
+    async def row_of(self, block: str) -> int | None:
+        """Where a block stands in the order of what `texts` gives."""
+        return await self._table.row_of(block)
+
+    async def texts(
+        self, wanted: Wanted, after: int, changes: Changes
+    ) -> AsyncIterator[list[tuple[Candidate, str]]]:
+        """The blocks behind row `after` that have what is wanted, in order of creation.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        changed = {one.row: one for one in changes.blocks if one.row > after}
+        while True:
+            found = await self._table.candidates(wanted, after, _BLOCKS)
+            last = found[-1].row if len(found) == _BLOCKS else None
+            indexed = {one.row: one for one in found if one.row not in changed}
+            due = [row for row in changed if row > after and (last is None or row <= last)]
+            for rows in _portions(sorted([*indexed, *due]), indexed):
+                stored = await self._table.texts([row for row in rows if row in indexed])
+                read = {row: _read(changed[row], wanted) for row in rows if row in changed}
+                for context in {changed[row].context for row in rows if row in changed}:
+                    await context.settled()
+                pairs = {row: (indexed[row], text) for row, text in stored.items()}
+                pairs.update((row, pair) for row, pair in read.items() if pair is not None)
+                yield [pairs[row] for row in rows if row in pairs]
+            if last is None:
+                return
+            after = last
+
+    async def _index_all(self, opened: Sequence[tuple[ContextRow, Context]]) -> None:
+        for row, context in opened:
+            if not self._stopping:
+                await self._index(row, context)
+
+    async def _index(self, row: ContextRow, context: Context) -> None:
+        seq = context.seq
+        await context.settled()
+        waiting: list[Indexed] = []
+        size = 0
+        for number, block in await self._table.changed(row.number):
+            header, text = context.document.header(block), render(context.document, block)
+            version, kind = context.version(block), str(header.kind)
+            waiting.append(Indexed(row.number, number, version, kind, header.path, text))
+            size += len(text)
+            if len(waiting) >= _BLOCKS or size >= _CODE_POINTS:
+                await self._store(context, waiting)
+                waiting, size = [], 0
+                if self._stopping:
+                    return
+        await self._store(context, waiting)
+        await self._table.reached(row.number, seq)
+
+    async def _store(self, context: Context, texts: Sequence[Indexed]) -> None:
+        await context.settled()  # a version that is lost in a failing commit is given again
+        await self._table.store(texts)
+
+    def _indexed(self, task: asyncio.Task[None]) -> None:
+        self._indexing = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("the search index stays behind: %s", error, exc_info=error)
+
+
+def _portions(rows: Sequence[int], indexed: dict[int, Candidate]) -> Iterator[Sequence[int]]:
+    """Rows in portions that are read in one go."""
+    portion: list[int] = []
+    size = 0
+    for row in rows:
+        portion.append(row)
+        size += indexed[row].length if row in indexed else 0
+        if len(portion) == _BLOCKS or size >= _CODE_POINTS:
+            yield portion
+            portion, size = [], 0
+    if portion:
+        yield portion
+
+
+def _read(changed: _Changed, wanted: Wanted) -> tuple[Candidate, str] | None:
+    """A block as it is in its document, if it has what is wanted."""
+    document = changed.context.document
+    header, text = document.header(changed.block), render(document, changed.block)
+    kind, path = str(header.kind), header.path
+    if kind not in wanted.kinds or not all(literal in text for literal in wanted.literals):
+        return None
+    if wanted.path_prefix is not None and not (path or "").startswith(wanted.path_prefix):
+        return None
+    version = changed.context.version(changed.block)
+    return Candidate(changed.row, changed.block, version, kind, path, len(text)), text

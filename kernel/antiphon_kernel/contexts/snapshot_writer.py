@@ -1,0 +1,104 @@
+"""When a context's snapshot is written: in the background as it grows, and when it is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from antiphon_kernel.contexts.commit_types import Broadcast
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.header_table import encode_headers
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.storage.snapshots import Snapshot
+from antiphon_kernel.types.errors import AntiphonError
+
+_HEADERS_A_TURN: Final = 200
+"""Headers read from the document before others get their turn."""
+
+_log = logging.getLogger(__name__)
+
+
+class Snapshotting:
+    """Watches one open context and writes its snapshots."""
+
+    def __init__(
+        self, journal: Journal, row: ContextRow, context: Context, limits: Limits, behind: int
+    ) -> None:
+        """`behind`: how many transactions were read besides the last snapshot."""
+        self._journal = journal
+        self._row = row
+        self._context = context
+        self._limits = limits
+        self._transactions = behind
+        self._bytes = 0
+        self._size = 0
+        self._writing: asyncio.Task[None] | None = None
+        self._unsubscribe = context.commits.subscribe(self._committed)
+        if self._is_due():
+            self._begin()
+
+    def _committed(self, broadcast: Broadcast) -> None:
+        self._transactions += 1
+        self._bytes += len(broadcast.update)
+        if self._is_due() and self._writing is None:
+            self._begin()
+
+    def _is_due(self) -> bool:
+        limits = self._limits
+        # In proportion to what there is: a long document is not written again for every page.
+        enough = max(limits.snapshot_bytes, self._size // 2)
+        return self._transactions >= limits.snapshot_transactions or self._bytes >= enough
+
+    def _begin(self) -> None:
+        self._writing = asyncio.create_task(self._write(), name=f"snapshot of {self._row.label}")
+        self._writing.add_done_callback(self._written)
+
+    def _written(self, task: asyncio.Task[None]) -> None:
+        self._writing = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s failed: %s", task.get_name(), error, exc_info=error)
+
+    async def _write(self) -> None:
+        document = self._context.document
+        blocks = document.block_ids()
+        for at in range(0, len(blocks), _HEADERS_A_TURN):
+            for block in blocks[at : at + _HEADERS_A_TURN]:
+                document.header(block)
+            await asyncio.sleep(0)
+        await self._capture()
+
+    async def _capture(self) -> None:
+        context, document = self._context, self._context.document
+        # From here to the first await nothing may come between.
+        seq, transactions, size = context.seq, self._transactions, self._bytes
+        state, vector = document.update_since(), document.state_vector()
+        headers = [document.header(block) for block in document.block_ids()]
+        try:
+            await context.settled()
+            table = await asyncio.to_thread(encode_headers, headers)
+            await self._journal.snapshots.write(self._row, Snapshot(seq, vector, state, table))
+        except AntiphonError as error:
+            _log.warning("no snapshot of context %s: %s", context.label, error)
+            return
+        self._transactions -= transactions
+        self._bytes -= size
+        self._size = len(state)
+
+    async def close(self) -> None:
+        """Write a last one if opening without it would take noticeably longer; then stop.
+
+        Everything that was written to the context must be on disk.
+        """
+        self._unsubscribe()
+        if self._writing is not None:
+            await asyncio.wait({self._writing})
+        if self._transactions >= self._limits.snapshot_transactions_on_close:
+            await self._capture()
+
+    def abandon(self) -> None:
+        """Stop at once: the context has failed and says nothing any more."""
+        if self._writing is not None:
+            self._writing.cancel()

@@ -1,0 +1,177 @@
+"""Commands about a data folder as a whole: backup, restore, doctor, log.
+
+They work beside a kernel that runs, on a copy of its journal; only `restore` needs it to be gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from antiphon_kernel.client.ownership import check_ownership, known_files
+from antiphon_kernel.client.trust import is_registered, is_trusted, trust
+from antiphon_kernel.client.usage import data_option
+from antiphon_kernel.daemon.data_folder import DataFolder, DataFolderInUse
+from antiphon_kernel.maintenance.audit_log import Event, EventKind, chronicle
+from antiphon_kernel.maintenance.folder_summary import survey
+from antiphon_kernel.maintenance.restore import restore
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.storage.backup import JOURNAL_FILE, back_up
+from antiphon_kernel.text.sanitize import neutralise
+from antiphon_kernel.types.clock import SystemClock, iso_time
+from antiphon_kernel.types.constants import ExitCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+_SHOWN: Final = 100
+"""Code points of a command that are printed where a line is for people."""
+
+_data = data_option(required=True)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
+
+
+@click.command("backup")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@_data
+@_json
+def backup_command(file: Path, data: Path, as_json: bool) -> None:
+    """Write everything the kernel of DATA has on disk now to FILE."""
+    with _failures(as_json):
+        is_trusted(data)
+        size = back_up(data / JOURNAL_FILE, file.absolute())
+        _say(
+            as_json,
+            {"file": str(file.absolute()), "bytes": size},
+            f"{file}: {size} bytes; `antiphon restore {file}` brings it back.",
+        )
+
+
+@click.command("restore")
+@click.argument("file", type=click.Path(dir_okay=False, exists=True, path_type=Path))
+@_data
+@_json
+def restore_command(file: Path, data: Path, as_json: bool) -> None:
+    """Make the backup FILE the journal of DATA; the one that was there is kept beside it."""
+    with _failures(as_json), DataFolder.hold(data):
+        done = asyncio.run(restore(file, data, SystemClock()))
+        said = [f"{_number(done.contexts, 'context')} restored into {data}."]
+        if done.damaged:
+            said.append(f"Damaged in the backup already: {', '.join(done.damaged)}.")
+        if done.aside is not None:
+            said.append(f"What was there before is {done.aside}.")
+        fields = {
+            "contexts": done.contexts,
+            "damaged": list(done.damaged),
+            "before": str(done.aside) if done.aside is not None else None,
+        }
+        _say(as_json, fields, "\n".join(said))
+
+
+@click.command("doctor")
+@_data
+@_json
+def doctor_command(data: Path, as_json: bool) -> None:
+    """Check everything that must hold for what is stored in DATA; changes nothing."""
+    with _failures(as_json):
+        is_trusted(data)
+        report = asyncio.run(examine(data))
+        lines = [neutralise(str(finding)) for finding in report.all()]
+        contexts = len(report.contexts)
+        transactions = sum(one.transactions for one in report.contexts)
+        found = _number(len(lines), "finding") if lines else "all is well"
+        size = f"{_number(contexts, 'context')}, {_number(transactions, 'transaction')}"
+        lines.append(f"{size}: {found}.")
+        _say(as_json, report.as_json(), "\n".join(lines))
+        if not report.clean:
+            sys.exit(ExitCode.FAILED)
+
+
+@click.command("trust")
+@_data
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def trust_command(data: Path, yes: bool) -> None:
+    """Show what the data folder DATA holds, and open it without a question from now on."""
+    with _failures(as_json=False):
+        check_ownership(data)
+        if not known_files(data):
+            click.echo(
+                f"antiphon: there is no data of antiphon in {neutralise(str(data))}: there is"
+                " nothing to trust.",
+                err=True,
+            )
+            sys.exit(ExitCode.FAILED)
+        if is_registered(data):
+            click.echo(neutralise(f"{data} is trusted already."))
+            return
+        for line in survey(data, SystemClock().now_ms()):
+            click.echo(neutralise(line))
+        if not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError("nobody can be asked: say --yes to trust this folder")
+            click.confirm("Trust it?", abort=True, err=True)
+        trust(data)
+        click.echo(neutralise(f"{data} is trusted from now on."))
+
+
+@click.command("log")
+@click.option("--context", metavar="LABEL", help="Only this context, and who joined.")
+@click.option("--limit", type=click.IntRange(1), help="Only the last so many events.")
+@_data
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON an event.")
+def log_command(context: str | None, limit: int | None, data: Path, as_json: bool) -> None:
+    """Print who joined, wrote and ran what in DATA, oldest first."""
+    with _failures(as_json):
+        is_trusted(data)
+        events = asyncio.run(chronicle(data, context))
+        for event in events[-limit:] if limit is not None else events:
+            line = json.dumps(event.as_json()) if as_json else neutralise(_line(event))
+            click.echo(line)
+
+
+def _line(event: Event) -> str:
+    words = [iso_time(event.time), event.username]
+    if event.kind is EventKind.JOINED:
+        return " ".join([*words, "joined via", event.what])
+    words += [str(event.kind), "in", event.context or ""]
+    if event.kind is EventKind.WROTE:
+        words.append(f"({event.what})")
+        if event.count > 1:
+            words.append(f"{event.count} times until {iso_time(event.until)}")
+        words += [block.rpartition(".")[2] for block in event.blocks[:5]]
+    else:
+        what = " ".join(event.what.split())
+        words.append(what if len(what) <= _SHOWN else what[: _SHOWN - 1] + "…")
+    return " ".join(words)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _say(as_json: bool, fields: dict[str, Any], text: str) -> None:
+    click.echo(json.dumps(fields) if as_json else text)
+
+
+@contextmanager
+def _failures(as_json: bool) -> Iterator[None]:
+    """A failure is a sentence on standard error and an exit code."""
+    try:
+        yield
+    except DataFolderInUse as error:
+        click.echo(f"antiphon: {error} End that one first.", err=True)
+        sys.exit(ExitCode.FOLDER_IN_USE)
+    except AntiphonError as error:
+        if as_json:
+            click.echo(json.dumps({"error": error.as_json()}))
+        click.echo(f"antiphon: {neutralise(error.message)}", err=True)
+        untrusted = error.code is ErrorCode.UNTRUSTED_FOLDER
+        sys.exit(ExitCode.UNTRUSTED_FOLDER if untrusted else ExitCode.FAILED)
+    except OSError as error:
+        click.echo(f"antiphon: {error}. Check the folder and the disk.", err=True)
+        sys.exit(ExitCode.FAILED)

@@ -1,0 +1,187 @@
+"""One kernel from the lock on its folder to the last flush."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import getpass
+import logging
+import os
+import re
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from platformdirs import user_state_path
+
+from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
+from antiphon_kernel.client.discovery import RunningKernel, register_kernel
+from antiphon_kernel.client.ownership import SOCKET_FILE
+from antiphon_kernel.daemon.address_file import remove_address, write_address
+from antiphon_kernel.daemon.data_folder import DataFolder
+from antiphon_kernel.daemon.event_loop import run
+from antiphon_kernel.daemon.idle_shutdown import Idleness, Patience
+from antiphon_kernel.daemon.last_port import serve_again
+from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.server.serving import Doors
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns.models import load_models
+from antiphon_kernel.turns.runner import TurnRunner
+from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.constants import LOG_FILE
+
+END_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one kernel process is asked to do."""
+
+    data: Path
+    project: Path
+    port: int = 0
+    """TCP port on the loopback interface; 0: the one of the last time, or any free one."""
+    recordings: tuple[Path, ...] = ()
+    """Recordings that scripted models play."""
+    demo: bool = False
+    """A throw-away kernel: it plays the demo's recordings unless others are named."""
+    speed: float = 1.0
+    """How much faster than recorded."""
+    patience: Patience = field(default_factory=Patience)
+
+
+def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, echo: bool) -> None:
+    """Serve until a signal or until nobody needs the kernel any more.
+
+    Args:
+        ready: is told the address once the kernel answers.
+        echo: also print warnings and errors of the log on stderr.
+
+    Raises:
+        DataFolderInUse: another kernel serves this folder.
+        AntiphonError: the folder is not trusted, or the stored data or a recording cannot be read.
+        OSError: the folder cannot be written to, or the port is taken.
+    """
+    with DataFolder.hold(settings.data) as folder:
+        # Of a kernel that was killed: nobody may take it for this one's.
+        (settings.data / ADDRESS_FILE).unlink(missing_ok=True)
+        log_to(settings.data / LOG_FILE, echo=echo)
+        if folder.warning is not None:
+            _log.warning("%s", folder.warning)
+        run(_run(settings, ready, SystemClock()))
+
+
+async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock: Clock) -> None:
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(report_task_failure)
+    ending: asyncio.Future[str] = loop.create_future()
+    for number in END_SIGNALS:
+        loop.add_signal_handler(number, _end, ending, signal.Signals(number).name)
+    async with _open_kernel(settings, clock) as (kernel, doors, turns):
+        address = KernelAddress(
+            pid=os.getpid(),
+            kernel=kernel.id,
+            sync=doors.sync,
+            http=doors.http,
+            socket=str(doors.socket),
+            token=doors.token,
+            data=str(settings.data),
+        )
+        with _made_known(settings, address, clock):
+            _log.info("kernel %s serves %s at %s", kernel.id, settings.project, doors.http)
+            # What is there now stays: looking through it again and again costs 40 ms each time.
+            gc.freeze()
+            ready(address)
+            idleness = Idleness(settings.patience, clock)
+            alone = asyncio.create_task(
+                idleness.wait(lambda: doors.connections, lambda: doors.visits, lambda: turns.busy),
+                name="idleness",
+            )
+            waiting: set[asyncio.Future[Any]] = {ending, alone}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if alone.done():
+                alone.result()
+            alone.cancel()
+            _log.info("ending: %s", ending.result() if ending.done() else "nobody is here")
+    if kernel.journal.lost is not None:
+        raise kernel.journal.lost  # the exit code says that not all is as it was left
+
+
+def _end(ending: asyncio.Future[str], reason: str) -> None:
+    if not ending.done():
+        ending.set_result(reason)
+
+
+@contextlib.asynccontextmanager
+async def _open_kernel(
+    settings: Settings, clock: Clock
+) -> AsyncIterator[tuple[Kernel, Doors, TurnRunner]]:
+    """The kernel with everything that works on it; closed in the order that loses nothing."""
+    kernel = await Kernel.open(
+        settings.data,
+        settings.project,
+        registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)),
+        owner=owner_name(getpass.getuser()),
+        clock=clock,
+        spare=None if settings.demo else spare_file(settings, clock),
+    )
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(kernel.close)
+        models = load_models(settings.recordings, demo=settings.demo, speed=settings.speed)
+        turns = TurnRunner(kernel, models)
+        stack.push_async_callback(turns.close)
+        socket = settings.data / SOCKET_FILE
+        doors = await serve_again(kernel, settings.data, port=settings.port, socket=socket)
+        stack.push_async_callback(doors.close)
+        yield kernel, doors, turns
+
+
+@contextlib.contextmanager
+def _made_known(settings: Settings, address: KernelAddress, clock: Clock) -> Iterator[None]:
+    """Clients can find the kernel, inside its data folder and in the user's register."""
+    write_address(settings.data, address)
+    kernel = RunningKernel(
+        data=settings.data,
+        project=settings.project,
+        started_ms=clock.now_ms(),
+        pid=address.pid,
+        demo=settings.demo,
+    )
+    try:
+        entry = register_kernel(kernel)
+    except OSError as error:
+        entry = None
+        _log.warning(
+            "the user's state folder cannot be written to (%s): `antiphon join` finds this kernel"
+            " only with --data %s",
+            error,
+            settings.data,
+        )
+    try:
+        yield
+    finally:
+        if entry is not None:
+            entry.unlink(missing_ok=True)
+        remove_address(settings.data)
+
+
+def spare_file(settings: Settings, clock: Clock) -> Path:
+    """The file to which a journal is copied that is deleted while its kernel runs.
+
+    It is outside the project: what deletes the data folder may go on.
+    """
+    name = f"{settings.project.name}-{clock.now_ms()}.db"
+    return user_state_path("antiphon") / "rescued" / name
+
+
+def owner_name(login: str) -> str:
+    """A login name as a username: what does not fit is left out."""
+    return re.sub(r"[^a-z0-9_-]", "", login.lower()).lstrip("_-") or "owner"

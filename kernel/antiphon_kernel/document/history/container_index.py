@@ -1,0 +1,91 @@
+"""Which sequence of a block's content each item of an update belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from antiphon_kernel.document.header import CONTENT
+from antiphon_kernel.document.history.item_index import Items, Kind, Sequence
+from antiphon_kernel.yjs.update import ItemId, SharedType, Struct
+
+_ROOT: Final = "blocks"
+
+Names = tuple[str, ...]
+"""The way from a block's content to a part of it: names of sections, then of a field."""
+
+
+class Belonging:
+    """The shared types of one block's content, as far as updates have shown them."""
+
+    def __init__(self, block: str, items: Items, counters: Collection[Names]) -> None:
+        self._block = block
+        self._items = items
+        self._counters = frozenset(counters)
+        self._frame: ItemId | None = None
+        self._names: dict[ItemId, Names] = {}
+        self._maps: dict[tuple[ItemId, str], Sequence] = {}
+        self._texts: dict[Names, Sequence] = {}
+        self._sequences: dict[ItemId, Sequence] = {}
+
+    def text(self, names: Names) -> Sequence | None:
+        """The text (or list) in a place; None if there is none."""
+        return self._texts.get(names)
+
+    def counter(self, container: ItemId, client: int) -> Sequence | None:
+        """What a client has counted to in a counter; None if it has not counted yet."""
+        return self._maps.get((container, str(client)))
+
+    def names_of(self, sequence: Sequence) -> Names:
+        """Where a sequence of this block is."""
+        if sequence.kind in (Kind.TEXT, Kind.LIST):
+            return next(names for names, one in self._texts.items() if one is sequence)
+        above = self._names[sequence.container]
+        return (*above, sequence.key) if sequence.key is not None else above
+
+    def counter_names(self, counter: ItemId) -> Names:
+        """Where a counter of this block is."""
+        return self._names[counter]
+
+    def note(self, struct: Struct) -> None:
+        """Remember a shared type if it is part of the block."""
+        item = ItemId(struct.client, struct.clock)
+        if struct.parent == _ROOT:
+            if struct.key == self._block:
+                self._frame = item
+            return
+        if not isinstance(struct.parent, ItemId) or struct.key is None:
+            return
+        if struct.parent == self._frame:
+            if struct.key == CONTENT:
+                self._open(item, (), struct.content)
+        elif struct.parent in self._names:
+            self._open(item, (*self._names[struct.parent], struct.key), struct.content)
+
+    def _open(self, item: ItemId, names: Names, shared: object) -> None:
+        if item in self._names or item in self._sequences:
+            return
+        if shared is SharedType.MAP:
+            self._names[item] = names
+        elif shared in (SharedType.TEXT, SharedType.ARRAY):
+            kind = Kind.TEXT if shared is SharedType.TEXT else Kind.LIST
+            self._texts[names] = self._sequences[item] = Sequence(kind, item)
+
+    def sequence_of(self, struct: Struct) -> Sequence | None:
+        """Where an item goes; None if it is not part of the block's content."""
+        if struct.parent is None:
+            beside = struct.origin if struct.origin is not None else struct.right_origin
+            neighbour = self._items.find(beside) if beside is not None else None
+            return neighbour.sequence if neighbour is not None else None
+        if not isinstance(struct.parent, ItemId):
+            return None
+        if struct.key is None:
+            return self._sequences.get(struct.parent)
+        names = self._names.get(struct.parent)
+        if names is None:
+            return None
+        place = (struct.parent, struct.key)
+        if place not in self._maps:
+            kind = Kind.COUNTER if names in self._counters else Kind.ENTRY
+            self._maps[place] = Sequence(kind, *place)
+        return self._maps[place]

@@ -1,0 +1,299 @@
+"""The CRDT items of one block, and the way from an id to its item.
+
+The CRDT engine does not say which item a character is. What it keeps is kept here a second time,
+nothing is ever taken out.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, Final
+
+from antiphon_kernel.yjs.update import ItemId
+
+ALIVE: Final = -1
+"""`Segment.died` of what is in the document."""
+
+Content = str | tuple[Any, ...]
+"""Characters of a text, or values of a list or a map."""
+
+
+class Kind(Enum):
+    """What the items of a sequence are."""
+
+    TEXT = "text"
+    LIST = "list"
+    ENTRY = "entry"
+    """The values that one key of a map has had; the last one is its value."""
+    COUNTER = "counter"
+    """The sums that one client has counted to, in a counter."""
+
+
+class Sequence:
+    """The items of one text, list or key of a map in document order, removed ones included."""
+
+    __slots__ = ("container", "head", "key", "kind", "length", "tail")
+
+    def __init__(self, kind: Kind, container: ItemId, key: str | None = None) -> None:
+        self.kind = kind
+        self.container = container
+        """The item that made the shared type."""
+        self.key = key
+        self.head: Segment | None = None
+        self.tail: Segment | None = None
+        self.length = 0
+        """Code points or values that are alive."""
+
+    def __iter__(self) -> Iterator[Segment]:
+        at = self.head
+        while at is not None:
+            yield at
+            at = at.right
+
+    def link(self, left: Segment | None, right: Segment | None) -> None:
+        """Make two segments neighbours; None is the beginning or the end."""
+        if left is not None:
+            left.right = right
+        else:
+            self.head = right
+        if right is not None:
+            right.left = left
+        else:
+            self.tail = left
+
+
+class Segment:
+    """Characters or values in a row that one client wrote at once and that share their fate.
+
+    `length` counts ids, which are UTF-16 units of a text; the content is empty for format marks,
+    shared types and what its author removed before anybody saw it. `born` and `died` are positions
+    in a list of changes that is kept elsewhere.
+    """
+
+    __slots__ = (
+        "again",
+        "author",
+        "born",
+        "client",
+        "clock",
+        "content",
+        "died",
+        "left",
+        "length",
+        "origin",
+        "removers",
+        "right",
+        "right_origin",
+        "sequence",
+        "source",
+        "unmade",
+    )
+
+    def __init__(
+        self,
+        sequence: Sequence,
+        item: ItemId,
+        length: int,
+        content: Content,
+        origin: ItemId | None,
+        right_origin: ItemId | None,
+        born: int,
+    ) -> None:
+        self.sequence = sequence
+        self.client, self.clock = item
+        self.length = length
+        self.content = content
+        self.origin = origin
+        self.right_origin = right_origin
+        self.born = born
+        self.died = ALIVE
+        self.left: Segment | None = None
+        self.right: Segment | None = None
+        self.source: ItemId | None = None
+        """The first of the characters that these are, if they are others come back."""
+        self.again: ItemId | None = None
+        """The first of these characters as they came back last, if they did."""
+        self.author: int | None = None
+        """Who is named for these characters instead of who wrote them here: see `born`."""
+        self.removers: frozenset[int] = frozenset()
+        """Of characters that are no others come back: the units that hold them removed."""
+        self.unmade = False
+        """Of characters that are no others come back: whether what wrote them is undone."""
+
+    def beginning_at(self, clock: int) -> Segment:
+        """The part from a clock on, as a segment that has not been placed."""
+        units = clock - self.clock
+        rest = Segment(
+            self.sequence,
+            ItemId(self.client, clock),
+            self.length - units,
+            self.content[cut(self.content, units) :],
+            ItemId(self.client, clock - 1),
+            self.right_origin,
+            self.born,
+        )
+        rest.died, rest.unmade, rest.removers = self.died, self.unmade, self.removers
+        rest.source, rest.again = _later(self.source, units), _later(self.again, units)
+        rest.author = self.author
+        return rest
+
+    def cut_off(self, clock: int) -> Segment:
+        """End this segment before a clock; the rest, which has not been placed."""
+        rest = self.beginning_at(clock)
+        self.length -= rest.length
+        self.content = self.content[: len(self.content) - len(rest.content)]
+        return rest
+
+    @property
+    def end(self) -> int:
+        """The clock after the last one."""
+        return self.clock + self.length
+
+    @property
+    def first(self) -> ItemId:
+        return ItemId(self.client, self.clock)
+
+    @property
+    def last(self) -> ItemId:
+        return ItemId(self.client, self.end - 1)
+
+    @property
+    def alive(self) -> bool:
+        return self.died == ALIVE
+
+    @property
+    def size(self) -> int:
+        """Code points, or values."""
+        return len(self.content)
+
+
+def _later(item: ItemId | None, units: int) -> ItemId | None:
+    return ItemId(item.client, item.clock + units) if item is not None else None
+
+
+def cut(content: Content, units: int) -> int:
+    """The code points (or values) that the first `units` ids of a content are.
+
+    Raises:
+        ValueError: if that is inside a surrogate pair.
+    """
+    if not isinstance(content, str) or content.isascii():
+        return min(units, len(content))
+    try:
+        return len(content.encode("utf-16-le")[: 2 * units].decode("utf-16-le"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"an item border falls inside a surrogate pair of {content!r}") from error
+
+
+class Items:
+    """Every item of a block, by id."""
+
+    def __init__(self) -> None:
+        self._clocks: dict[int, list[int]] = {}
+        self._segments: dict[int, list[Segment]] = {}
+
+    def find(self, item: ItemId) -> Segment | None:
+        """The segment that holds an id; None if the id is not of this text."""
+        clocks = self._clocks.get(item.client)
+        if not clocks:
+            return None
+        at = bisect_right(clocks, item.clock) - 1
+        if at < 0:
+            return None
+        segment = self._segments[item.client][at]
+        return segment if item.clock < segment.end else None
+
+    def next_clock(self, client: int, clock: int) -> int | None:
+        """The first clock from `clock` on that this text holds; None if there is none."""
+        clocks = self._clocks.get(client)
+        if not clocks:
+            return None
+        at = bisect_right(clocks, clock) - 1
+        if at >= 0 and clock < self._segments[client][at].end:
+            return clock
+        return clocks[at + 1] if at + 1 < len(clocks) else None
+
+    def within(self, client: int, start: int, end: int) -> Iterator[Segment]:
+        """The segments of the ids from `start` to `end`, cut so that they are all inside."""
+        clock = self.next_clock(client, start)
+        while clock is not None and clock < end:
+            segment = self.begin(ItemId(client, clock))
+            assert segment is not None
+            if segment.end > end:
+                self.split(segment, end - segment.clock)
+            yield segment
+            clock = self.next_clock(client, segment.end)
+
+    def begin(self, item: ItemId) -> Segment | None:
+        """The segment that begins with an id, cut if need be; None if it is not of this text."""
+        segment = self.find(item)
+        if segment is not None and segment.clock < item.clock:
+            segment = self.split(segment, item.clock - segment.clock)
+        return segment
+
+    def end(self, item: ItemId) -> Segment | None:
+        """The segment that ends with an id, cut if need be; None if it is not of this text."""
+        segment = self.find(item)
+        if segment is not None and segment.end > item.clock + 1:
+            self.split(segment, item.clock + 1 - segment.clock)
+        return segment
+
+    def split(self, segment: Segment, units: int) -> Segment:
+        """Cut a segment after so many ids; returns the second half."""
+        rest = segment.cut_off(segment.clock + units)
+        self.add(rest, segment)
+        return rest
+
+    def originals(self, segment: Segment) -> Iterator[Segment]:
+        """What these characters are: themselves, or those that they are come back."""
+        source = segment.source
+        if source is None:
+            yield segment
+        else:
+            yield from self.within(source.client, source.clock, source.clock + segment.length)
+
+    def newest(self, original: Segment) -> Iterator[Segment]:
+        """These characters as they came back last; themselves if they never did."""
+        again = original.again
+        if again is None:
+            yield original
+        else:
+            yield from self.within(again.client, again.clock, again.clock + original.length)
+
+    def as_now(self, segment: Segment) -> Iterator[Segment]:
+        """Characters as they are now: themselves, or as they came back last if they have gone."""
+        if segment.alive:
+            yield segment
+            return
+        for original in self.originals(segment):
+            yield from self.newest(original)
+
+    def release(self) -> None:
+        """Break the links between items, so that their memory is free at once."""
+        for segments in self._segments.values():
+            for segment in segments:
+                segment.left = segment.right = None
+                segment.sequence.head = segment.sequence.tail = None
+
+    def add(self, new: Segment, left: Segment | None) -> None:
+        """Put a new segment behind `left`, at the beginning of its sequence if that is None."""
+        new.left = left
+        if left is not None:
+            new.right, left.right = left.right, new
+        else:
+            new.right, new.sequence.head = new.sequence.head, new
+        if new.right is not None:
+            new.right.left = new
+        else:
+            new.sequence.tail = new
+        clocks = self._clocks.setdefault(new.client, [])
+        segments = self._segments.setdefault(new.client, [])
+        if not clocks or clocks[-1] < new.clock:
+            clocks.append(new.clock)
+            segments.append(new)
+            return
+        at = bisect_left(clocks, new.clock)
+        clocks.insert(at, new.clock)
+        segments.insert(at, new)

@@ -1,0 +1,151 @@
+"""What each undo unit has done to a block, and what follows when it is undone or done again.
+
+A character, or a value, is in the document if what wrote it is not undone and no unit that removed
+it is in force. A counter has the sum of what the units in force have added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+
+from antiphon_kernel.document.history.item_index import Items, Kind, Segment, Sequence
+from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.update import ItemId
+
+
+class Turn(StrEnum):
+    """Which way a unit is turned."""
+
+    UNDO = "undo"
+    REDO = "redo"
+
+
+@dataclass(slots=True)
+class Unit:
+    """What one unit wrote and removed, as ids of items that are no others come back."""
+
+    made: list[IdRange] = field(default_factory=list)
+    took: list[IdRange] = field(default_factory=list)
+    counted: dict[ItemId, Decimal] = field(default_factory=dict)
+    """What it added to each counter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What has to go and to come."""
+
+    going: frozenset[int]
+    """Segments, by identity."""
+    coming: frozenset[int]
+    sequences: tuple[Sequence, ...]
+    """Where they are."""
+    counted: tuple[tuple[ItemId, Decimal], ...]
+    """What has to be added to counters."""
+
+
+class Units:
+    """The units of one block."""
+
+    def __init__(self, items: Items) -> None:
+        self._items = items
+        self._units: dict[int, Unit] = {}
+
+    def made(self, number: int | None, segment: Segment) -> None:
+        """A unit has written something."""
+        if number is not None:
+            ids = IdRange(segment.client, segment.clock, segment.end)
+            self._of(number).made.append(ids)
+
+    def took(self, number: int | None, segment: Segment) -> None:
+        """A unit has removed something."""
+        # Who removes without a unit removes for ever: no unit has a negative number.
+        remover = number if number is not None else -1
+        for original in self._items.originals(segment):
+            original.removers |= {remover}
+            if number is not None:
+                ids = IdRange(original.client, original.clock, original.end)
+                self._of(number).took.append(ids)
+
+    def counted(self, number: int | None, counter: ItemId, amount: Decimal) -> None:
+        """A unit has added to a counter."""
+        if number is not None:
+            counted = self._of(number).counted
+            counted[counter] = counted.get(counter, Decimal(0)) + amount
+
+    def _of(self, number: int) -> Unit:
+        return self._units.setdefault(number, Unit())
+
+    def turned(self, number: int, turn: Turn) -> None:
+        """A unit has been undone, or done again."""
+        unit = self._units.get(number)
+        if unit is None:
+            return
+        for original in self._each(unit.made):
+            original.unmade = turn is Turn.UNDO
+        for original in self._each(unit.took):
+            if turn is Turn.UNDO:
+                original.removers -= {number}
+            else:
+                original.removers |= {number}
+
+    def difference(self, number: int, turn: Turn) -> Difference:
+        """What must change so that a unit is undone, or done again.
+
+        It takes along what it wrote, and gives back what it removed, unless somebody else has
+        removed that as well, or its writer has taken it back.
+        """
+        unit = self._units.get(number, Unit())
+        for _ in self._each([*unit.made, *unit.took]):
+            pass  # cut where either of them has a border, so that each segment is all in or all out
+        made = {id(one) for one in self._each(unit.made)}
+        took = {id(one) for one in self._each(unit.took)}
+
+        def belongs(original: Segment) -> bool:
+            unmade, removers = original.unmade, original.removers
+            if id(original) in made:
+                unmade = turn is Turn.UNDO
+            if id(original) in took:
+                removers = removers - {number} if turn is Turn.UNDO else removers | {number}
+            return not unmade and not removers
+
+        going: set[int] = set()
+        coming: set[int] = set()
+        sequences: dict[int, Sequence] = {}
+        for original in list(self._each([*unit.made, *unit.took])):
+            sequence = original.sequence
+            if sequence.kind is Kind.ENTRY:
+                if id(sequence) not in sequences:
+                    self._choose_value(sequence, belongs, going, coming)
+            else:
+                there = belongs(original)
+                for newest in self._items.newest(original):
+                    if newest.alive and not there:
+                        going.add(id(newest))
+                    elif not newest.alive and there:
+                        coming.add(id(newest))
+            sequences[id(sequence)] = sequence
+        sign = -1 if turn is Turn.UNDO else 1
+        counted = tuple((one, sign * amount) for one, amount in unit.counted.items() if amount)
+        return Difference(frozenset(going), frozenset(coming), tuple(sequences.values()), counted)
+
+    def _each(self, ranges: Iterable[IdRange]) -> Iterator[Segment]:
+        for one in ranges:
+            yield from self._items.within(*one)
+
+    def _choose_value(
+        self,
+        entry: Sequence,
+        belongs: Callable[[Segment], bool],
+        going: set[int],
+        coming: set[int],
+    ) -> None:
+        """The value of a key is the last that was set of those that are in force."""
+        values = [one for one in entry if one.source is None and one.size]
+        chosen = next((one for one in reversed(values) if belongs(one)), None)
+        newest = next(self._items.newest(chosen)) if chosen is not None else None
+        if newest is not None and not newest.alive:
+            coming.add(id(newest))
+        going.update(id(one) for one in entry if one.alive and one.size and one is not newest)

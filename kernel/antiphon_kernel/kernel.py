@@ -1,0 +1,351 @@
+"""The kernel: opens contexts, knows principals and sessions, runs tool calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from antiphon_kernel.access.access_control import Gate
+from antiphon_kernel.access.invitations import Invitations
+from antiphon_kernel.access.members import Members
+from antiphon_kernel.access.permissions import check_tool
+from antiphon_kernel.access.sessions import OpenSession, Sessions
+from antiphon_kernel.contexts.block_owners import Writers
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context_registry import Directory, First
+from antiphon_kernel.contexts.open_contexts import OpenContexts
+from antiphon_kernel.contexts.quarantine import Quarantine
+from antiphon_kernel.contexts.search_index import SearchIndex
+from antiphon_kernel.contexts.submissions import Submissions
+from antiphon_kernel.document.history.block_history import BlockHistory
+from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
+from antiphon_kernel.registry import Registry, Tool
+from antiphon_kernel.storage.auth import AUTH_FILE
+from antiphon_kernel.storage.backup import JOURNAL_FILE
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import ContextRow, SessionRow
+from antiphon_kernel.subscriptions.subscriptions import Subscriptions
+from antiphon_kernel.types.clock import Clock, SystemClock
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.ids import (
+    SYSTEM_NAME,
+    BlockId,
+    IdSource,
+    KernelId,
+    RandomIds,
+    SessionId,
+)
+from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.records import Actor, Principal
+from antiphon_kernel.types.resolve_ids import split_block
+from antiphon_kernel.types.roles import AccessRole
+
+
+class Kernel:
+    """One running instance on one data folder. Belongs to one event loop."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        members: Members,
+        project: Path,
+        registry: Registry,
+        clock: Clock,
+        ids: IdSource,
+        limits: Limits,
+    ) -> None:
+        self.project = project
+        self.registry = registry
+        self.clock = clock
+        self.ids = ids
+        self.limits = limits
+        self.id: KernelId
+        self.owner: Principal
+        self.system: Actor
+        self.members = members
+        self.invitations = Invitations(members, clock, limits.clients_per_invitation)
+        self.sessions = Sessions()
+        self.subscriptions = Subscriptions(ids, limits)
+        self.gate = Gate(members, self.invitations, self.sessions, clock)
+        self.reached_at: str | None = None
+        """`ws://HOST:PORT/sync`, once its doors are open."""
+        self.search = SearchIndex(journal.search, self.context_rows, self.context)
+        self._journal = journal
+        journal.on_lost(self.subscriptions.close)
+        self.contexts = Directory(journal, clock, ids)
+        self.quarantine = Quarantine(journal)
+        self.submissions = Submissions()
+        self.writers: Writers
+        self._open: OpenContexts
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        data: Path,
+        project: Path,
+        *,
+        registry: Registry,
+        owner: str = "owner",
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        spare: Path | None = None,
+    ) -> Kernel:
+        """Open the kernel of a data folder, founding it if it is new.
+
+        Args:
+            owner: username of the owner, if the kernel is founded now.
+            spare: a file to copy the journal to if it is deleted or replaced.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        _make_folder(data)
+        clock = clock or SystemClock()
+        ids = ids or RandomIds(clock.now_ms)
+        journal = await Journal.open(data / JOURNAL_FILE, spare)
+        try:
+            members = await Members.open(journal, data / AUTH_FILE, clock, ids)
+        except BaseException:
+            await journal.close()
+            raise
+        journal.depend_on(members.auth.database)
+        kernel = cls(journal, members, project, registry, clock, ids, limits)
+        try:
+            await kernel._start(owner)
+        except BaseException:
+            await members.close()
+            await journal.close()
+            raise
+        return kernel
+
+    async def _start(self, owner: str) -> None:
+        await self.invitations.load()
+        found = await self._journal.setting("kernel"), await self._journal.setting("owner")
+        if found[0] is None or found[1] is None:
+            founder = await self.members.principal(owner, role=AccessRole.OWNER)
+            await self._journal.set_setting("owner", founder.username)
+            await self._journal.set_setting("kernel", self.ids.uuid7())
+        self.id = KernelId(await self._journal.setting("kernel") or "")
+        self.owner = self.gate.owner = self.members[await self._journal.setting("owner") or owner]
+        await self.members.give_role(self.owner, AccessRole.OWNER)
+        self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
+        self.writers = Writers(self.members, self.system)
+        self._open = OpenContexts(
+            self._journal,
+            self.contexts,
+            self.quarantine,
+            self.writers,
+            self.submissions,
+            self.clock,
+            self.ids,
+            self.limits,
+        )
+        await self.contexts.load()
+        if not self.contexts.rows():
+            await self.create_context(DEFAULT_CONTEXT)
+        self.quarantine.survey(self.contexts.rows())
+
+    @property
+    def journal(self) -> Journal:
+        """For those who read the past."""
+        return self._journal
+
+    def begin_closing(self) -> None:
+        """Whoever waits or follows is told that nothing more will come."""
+        self.gate.let_waiters_go()
+        self.subscriptions.close(kernel_is_closing())
+
+    async def close(self) -> None:
+        """Flush appends, mark what was running as interrupted, checkpoint and close the file.
+
+        Asking once more does nothing.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        await self.quarantine.close()
+        await self.search.stop()
+        await self._open.interrupt_all()
+        self.begin_closing()
+        self.gate.close()
+        # What must be on disk is; snapshots take longer and may be cut short.
+        await self._open.close()
+        await self.members.close()
+        await self._journal.close()
+
+    # Principals and sessions
+
+    async def principal(
+        self, username: str, kind: PrincipalKind = PrincipalKind.HUMAN
+    ) -> Principal:
+        """The principal of this name, made on first use with the role that its kind has.
+
+        Raises:
+            AntiphonError: invalid_params if the name cannot be one.
+        """
+        return await self.members.principal(username, kind)
+
+    def find_principal(self, reference: str) -> Principal:
+        """A known principal by username or id.
+
+        Raises:
+            AntiphonError: invalid_params or ambiguous_id.
+        """
+        return self.members.find(reference)
+
+    def role_of(self, principal: Principal) -> AccessRole:
+        """What the principal may do in this kernel now."""
+        return self.members.role_of(principal)
+
+    def open_session(
+        self, principal: Principal, via: str, *, credential: int | None = None, lasts: bool = True
+    ) -> Actor:
+        """Begin a session of a principal.
+
+        It is recorded with the first change that it commits. Before that, whoever joins with an
+        invitation is recorded, and every session of the others that lasts.
+
+        Args:
+            via: how it came in: `unix`, `tcp`, `turn`, …
+            credential: number of the invitation that let it in.
+            lasts: False for a session of a single call.
+        """
+        session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
+        actor = Actor(principal, session, self.role_of(principal), via, now)
+        begun = OpenSession(actor, credential)
+        self.sessions.begin(begun)
+        if self.gate.came_in(begun) or (credential is None and lasts):
+            self._journal.add_session(SessionRow.of(actor))
+        return actor
+
+    async def close_session(self, actor: Actor) -> None:
+        """A session has ended: what it left running is interrupted."""
+        self.sessions.end(actor.session)
+        self.subscriptions.end_session(actor.session)
+        self.gate.left(actor.principal)
+        await self._open.end_session(actor.session)
+
+    # Contexts
+
+    def context_rows(self) -> list[ContextRow]:
+        """Every context, oldest first, open or not, archived or not."""
+        return self.contexts.rows()
+
+    async def create_context(self, label: str, first: First | None = None) -> Context:
+        """A new context; empty, unless `first` says what is in it from the start.
+
+        Raises:
+            AntiphonError: invalid_params if the label is taken or cannot be one.
+        """
+        return await self.context((await self.contexts.create(label, self.system, first)).id)
+
+    async def context(self, reference: str = DEFAULT_CONTEXT) -> Context:
+        """An open context by label, id or prefix of an id.
+
+        Raises:
+            AntiphonError: context_not_found, ambiguous_id, storage_failed.
+        """
+        found = self.contexts.find(reference)
+        return self._open.get(found) or await self._open.open(found)
+
+    async def flush(self) -> None:
+        """Write every streamed append into its block and wait until all is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        await self._open.flush()
+
+    async def find_block(self, reference: str) -> tuple[Context, str]:
+        """A block by any printable form of its id.
+
+        Raises:
+            AntiphonError: block_not_found, context_not_found, ambiguous_id.
+        """
+        in_context, by, seq = split_block(reference)
+        context = await self.context(in_context)
+        if reference in context.document:
+            return context, reference
+        author = self.members.find(by, missing=ErrorCode.BLOCK_NOT_FOUND)
+        block = str(BlockId(context.id, author.id, seq))
+        if block not in context.document:
+            raise AntiphonError(
+                ErrorCode.BLOCK_NOT_FOUND,
+                f"There is no block {shown(reference)}: block.list names those that there are.",
+                reference=shortened(reference),
+            )
+        return context, block
+
+    # Calls
+
+    async def call(
+        self, actor: Actor, tool: str, params: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Run one tool; its change is on disk when this returns.
+
+        Raises:
+            AntiphonError: whatever the tool can fail with; see the catalogue.
+        """
+        if self._closed:
+            raise kernel_is_closing()
+        found = self.registry[tool]
+        call = Call(self, actor, found)
+        call.check()
+        result = await found.handler(call, found.parse(params or {}))
+        return result.model_dump(mode="json", exclude_none=True)
+
+
+def _make_folder(data: Path) -> None:
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call: who asks, and the kernel that answers."""
+
+    kernel: Kernel
+    actor: Actor
+    tool: Tool
+
+    def check(self) -> None:
+        """Whether the caller may still do this: who has waited may have been demoted meanwhile.
+
+        Raises:
+            AntiphonError: permission_denied.
+        """
+        self.kernel.sessions.check(self.actor)
+        check_tool(self.tool, self.actor.principal, self.role)
+
+    @property
+    def role(self) -> AccessRole:
+        """The caller's, as it is now."""
+        return self.kernel.role_of(self.actor.principal)
+
+    async def context(self, reference: str | None) -> Context:
+        """The context that a request names, or the default one."""
+        context = await self.kernel.context(reference or DEFAULT_CONTEXT)
+        self.check()
+        return context
+
+    async def block(self, reference: str) -> tuple[Context, str]:
+        """The block that a request names, with every streamed append in its text."""
+        context, block = await self.kernel.find_block(reference)
+        self.check()
+        context.appends.flush(block)
+        return context, block
+
+    async def history(self, context: Context, block: str) -> BlockHistory:
+        """The history of a block's content, up to date with the document until the next await.
+
+        Raises:
+            AntiphonError: storage_failed, permission_denied.
+        """
+        history = await context.history(block)
+        self.check()
+        return history

@@ -1,1 +1,0 @@
-"""Contexts, sessions, presence and the tools: puts document and journal together."""

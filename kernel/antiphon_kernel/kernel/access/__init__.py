@@ -1,1 +1,0 @@
-"""Who may come in, who is in, and what each may do."""

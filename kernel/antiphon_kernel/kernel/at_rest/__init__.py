@@ -1,1 +1,0 @@
-"""Work on the files of a kernel that is not running: examining, telling, restoring."""

@@ -1,1 +1,0 @@
-"""Checks of everything that must hold for a journal at rest."""

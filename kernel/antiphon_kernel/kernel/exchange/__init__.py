@@ -1,1 +1,0 @@
-"""Contexts as files: out of one kernel, into another."""

@@ -1,1 +1,0 @@
-"""What happens to blocks, told to those who asked to know."""

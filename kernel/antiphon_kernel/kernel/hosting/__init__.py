@@ -1,1 +1,0 @@
-"""The contexts of a kernel: found, opened, kept, forked."""

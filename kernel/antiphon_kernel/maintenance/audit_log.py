@@ -1,0 +1,152 @@
+"""Who joined, who wrote what, who ran what: read off the sessions and transactions of a journal."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.storage.backup import JOURNAL_FILE, copy_pages
+from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.types.clock import iso_time, moment_of
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import listed, shortened, shown
+
+_PAGE: Final = 2_000
+"""Transactions read at once."""
+
+
+class EventKind(StrEnum):
+    """What somebody did."""
+
+    JOINED = "joined"
+    WROTE = "wrote"
+    RAN = "ran"
+    DAMAGED = "damaged"
+    """Nobody did anything: what happened in this context cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened; several transactions of one kind in a row are one event."""
+
+    time: int
+    """Milliseconds since the epoch; of a row of transactions the first."""
+    kind: EventKind
+    username: str
+    context: str | None = None
+    """Label of the context."""
+    what: str = ""
+    """How one joined, the operation, the command, or the damage."""
+    blocks: tuple[str, ...] = ()
+    count: int = 1
+    """Transactions."""
+    until: int = 0
+    """When the last of them was committed."""
+
+    def as_json(self) -> dict[str, Any]:
+        fields: dict[str, Any] = {
+            "time": iso_time(self.time),
+            "event": str(self.kind),
+            "principal": self.username,
+        }
+        if self.context is not None:
+            fields["context"] = self.context
+        fields["via" if self.kind is EventKind.JOINED else "what"] = self.what
+        if self.kind is EventKind.WROTE:
+            until = iso_time(self.until)
+            fields |= {"blocks": list(self.blocks), "count": self.count, "until": until}
+        return fields
+
+
+async def chronicle(data: Path, label: str | None = None) -> list[Event]:
+    """Everything that happened in a data folder, oldest first.
+
+    Args:
+        label: only what concerns the context of this label (and who joined).
+
+    Raises:
+        AntiphonError: context_not_found; storage_failed if there is no journal that can be read.
+    """
+    with tempfile.TemporaryDirectory(prefix="antiphon-log-") as folder:
+        copy = Path(folder) / JOURNAL_FILE
+        await asyncio.to_thread(copy_pages, data / JOURNAL_FILE, copy)
+        journal = await Journal.open(copy)
+        try:
+            names: dict[str, str] = {one.id: one.username for one in await journal.principals()}
+            events = [
+                Event(one.opened, EventKind.JOINED, names[one.principal], what=one.via)
+                for one in await journal.sessions()
+            ]
+            rows = await journal.contexts()
+            if label is not None and label not in (row.label for row in rows):
+                known = listed(row.label for row in rows)
+                raise AntiphonError(
+                    ErrorCode.CONTEXT_NOT_FOUND,
+                    f"There is no context {shown(label)}. Known: {known}.",
+                    reference=shortened(label),
+                )
+            for row in rows:
+                if label is None or row.label == label:
+                    events += [event async for event in _of_context(journal, row, names)]
+        finally:
+            await journal.close()
+    return sorted(events, key=lambda event: event.time)
+
+
+async def _of_context(
+    journal: Journal, row: ContextRow, names: Mapping[str, str]
+) -> AsyncIterator[Event]:
+    try:
+        stored, document = await open_document(journal, row, client_id=1)
+    except DamagedContext as error:
+        yield Event(row.created, EventKind.DAMAGED, "system", row.label, error.what)
+        return
+    numbers = {block.number: block.id for block in stored.blocks}
+    for event in _commands(document, row, names):
+        yield event
+    document.close()
+    last: Event | None = None
+    after = 0
+    while ops := await journal.ops(row, after, _PAGE):
+        after = ops[-1].seq
+        for op in ops:
+            blocks = tuple(numbers[number] for number in op.versions if number in numbers)
+            username = names.get(op.principal, op.principal)
+            event = Event(
+                op.time, EventKind.WROTE, username, row.label, op.operation, blocks, until=op.time
+            )
+            if last is not None and _goes_on(last, event):
+                last = replace(last, count=last.count + 1, until=op.time)
+                continue
+            if last is not None:
+                yield last
+            last = event
+    if last is not None:
+        yield last
+
+
+def _goes_on(last: Event, event: Event) -> bool:
+    return (last.username, last.what, last.blocks) == (event.username, event.what, event.blocks)
+
+
+def _commands(document: Document, row: ContextRow, names: Mapping[str, str]) -> Iterable[Event]:
+    for block in document.block_ids():
+        header = document.header(block)
+        if header.kind == BlockKind.TOOL_CALL:
+            try:
+                time = moment_of(header.created)
+            except ValueError:
+                time = row.created
+            username = names.get(header.author, header.author)
+            command = document.text(block) if header.is_shell else header.tool_name or ""
+            yield Event(time, EventKind.RAN, username, row.label, command, (block,))

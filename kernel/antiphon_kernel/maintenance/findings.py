@@ -1,0 +1,118 @@
+"""What a check has found, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from antiphon_kernel.storage.rows import ContextRow
+
+
+class Check(StrEnum):
+    """What is checked."""
+
+    FILE = "file"
+    """The database itself is sound, and every row refers to rows that are there."""
+    SEQUENCE = "sequence"
+    """The transactions of a context are numbered without a hole."""
+    TRANSACTION = "transaction"
+    """Every transaction can be read and builds only on what came before it."""
+    VERSIONS = "versions"
+    """A block's version is the number of transactions that touched it."""
+    INDEX = "index"
+    """The index of blocks, the epoch and the label are those of the document."""
+    PARENTS = "parents"
+    """Parents exist and nothing is its own ancestor."""
+    HEADER = "header"
+    """Every header field is as a tool would have written it."""
+    ANSWERS = "answers"
+    """A tool result answers a tool call."""
+    UNDO = "undo"
+    """What can be undone or redone is in the transactions."""
+    CLIENTS = "clients"
+    """With a CRDT client id that belongs to a principal nobody else has written."""
+    SNAPSHOT = "snapshot"
+    """A snapshot is what the transactions make."""
+    REVIVED = "revived"
+    """What an undo brought back had been there before."""
+    INHERITED = "inherited"
+    """A copied text is somebody's from its beginning to its end."""
+    SEARCH = "search"
+    """The search index says of each block what its document says, as far as it has come."""
+    AUTH = "auth"
+    """Who may come in is somebody whom the journal knows, in a role that there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that does not hold."""
+
+    check: Check
+    message: str
+    context: str | None = None
+    """Label of the context; None if it is about the whole file."""
+    seq: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        fields = {
+            "check": str(self.check),
+            "context": self.context,
+            "seq": self.seq,
+            "message": self.message,
+        }
+        return {name: value for name, value in fields.items() if value is not None}
+
+    def __str__(self) -> str:
+        where = f"{self.context}: " if self.context is not None else ""
+        return f"{where}{self.check}: {self.message}"
+
+
+@dataclass(slots=True)
+class ContextReport:
+    """What was looked at in one context, and what was found."""
+
+    row: ContextRow
+    transactions: int = 0
+    blocks: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    def find(self, check: Check, message: str, seq: int | None = None) -> None:
+        """Take note of something that does not hold."""
+        self.findings.append(Finding(check, message, self.row.label, seq))
+
+
+@dataclass(slots=True)
+class Report:
+    """What the doctor says about a journal."""
+
+    contexts: list[ContextReport] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    """About the file as a whole."""
+
+    def all(self) -> Iterator[Finding]:
+        """Every finding."""
+        yield from self.findings
+        for context in self.contexts:
+            yield from context.findings
+
+    @property
+    def clean(self) -> bool:
+        return not any(self.all())
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "clean": self.clean,
+            "contexts": [
+                {
+                    "context_id": one.row.id,
+                    "label": one.row.label,
+                    "transactions": one.transactions,
+                    "blocks": one.blocks,
+                    "clean": not one.findings,
+                }
+                for one in self.contexts
+            ],
+            "findings": [finding.as_json() for finding in self.all()],
+        }

@@ -1,0 +1,102 @@
+"""A backup becomes the journal of a data folder, under a new epoch."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.document.epochs import renewal
+from antiphon_kernel.storage.backup import JOURNAL_FILE, check_journal, put_in_place
+from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.rows import Commit, SessionRow
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import SYSTEM, RandomIds
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore has done."""
+
+    contexts: int
+    damaged: tuple[str, ...]
+    """Labels of the contexts that were damaged in the backup already."""
+    aside: Path | None
+    """Where the journal is kept that was there before."""
+
+
+async def restore(backup: Path, data: Path, clock: Clock) -> Restored:
+    """Put a copy of `backup` in the place of the journal in `data`, which nobody may be using.
+
+    Every context gets a new epoch, so that replicas of what was there before are refused instead
+    of being merged. Nothing is deleted: the journal before is kept under another name.
+
+    Raises:
+        AntiphonError: storage_failed; the data folder is then as it was.
+    """
+    check_journal(backup)
+    moment = clock.now_ms()
+    fresh = data / f"{JOURNAL_FILE}.restoring"
+    aside = data / f"{JOURNAL_FILE}.before-restore-{moment}"
+    try:
+        fresh.unlink(missing_ok=True)
+        shutil.copyfile(backup, fresh)
+        fresh.chmod(0o600)
+        contexts, damaged = await _renew(fresh, moment)
+        was_there = put_in_place(fresh, data / JOURNAL_FILE, aside)
+    except OSError as error:
+        raise AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"{backup} could not be restored into {data}: {error}. The journal there is unchanged.",
+            path=str(data),
+        ) from error
+    finally:
+        for suffix in ("", "-wal", "-shm"):
+            fresh.with_name(fresh.name + suffix).unlink(missing_ok=True)
+    return Restored(contexts, tuple(damaged), aside if was_there else None)
+
+
+async def _renew(path: Path, moment: int) -> tuple[int, list[str]]:
+    """Give every context of a journal a new epoch."""
+    ids = RandomIds(lambda: moment)
+    journal = await Journal.open(path)
+    try:
+        rows = await journal.contexts()
+        principals = {one.id: one for one in await journal.principals()}
+        if SYSTEM not in principals:
+            raise AntiphonError(
+                ErrorCode.STORAGE_FAILED,
+                f"{path} belongs to a kernel that was never founded: use another backup.",
+            )
+        system = principals[SYSTEM]
+        session = SessionRow(ids.uuid7(), system.id, "restore", moment)
+        journal.add_session(session)
+        damaged = []
+        for row in rows:
+            try:
+                stored, document = await open_document(journal, row, ids.client_id())
+            except DamagedContext:
+                damaged.append(row.label)
+                continue
+            epoch = ids.uuid7()
+            update = renewal(document.update_since(), epoch)
+            document.close()
+            await journal.set_epoch(row, epoch)
+            await journal.commit(
+                Commit(
+                    context=row,
+                    seq=stored.seq + 1,
+                    time=moment,
+                    principal=system,
+                    session=session,
+                    operation="restore",
+                    blocks=(),
+                    update=update,
+                )
+            )
+        return len(rows), damaged
+    finally:
+        await journal.close()

@@ -1,0 +1,190 @@
+"""Who comes through a door: told by the transport, never by what a client says of itself."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.datastructures import Headers, QueryParams
+
+from antiphon_kernel.access.invitations import NotAdmittedError, fingerprint_of
+from antiphon_kernel.access.permissions import check_act_as
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.server.auth_rate_limit import WrongTokens
+from antiphon_kernel.server.connections import TCP, UNIX, Connections
+from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.scope import CONNECTION, LEASH, TOKEN, VIA
+from antiphon_kernel.server.token_bucket import Rates
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, is_name
+from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.records import Actor, Principal
+from antiphon_kernel.yjs.close_codes import CloseCode
+
+CLIENT_HEADER: Final = "antiphon-client"
+"""Header with the secret by which a program is known when it comes again by invitation."""
+
+_QUEUE_SECONDS: Final = 2.0
+"""How long somebody who connects often is made to wait, before they are turned away."""
+
+_NO_TOKEN: Final = {
+    "websocket": "A token is needed: pass an invitation's, or the owner's from kernel.json, as"
+    " ?token= or as a Bearer header.",
+    "http": "A token is needed: pass an invitation's, or the owner's from kernel.json, in a header"
+    " `Authorization: Bearer TOKEN`; only a WebSocket takes it as ?token=.",
+}
+"""By the type of the scope."""
+
+_SECRET_LENGTHS: Final = range(16, 201)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One session that came through a door, and what was asked for in the address."""
+
+    actor: Actor
+    query: Mapping[str, str]
+    is_guest: bool
+    """Whether an invitation let it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Caller:
+    """Whom the transport vouches for."""
+
+    principal: Principal
+    credential: int | None
+
+
+class Access:
+    """Lets in the owner (by the unix socket or the owner's token) and whoever is invited."""
+
+    def __init__(
+        self, kernel: Kernel, token: str, connections: Connections, limits: DoorLimits
+    ) -> None:
+        self.visits = 0
+        """How many sessions have begun."""
+        self._kernel = kernel
+        self._connections = connections
+        self._limits = limits
+        self._owner_fingerprint = fingerprint_of(token)
+        self._wrong_tokens = WrongTokens(kernel.clock)
+        self._guests: Counter[PrincipalId] = Counter()
+        self._arrivals = Rates(limits.arrivals_per_second, limits.arrivals_at_once)
+        self._calls = Rates(limits.calls_per_second, limits.calls_at_once)
+
+    @asynccontextmanager
+    async def session(self, scope: MutableMapping[str, Any]) -> AsyncIterator[Visit]:
+        """A session for as long as the connection or request lasts, or until it is dismissed.
+
+        Raises:
+            NotAdmittedError: without a good token over TCP, as somebody who is kicked, as
+                somebody whom the caller may not act as, or because too many are connected.
+        """
+        query = QueryParams(scope["query_string"])
+        via = scope[VIA]
+        caller = _Caller(self._kernel.owner, None) if via == UNIX else await self._known(scope)
+        principal = await self._acting_as(query.get("as"), caller)
+        self._kernel.gate.check_welcome(principal)
+        is_guest = caller.credential is not None
+        if via == TCP:
+            self._check_room(principal, is_guest)
+        actor = self._kernel.open_session(
+            principal, via, credential=caller.credential, lasts=scope["type"] == "websocket"
+        )
+        self.visits += 1
+        scope[CONNECTION].begin_session()
+        self._kernel.sessions.on_dismissal(actor.session, scope[LEASH].dismiss)
+        if is_guest:
+            self._guests[principal.id] += 1
+        try:
+            yield Visit(actor, query, is_guest)
+        finally:
+            if is_guest:
+                self._guests[principal.id] -= 1
+            scope[CONNECTION].end_session()
+            await self._kernel.close_session(actor)
+
+    async def queue_up(self, visit: Visit) -> None:
+        """Make somebody wait who connects again and again, so that the others need not.
+
+        Raises:
+            AntiphonError: rate_limited, if they would have to wait for long.
+        """
+        principal = visit.actor.principal
+        delay = self._arrivals.take(principal.id)
+        if delay > _QUEUE_SECONDS:
+            self._arrivals.give_back(principal.id)
+            raise AntiphonError(
+                ErrorCode.RATE_LIMITED,
+                f"{principal.username} connects too often: come back in a few seconds.",
+            )
+        if delay > 0:
+            await asyncio.sleep(delay)
+
+    async def before_call(self, visit: Visit) -> None:
+        """Make a guest wait whose calls come faster than they may."""
+        if visit.is_guest and (delay := self._calls.take(visit.actor.principal.id)) > 0:
+            await asyncio.sleep(delay)
+
+    def _check_room(self, principal: Principal, is_guest: bool) -> None:
+        too_many = is_guest and self._guests[principal.id] >= self._limits.connections_each
+        if too_many or self._connections.is_full:
+            who = "clients are" if not too_many else f"clients of {principal.username} are"
+            raise NotAdmittedError(
+                CloseCode.TRY_AGAIN_LATER,
+                f"{ErrorCode.RATE_LIMITED}: Too many {who} connected: come back later.",
+            )
+
+    async def _known(self, scope: MutableMapping[str, Any]) -> _Caller:
+        """Who shows this token."""
+        headers = Headers(scope=scope)
+        # An address is written down in more places than a header: only where a browser cannot set
+        # one, the token may stand there.
+        token = scope.get(TOKEN) if scope["type"] == "websocket" else None
+        if token is None:
+            scheme, _, value = headers.get("authorization", "").partition(" ")
+            token = value.strip() if scheme.lower() == "bearer" else None
+        if token is None:
+            raise NotAdmittedError(CloseCode.UNAUTHORISED, _NO_TOKEN[scope["type"]])
+        if hmac.compare_digest(fingerprint_of(token), self._owner_fingerprint):
+            return _Caller(self._kernel.owner, None)
+        secret = headers.get(CLIENT_HEADER)
+        if secret is not None and len(secret) not in _SECRET_LENGTHS:
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED,
+                f"The header {CLIENT_HEADER} takes {_SECRET_LENGTHS[0]} to {_SECRET_LENGTHS[-1]}"
+                f" characters, found {len(secret)}.",
+            )
+        try:
+            principal, credential = await self._kernel.invitations.admit(token, secret)
+        except NotAdmittedError as error:
+            address = (scope.get("client") or ("",))[0]
+            if self._wrong_tokens.too_many(address):
+                raise NotAdmittedError(
+                    CloseCode.TOO_MANY_WRONG_TOKENS,
+                    "Too many wrong tokens came from this address: wait a minute, then use a"
+                    " right one.",
+                ) from error
+            raise
+        return _Caller(principal, credential.number)
+
+    async def _acting_as(self, name: str | None, caller: _Caller) -> Principal:
+        if name is None:
+            return caller.principal
+        if not is_name(name):
+            raise NotAdmittedError(
+                CloseCode.UNAUTHORISED,
+                f"{shown(name)} cannot be a username: at most {NAME_LENGTH} small letters,"
+                " digits, - and _ are allowed.",
+            )
+        try:
+            check_act_as(name, caller.principal, self._kernel.owner)
+        except AntiphonError as error:
+            raise NotAdmittedError(CloseCode.UNAUTHORISED, error.message) from error
+        return await self._kernel.principal(name)

@@ -1,0 +1,196 @@
+"""The kernel's end of a connection: whatever door it came through, it can be ended at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from antiphon_kernel.access.sessions import Dismissal
+from antiphon_kernel.server.scope import CUT_EXTENSION, LEASH, SEND_EXTENSION
+from antiphon_kernel.server.sync.connection import short_reason
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+LINES: Final = "application/x-ndjson"
+"""Media type of an answer that goes on line by line."""
+
+GOODBYE_SECONDS: Final = 2.0
+"""How long a client has to read why it is dismissed."""
+
+
+class Leash:
+    """Passes messages on until the session is dismissed; after that nothing, either way.
+
+    A dismissal cancels the task that serves the connection, whatever it waits for: the next
+    message, the rest of a body, the end of a call, a slow reader.
+    """
+
+    def __init__(self, receive: Receive, send: Send, cut: Callable[[], None]) -> None:
+        """`cut` drops the connection at once."""
+        self._receive = receive
+        self._send = send
+        self._cut = cut
+        self._serving: asyncio.Task[None] | None = None
+        self._dismissed = False
+        self._over = False
+        """Whether the door has said its last word."""
+        self._closing: asyncio.Task[None] | None = None
+
+    async def receive(self) -> Message:
+        """Return the client's next message; after a dismissal only that it has gone."""
+        message = await self._receive()
+        return self._gone() if self._dismissed else message
+
+    async def send(self, message: Message) -> None:
+        """Pass on what a door says; nothing follows a goodbye."""
+        if not self._dismissed:
+            await self._send(message)
+            self._sent(message)
+
+    def send_now(self, message: bytes) -> bool:
+        """Send a whole WebSocket message; False if it would have to wait, or cannot be sent."""
+        return False
+
+    def dismiss(self, dismissal: Dismissal) -> None:
+        """End the connection, saying why."""
+        if self._dismissed or self._over:
+            return
+        self._dismissed = True
+        self._closing = asyncio.create_task(self._close(dismissal), name="dismissal")
+        if self._serving is not None:
+            self._serving.cancel()
+
+    async def serve(self, application: ASGIApp, scope: Scope) -> None:
+        """Run `application` until it is done or its session is dismissed."""
+        self._serving = task = asyncio.current_task()
+        assert task is not None
+        scope[LEASH] = self
+        try:
+            await application(scope, self.receive, self.send)
+        except asyncio.CancelledError:
+            if not self._dismissed or task.cancelling() > 1:
+                raise
+        finally:
+            self._over, self._serving = True, None
+            if self._closing is not None:
+                if task.cancelling():
+                    task.uncancel()
+                    with suppress(asyncio.CancelledError):  # it may have ended before it was told
+                        await asyncio.sleep(0)
+                await self._closing
+            del scope[LEASH]  # or both would wait for the garbage collector
+
+    async def _close(self, dismissal: Dismissal) -> None:
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                await self._say_goodbye(dismissal)
+        except (TimeoutError, OSError):
+            self._cut()
+
+    async def _say_goodbye(self, dismissal: Dismissal) -> None:
+        raise NotImplementedError
+
+    def _gone(self) -> Message:
+        """Return the message that says that the client has gone."""
+        raise NotImplementedError
+
+    def _sent(self, message: Message) -> None:
+        """Take note of what the door has said."""
+        raise NotImplementedError
+
+
+class WebSocketLeash(Leash):
+    """Of a WebSocket: its goodbye is a close frame."""
+
+    def __init__(
+        self,
+        receive: Receive,
+        send: Send,
+        cut: Callable[[], None],
+        send_now: Callable[[bytes], bool],
+    ) -> None:
+        super().__init__(receive, send, cut)
+        self._send_now = send_now
+
+    def send_now(self, message: bytes) -> bool:
+        return not self._dismissed and self._send_now(message)
+
+    async def _say_goodbye(self, dismissal: Dismissal) -> None:
+        code, reason = int(dismissal.code), short_reason(dismissal.reason)
+        await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    def _gone(self) -> Message:
+        return {"type": "websocket.disconnect", "code": 1005}
+
+    def _sent(self, message: Message) -> None:
+        self._over = self._over or message["type"] == "websocket.close"
+
+
+class HttpLeash(Leash):
+    """Of a request: its goodbye is an answer of status 403, or the last line of one that goes on.
+
+    Both are `{"type": "error", "error": …}` with the reason and, as `close_code`, the code of the
+    dismissal. Another answer that has begun is cut off, so that nobody takes it for a whole one.
+    """
+
+    _started = False
+    _has_lines = False
+    _in_line = False
+
+    async def _say_goodbye(self, dismissal: Dismissal) -> None:
+        code = int(dismissal.code)
+        error = AntiphonError(ErrorCode.PERMISSION_DENIED, dismissal.reason, close_code=code)
+        line = json.dumps({"type": "error", "error": error.as_json()}).encode() + b"\n"
+        if self._started and not self._has_lines:
+            self._cut()
+            return
+        if not self._started:
+            headers = [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(line)).encode()),
+                (b"connection", b"close"),
+            ]
+            await self._send({"type": "http.response.start", "status": 403, "headers": headers})
+        await self._send({"type": "http.response.body", "body": b"\n" * self._in_line + line})
+
+    def _gone(self) -> Message:
+        return {"type": "http.disconnect"}
+
+    def _sent(self, message: Message) -> None:
+        self._started = True
+        if message["type"] == "http.response.start":
+            self._has_lines = (b"content-type", LINES.encode()) in message["headers"]
+        elif body := message.get("body"):
+            self._in_line = not body.endswith(b"\n")
+        ends = message["type"] == "http.response.body" and not message.get("more_body", False)
+        self._over = self._over or ends
+
+
+def on_leashes(application: ASGIApp) -> ASGIApp:
+    """Return `application` with a `Leash` in the scope of each WebSocket and each request."""
+
+    async def leashed(scope: Scope, receive: Receive, send: Send) -> None:
+        extensions = scope.get("extensions") or {}
+        cut = extensions.get(CUT_EXTENSION, {}).get("cut", _nothing)
+        leash: Leash
+        if scope["type"] == "websocket":
+            send_now = extensions.get(SEND_EXTENSION, {}).get("send_now", _not_now)
+            leash = WebSocketLeash(receive, send, cut, send_now)
+        else:
+            leash = HttpLeash(receive, send, cut)
+        await leash.serve(application, scope)
+
+    return leashed
+
+
+def _nothing() -> None:
+    """A server without the extension closes when it likes."""
+
+
+def _not_now(_: bytes) -> bool:
+    """A server without the extension is handed every message in its turn."""
+    return False

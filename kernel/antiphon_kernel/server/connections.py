@@ -1,0 +1,168 @@
+"""The connections of all listeners, and how long one may stay open without authenticating.
+
+A connection that no session uses is a stranger, whether it is new or its session has ended: it has
+to authenticate before a deadline. Strangers on TCP are limited in number apart from the connections
+that have a session, so that they can neither fill a listener nor keep a kernel alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from antiphon_kernel.server.limits import DoorLimits
+
+TCP: Final = "tcp"
+UNIX: Final = "unix"
+
+_YOUNG_SECONDS: Final = 1.0
+"""A stranger is not dropped for a newer one before this, so that many clients can come at once."""
+
+_AT_ONCE: Final = 4
+"""How many times as many strangers as are allowed may come at once."""
+
+
+class TrackedProtocol(asyncio.Protocol):
+    """One connection of a server, which knows whether a session uses it."""
+
+    tracker: Connections
+    via: str
+    transport: asyncio.Transport
+    unsent = 0
+    """Bytes that the client had not read at the last look."""
+    unsent_since = 0.0
+    """When that number changed last."""
+
+    @property
+    def is_served(self) -> bool:
+        """Whether a whole request has come that is not answered yet."""
+        raise NotImplementedError
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Whether the rest of a request is still to come."""
+        return False
+
+    def begin_session(self) -> None:
+        """Mark the connection as authenticated."""
+        self.tracker.admit(self)
+
+    def end_session(self) -> None:
+        """Mark the connection as a stranger's again."""
+        self.tracker.release(self)
+
+    def drop(self) -> None:
+        """Close the connection without waiting for the client."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.tracker.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.tracker.discard(self)
+        super().connection_lost(exc)
+
+
+class Connections:
+    """Every open connection of a kernel's listeners. Belongs to one event loop."""
+
+    def __init__(self, limits: DoorLimits) -> None:
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        # Since when they are what they are, by the loop's clock: the oldest is the first.
+        self._members: dict[str, dict[TrackedProtocol, float]] = {TCP: {}, UNIX: {}}
+        self._strangers: dict[str, dict[TrackedProtocol, float]] = {TCP: {}, UNIX: {}}
+        self._pause = min(1.0, limits.handshake / 4)
+        self._sweeping = self._loop.call_later(self._pause, self._sweep)
+
+    @property
+    def members(self) -> int:
+        """Return how many connections have a session."""
+        return sum(map(len, self._members.values()))
+
+    @property
+    def strangers(self) -> int:
+        """Return how many connections have no session."""
+        return sum(map(len, self._strangers.values()))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether TCP takes no further sessions; the unix socket always does."""
+        return len(self._members[TCP]) >= self._limits.connections
+
+    def close(self) -> None:
+        """Stop looking after the connections."""
+        self._sweeping.cancel()
+
+    def add(self, one: TrackedProtocol) -> None:
+        """Take note of a new connection, at the expense of an idle stranger if there are many."""
+        self._strangers[one.via][one] = self._loop.time()
+        if one.via == TCP and len(self._strangers[TCP]) > self._limits.strangers:
+            self._make_room()
+
+    def discard(self, one: TrackedProtocol) -> None:
+        """Forget a connection that is closed."""
+        self._strangers[one.via].pop(one, None)
+        self._members[one.via].pop(one, None)
+
+    def admit(self, one: TrackedProtocol) -> None:
+        """Count a connection among those that have a session."""
+        if self._strangers[one.via].pop(one, None) is not None:
+            self._members[one.via][one] = self._loop.time()
+
+    def release(self, one: TrackedProtocol) -> None:
+        """Count a connection among the strangers again."""
+        if self._members[one.via].pop(one, None) is not None:
+            self._strangers[one.via][one] = self._loop.time()
+
+    def _make_room(self) -> None:
+        strangers = self._strangers[TCP]
+        crowded = len(strangers) > _AT_ONCE * self._limits.strangers
+        old = self._loop.time() - _YOUNG_SECONDS
+        for one, since in strangers.items():
+            if since > old and not crowded:
+                return
+            if not one.is_served and not one.transport.get_write_buffer_size():
+                self._drop(one)
+                return
+        if crowded:
+            self._drop(next(iter(strangers)))
+
+    def _sweep(self) -> None:
+        self._sweeping = self._loop.call_later(self._pause, self._sweep)
+        now = self._loop.time()
+        deadline = now - self._limits.handshake
+        for strangers in self._strangers.values():
+            for one, since in list(strangers.items()):
+                stalled = self._is_stalled(one, now, self._limits.handshake)
+                idle = not one.unsent and not one.is_served
+                if stalled or (idle and since < deadline):
+                    self._drop(one)
+        for members in self._members.values():
+            for one, since in list(members.items()):
+                late = one.is_incomplete and since < now - self._limits.body
+                if self._is_stalled(one, now, self._limits.stalled) or late:
+                    one.drop()
+
+    def _is_stalled(self, one: TrackedProtocol, now: float, patience: float) -> bool:
+        """Whether the client has read nothing of what waits for it for `patience` seconds."""
+        unsent = one.transport.get_write_buffer_size()
+        if unsent != one.unsent:
+            one.unsent, one.unsent_since = unsent, now
+        return bool(unsent) and one.unsent_since < now - patience
+
+    def _drop(self, one: TrackedProtocol) -> None:
+        # What is dropped is no candidate any more, also before the transport has said so.
+        self._strangers[one.via].pop(one, None)
+        one.drop()
+
+
+def tracked_by(
+    connections: Connections, via: str, protocol: type[TrackedProtocol], **more: Any
+) -> type[TrackedProtocol]:
+    """Return the protocol of connections that are counted in `connections` as coming over `via`."""
+    return type(protocol.__name__, (protocol,), {"tracker": connections, "via": via, **more})

@@ -1,0 +1,64 @@
+"""HTTP as the server speaks it: what a client does not finish in time is answered and closed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import h11
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from antiphon_kernel.server.connections import TrackedProtocol
+from antiphon_kernel.server.scope import CONNECTION, CUT_EXTENSION
+
+_LATE: Final = b"The request was not complete in time: send all of it at once.\n"
+_TOO_LATE: Final = (
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    b"Content-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(_LATE), _LATE)
+)
+
+
+class HttpProtocol(TrackedProtocol, H11Protocol):
+    """A connection that requests come over, until it becomes a WebSocket."""
+
+    _application: ASGIApp
+
+    @property
+    def app(self) -> ASGIApp:
+        """The application, told which connection a request came over."""
+        # Made anew each time: kept, it would keep the connection from being freed at once.
+        return self._run
+
+    @app.setter
+    def app(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[CONNECTION] = self
+        scope["extensions"] = {CUT_EXTENSION: {"cut": self.transport.abort}}
+        try:
+            await self._application(scope, receive, send)
+        finally:
+            del scope[CONNECTION]  # or all would wait for the garbage collector
+
+    @property
+    def is_served(self) -> bool:
+        # There is none before the first request, whatever its type says.
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    @property
+    def is_incomplete(self) -> bool:
+        return self.is_served and self.cycle.more_body
+
+    def drop(self) -> None:
+        asked = bool(self.conn.trailing_data[0])
+        if self.is_served:
+            asked = not self.cycle.response_started
+        if asked and not self.transport.get_write_buffer_size():
+            self.transport.write(_TOO_LATE)
+        super().drop()
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        self.tracker.discard(self)
+        super().handle_websocket_upgrade(event)

@@ -1,0 +1,73 @@
+"""What one connection may ask of a door, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon_kernel.types.constants import CALL_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class DoorLimits:
+    """Sizes in bytes, times in seconds."""
+
+    frame: int = CALL_BYTES
+    """One WebSocket message; a client that was offline for long sends all it wrote in one."""
+    awareness: int = 64 * 2**10
+    """One awareness message; Yjs clients repeat in it what they have heard of others."""
+    awareness_state: int = 8 * 2**10
+    """What one client says about itself, as JSON."""
+    awareness_depth: int = 16
+    """How deep that may be nested."""
+    presence_expiry: float = 30.0
+    """Who has not said anything about themselves for so long is not shown any more."""
+    state_vector: int = 2**20
+    """The state vector of a sync step 1."""
+    request: int = 8 * 2**20
+    """The body of one tool call."""
+    unread: int = 4 * 2**20
+    """What may wait for a slow reader before it gets a resync in its place."""
+    handshake: float = 10.0
+    """A connection without a session is closed after so long."""
+    body: float = 60.0
+    """How long the body of a request may take."""
+    greeting: float = 30.0
+    """How long a client of a room may take to say what it has."""
+    strangers: int = 64
+    """Connections without a session on TCP; of more the oldest idle one is dropped."""
+    connections: int = 800
+    """Connections with a session on TCP; the unix socket takes any number."""
+    connections_each: int = 100
+    """The same for one principal who was invited."""
+    calls_per_second: float = 1_000.0
+    """How many calls one principal who was invited may make in the long run."""
+    calls_at_once: float = 5_000.0
+    arrivals_per_second: float = 30.0
+    """How often one principal may connect in the long run."""
+    arrivals_at_once: float = 300.0
+    messages_per_second: float = 2_000.0
+    """What one connection may send in the long run."""
+    messages_at_once: float = 20_000.0
+    """What it may send after a rest."""
+    bytes_per_second: float = 8 * 2**20
+    bytes_at_once: float = 64 * 2**20
+    patience: float = 30.0
+    """A connection that has been slowed down without a break for so long is closed."""
+    uncommitted_updates: int = 256
+    """Updates of one connection on their way to disk; more are read when these have arrived."""
+    turn: float = 0.002
+    """How long one connection may keep the event loop busy."""
+    tick: float = 0.005
+    """Pause between two broadcasts of a busy room; an idle one broadcasts at once."""
+    presence_tick: float = 0.04
+    """Pause between two broadcasts of who is where; the first is sent at once."""
+    merged_updates: int = 100
+    """Updates in one broadcast."""
+    stalled: float = 60.0
+    """A connection that has read nothing for so long is cut off."""
+    heartbeat: float = 12.0
+    """Pause between two signs of life; Yjs clients drop a connection that is silent for 30."""
+
+
+DEFAULT_DOOR_LIMITS: Final = DoorLimits()

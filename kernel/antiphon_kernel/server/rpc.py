@@ -1,0 +1,293 @@
+"""Tool calls over HTTP and WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
+
+from antiphon_kernel.access.invitations import NotAdmittedError
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.server.authentication import Access, Visit
+from antiphon_kernel.server.connection_guard import LINES
+from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.scope import LEASH
+from antiphon_kernel.server.subscription_push import Pushes, pushed
+from antiphon_kernel.server.sync.connection import short_reason
+from antiphon_kernel.server.sync.message import text_message
+from antiphon_kernel.subscriptions.subscription import Subscription
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
+from antiphon_kernel.yjs.json_validation import unique_names
+
+FAREWELL_SECONDS: Final = 1.0
+"""How long the calls of a kernel that ends may take."""
+
+_logger: Final = logging.getLogger("antiphon.calls")
+
+HTTP_STATUS: Final[Mapping[str, int]] = {
+    ErrorCode.PERMISSION_DENIED: 403,
+    ErrorCode.READ_ONLY_FIELD: 403,
+    ErrorCode.READ_ONLY_SECTION: 403,
+    ErrorCode.BLOCK_NOT_FOUND: 404,
+    ErrorCode.CONTEXT_NOT_FOUND: 404,
+    ErrorCode.UNKNOWN_TOOL: 404,
+    ErrorCode.STALE_VERSION: 409,
+    ErrorCode.INVALID_TRANSITION: 409,
+    ErrorCode.TOO_LARGE: 413,
+    ErrorCode.RATE_LIMITED: 429,
+    ErrorCode.STORAGE_FAILED: 503,
+}
+"""The status that an error has as the answer to a POST; 400 if it is not here."""
+
+
+_REFUSAL_STATUS: Final[Mapping[CloseCode, int]] = {
+    CloseCode.TOO_MANY_WRONG_TOKENS: 429,
+    CloseCode.TRY_AGAIN_LATER: 503,
+}
+"""The same for somebody who is not let in; 401 if it is not here."""
+
+
+class Calls:
+    """The doors `/call` (a WebSocket) and `/call/{tool}` (POST)."""
+
+    def __init__(self, kernel: Kernel, access: Access, limits: DoorLimits) -> None:
+        self._kernel = kernel
+        self._access = access
+        self._limits = limits
+        self._conversations: set[_Conversation] = set()
+
+    async def stop(self) -> None:
+        """Say goodbye on every connection, behind the answer that is being made."""
+        ending = [one.end() for one in self._conversations]
+        if ending:
+            await asyncio.wait(map(asyncio.ensure_future, ending), timeout=FAREWELL_SECONDS)
+
+    async def post(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call: the body is the parameters, the answer the result or `{"error": …}`.
+
+        The answer to block.subscribe goes on with a line for each event.
+        """
+        request = Request(scope, receive)
+        response: Response
+        try:
+            async with self._access.session(scope) as visit:
+                await self._access.before_call(visit)
+                params = _parse_params(await self._body(request))
+                result = await self._kernel.call(visit.actor, request.path_params["tool"], params)
+                subscriptions = self._kernel.subscriptions.claim(visit.actor.session)
+                if subscriptions:
+                    lines = _lines(result, subscriptions[0])
+                    response = StreamingResponse(lines, media_type=LINES)
+                    await response(scope, receive, send)
+                    return
+            response = _json(result)
+        except AntiphonError as error:
+            response = error_response(error)
+        await response(scope, receive, send)
+
+    async def socket(self, socket: WebSocket) -> None:
+        """Frames `{"id", "tool", "params"}`, answered in order, for as long as one session.
+
+        Between the answers come the events of what has been subscribed to.
+        """
+        try:
+            async with self._access.session(socket.scope) as visit:
+                await socket.accept()
+                if visit.is_guest:
+                    await self._access.queue_up(visit)
+                close = await self._converse(socket, visit)
+                if close is not None:
+                    await socket.close(*close)
+        except NotAdmittedError as error:
+            await _refuse(socket, error.close_code, error.message)
+        except AntiphonError as error:
+            await _refuse(socket, CloseCode.TRY_AGAIN_LATER, f"{error.code}: {error.message}")
+        except (WebSocketDisconnect, OSError):
+            return
+
+    async def _converse(self, socket: WebSocket, visit: Visit) -> tuple[CloseCode, str] | None:
+        """With what to close the connection; None if it is closed."""
+        actor = visit.actor
+        conversation = _Conversation(socket)
+        self._conversations.add(conversation)
+        pushes = Pushes(self._kernel.subscriptions, actor.session, conversation.send)
+        try:
+            while True:
+                message = await socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return None
+                text = message.get("text")
+                if text is None:
+                    return CloseCode.UNSUPPORTED_DATA, "Tool calls are text frames, not binary."
+                if visit.is_guest:
+                    await self._access.before_call(visit)
+                async with conversation.answering:
+                    if conversation.over:
+                        continue
+                    try:
+                        answer = await self._answer(actor, text)
+                    except Exception:
+                        _logger.exception("a tool call failed in a way that no error describes")
+                        return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
+                    await pushes.catch_up()
+                    await conversation.send(answer)
+                    pushes.begin()
+        finally:
+            self._conversations.discard(conversation)
+            await pushes.close()
+
+    async def _answer(self, actor: Actor, text: str) -> dict[str, Any]:
+        number: object = None
+        try:
+            frame = _parse_json(text)
+            if not isinstance(frame, dict):
+                raise _not_a_call("a JSON object", frame)
+            number = frame.get("id")
+            tool, params = frame.get("tool"), frame.get("params")
+            if not isinstance(tool, str):
+                raise _not_a_call("`tool`, the name of a tool", frame)
+            if params is None:
+                params = {}
+            if not isinstance(params, dict):
+                raise _not_a_call("`params`, an object", frame)
+            return {"id": number, "result": await self._kernel.call(actor, tool, params)}
+        except AntiphonError as error:
+            return {"id": number, "error": error.as_json()}
+
+    async def _body(self, request: Request) -> bytes:
+        body = bytearray()
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > self._limits.request:
+                    raise AntiphonError(
+                        ErrorCode.TOO_LARGE,
+                        f"A call may have {self._limits.request} bytes: send less at a time.",
+                        limit=self._limits.request,
+                    )
+        except ClientDisconnect as error:
+            raise AntiphonError(ErrorCode.INVALID_JSON, "The body ended early.") from error
+        return bytes(body)
+
+
+class _Conversation:
+    """One WebSocket: what is sent over it, and its end."""
+
+    def __init__(self, socket: WebSocket) -> None:
+        self.answering = asyncio.Lock()
+        """Held from a call to its answer."""
+        self.over = False
+        """Whether goodbye has been said: what comes is not carried out any more."""
+        self._socket = socket
+        self._sending = asyncio.Lock()
+        self._send_now: Callable[[bytes], bool] = socket.scope[LEASH].send_now
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send one frame.
+
+        Raises:
+            ConnectionResetError: if the client is gone.
+        """
+        async with self._sending:
+            try:
+                # ASCII, since an answer may quote half a surrogate pair of the call.
+                text = json.dumps(message)
+                if not self._send_now(text_message(text)):
+                    await self._socket.send_text(text)
+            except (WebSocketDisconnect, RuntimeError) as error:
+                raise ConnectionResetError("the client is gone") from error
+
+    async def end(self) -> None:
+        """Say goodbye once the call that is being carried out has been answered."""
+        async with self.answering, self._sending:
+            self.over = True
+            with suppress(WebSocketDisconnect, RuntimeError, OSError):  # it is gone already
+                await self._socket.close(CloseCode.RESTART, SHUTTING_DOWN)
+
+
+class Endpoint:
+    """A handler of requests as an application, which answers before its session ends."""
+
+    def __init__(self, handler: ASGIApp) -> None:
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._handler(scope, receive, send)
+
+
+def error_response(error: AntiphonError) -> Response:
+    """Return the answer to a request that has failed."""
+    if isinstance(error, NotAdmittedError):
+        status = _REFUSAL_STATUS.get(error.close_code, 401)
+    else:
+        status = HTTP_STATUS.get(error.code, 400)
+    return _json({"error": error.as_json()}, status)
+
+
+async def _refuse(socket: WebSocket, code: CloseCode, reason: str) -> None:
+    # The handshake has no room for a code: only a close frame has.
+    if socket.application_state is WebSocketState.CONNECTING:
+        await socket.accept()
+    await socket.close(code, short_reason(reason))
+
+
+async def _lines(result: Mapping[str, Any], subscription: Subscription) -> AsyncIterator[str]:
+    """The answer and then the events, for as long as somebody reads."""
+    yield json.dumps(result) + "\n"
+    async for message in pushed(subscription):
+        yield json.dumps(message) + "\n"
+
+
+def _json(content: Mapping[str, Any], status: int = 200) -> Response:
+    """Make an answer that can be encoded whatever is in it: ASCII, as over a WebSocket."""
+    return Response(json.dumps(content), status, media_type="application/json")
+
+
+def _parse_params(body: bytes) -> dict[str, Any]:
+    if not body.strip():
+        return {}
+    params = _parse_json(body)
+    if not isinstance(params, dict):
+        raise _not_a_call("the parameters as a JSON object", params)
+    return params
+
+
+def _parse_json(data: str | bytes) -> Any:
+    try:
+        # The same bytes are read alike at every door: as UTF-8, and nothing in front.
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+        if text.startswith(_BYTE_ORDER_MARK):
+            raise ValueError("it begins with a byte order mark, leave that out")
+        return _DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise AntiphonError(ErrorCode.INVALID_JSON, f"This is not JSON: {error}.") from error
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{shown(text)} is no number in JSON")
+    return number
+
+
+_BYTE_ORDER_MARK: Final = "\ufeff"
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=unique_names, parse_constant=_finite, parse_float=_finite
+)
+
+
+def _not_a_call(expected: str, found: object) -> AntiphonError:
+    sent = shortened(json.dumps(found))
+    return AntiphonError(ErrorCode.INVALID_PARAMS, f"A call needs {expected}, found {sent}.")

@@ -1,0 +1,131 @@
+"""What everybody in a room is told: changes in their order, and, behind them, who is where."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from logging import Logger
+
+from antiphon_kernel.contexts.commit_types import Broadcast
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.sync.connection import Connection
+from antiphon_kernel.server.sync.send_queue import UpdateFrame
+from antiphon_kernel.server.sync.writer import presence_frame
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.yjs.awareness import AwarenessEntry
+from antiphon_kernel.yjs.merge import merge
+
+
+class Broadcasting:
+    """Collects what is new for the length of a tick, and puts it into everybody's queue as one."""
+
+    def __init__(
+        self,
+        clients: Collection[Connection],
+        context: Context,
+        entry: Callable[[int], AwarenessEntry],
+        limits: DoorLimits,
+        log: Logger,
+    ) -> None:
+        """`entry` says where the client with this awareness id is."""
+        self._clients = clients
+        self._context = context
+        self._entry = entry
+        self._limits = limits
+        self._log = log
+        self._loop = asyncio.get_running_loop()
+        self._commits: deque[Broadcast] = deque()
+        self._moved: set[int] = set()
+        self._announcing: asyncio.Task[None] | None = None
+        self._announced: dict[int, AwarenessEntry] = {}
+        self._flush_timer: asyncio.Handle | None = None
+        self._flushed_at = float("-inf")
+
+    def close(self) -> None:
+        """Tell nobody anything any more."""
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+        if self._announcing is not None:
+            self._announcing.cancel()
+
+    def committed(self, commit: Broadcast) -> None:
+        """A change is on disk."""
+        self._commits.append(commit)
+        self._schedule_flush()
+
+    def presence_changed(self, client: int) -> None:
+        """The client with this awareness id has come, moved or gone."""
+        self._moved.add(client)
+        if self._announcing is None:
+            self._announcing = asyncio.create_task(self._announce(), name="presence")
+
+    async def _announce(self) -> None:
+        """Let presence follow the text that was accepted before it, never overtake it."""
+        try:
+            while self._moved:
+                entries = {client: self._entry(client) for client in self._moved}
+                self._moved.clear()
+                await self._context.settled()
+                self._announced.update(entries)
+                self._schedule_flush()
+                await asyncio.sleep(self._limits.presence_tick)
+        except AntiphonError as error:
+            self._log.warning("presence is not announced: %s", error)
+        finally:
+            self._announcing = None
+
+    def _schedule_flush(self) -> None:
+        if self._flush_timer is None:
+            due = self._flushed_at + self._limits.tick
+            if due <= self._loop.time():
+                self._flush_timer = self._loop.call_soon(self._flush)
+            else:
+                self._flush_timer = self._loop.call_at(due, self._flush)
+
+    def _flush(self) -> None:
+        self._flush_timer = None
+        batch = [
+            self._commits.popleft()
+            for _ in range(min(len(self._commits), self._limits.merged_updates))
+        ]
+        if batch:
+            self._tell_changes(batch)
+        if self._commits:
+            self._flush_timer = self._loop.call_soon(self._flush)
+        elif self._announced:
+            self._tell_presence()
+        self._flushed_at = self._loop.time()
+
+    def _tell_changes(self, batch: Sequence[Broadcast]) -> None:
+        sources = {commit.source for commit in batch}
+        shared: UpdateFrame | None = None
+        for client in self._clients:
+            if not client.joined:
+                continue
+            if client in sources:
+                others = [commit.update for commit in batch if commit.source is not client]
+                if others:
+                    client.outgoing.update(UpdateFrame(merge(others)))
+                continue
+            if shared is None:
+                shared = UpdateFrame(merge([commit.update for commit in batch]))
+            client.outgoing.update(shared)
+
+    def _tell_presence(self) -> None:
+        announced, self._announced = self._announced, {}
+        shared = presence_frame(announced.values())
+        for client in self._clients:
+            if not client.joined:
+                continue
+            if client.awareness_client in announced:
+                others = [
+                    entry
+                    for number, entry in announced.items()
+                    if number != client.awareness_client
+                ]
+                if others:
+                    client.outgoing.frame(presence_frame(others))
+            else:
+                client.outgoing.frame(shared)

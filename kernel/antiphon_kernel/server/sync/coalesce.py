@@ -1,0 +1,54 @@
+"""What a client has sent at once, in as few pieces as it can be taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon_kernel.yjs.frames import SyncUpdate, decode_frame
+from antiphon_kernel.yjs.merge_insertions import join_typing
+
+_RUN: Final = 100
+"""Updates that become one."""
+
+_LARGE: Final = 1_000
+"""Bytes of a message that is taken in for itself."""
+
+_UPDATE: Final = b"\x00\x02"
+"""How the frame of an update begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Messages that belong together."""
+
+    messages: Sequence[bytes]
+    update: bytes | None = None
+    """What all of them say, if they are more than one."""
+
+
+def bundles(messages: Sequence[bytes]) -> Iterator[Bundle]:
+    """All of `messages`, in order; a run of typing is one bundle, anything else one each."""
+    updates = [_update(message) for message in messages] if len(messages) > 1 else [None]
+    at = 0
+    while at < len(messages):
+        run: list[bytes] = []
+        for update in updates[at : at + _RUN]:
+            if update is None:
+                break
+            run.append(update)
+        joined, count = join_typing(run) if len(run) > 1 else (None, 1)
+        yield Bundle(messages[at : at + count], joined if count > 1 else None)
+        at += count
+
+
+def _update(message: bytes) -> bytes | None:
+    """The update in a message; None if it has none or is large."""
+    if not message.startswith(_UPDATE) or len(message) > _LARGE:
+        return None
+    try:
+        frame = decode_frame(message)
+    except ValueError:
+        return None
+    return frame.update if isinstance(frame, SyncUpdate) else None

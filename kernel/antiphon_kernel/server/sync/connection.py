@@ -1,0 +1,181 @@
+"""One client of a room, over ASGI."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.sync.ack_tracker import Receipts
+from antiphon_kernel.server.sync.rate_limit import Pace
+from antiphon_kernel.server.sync.send_queue import Outgoing
+from antiphon_kernel.server.token_bucket import TokenBucket
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.yjs.close_codes import CloseCode
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_REASON_BYTES: Final = 123
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """How a connection is ended: a last frame, then the close code with its reason."""
+
+    code: CloseCode
+    reason: str
+    frame: bytes | None = None
+
+
+class MisuseError(Exception):
+    """The client does something that the protocol does not know."""
+
+    def __init__(self, code: CloseCode, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+class Connection:
+    """The channel to one client, who is behind it, and what it has been told.
+
+    Satisfies the library's `Channel` protocol: a path, `send`, `recv` and iteration.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        actor: Actor,
+        receive: Receive,
+        send: Send,
+        cut: Callable[[], None],
+        send_now: Callable[[bytes], bool],
+        waiting: Callable[[], int],
+        limits: DoorLimits,
+        *,
+        wants_acks: bool,
+    ) -> None:
+        self.actor = actor
+        self.outgoing = Outgoing(limits.unread, send_now)
+        self.receipts = Receipts(self._saved)
+        self.pace = Pace(
+            TokenBucket(limits.messages_per_second, limits.messages_at_once, time.monotonic),
+            TokenBucket(limits.bytes_per_second, limits.bytes_at_once, time.monotonic),
+            limits.patience,
+            time.monotonic,
+        )
+        self.since = asyncio.get_running_loop().time()
+        self.joined = False
+        """Whether the client has said what it has: from then on it gets every change."""
+        self.caught_up = False
+        """Whether the client's first update has come: it may bring hours of offline writing."""
+        self.awareness_client: int | None = None
+        self.goodbye: Goodbye | None = None
+        self._finished = asyncio.Event()
+        self.sending_since: float | None = None
+        """When the frame that the client does not read was handed over."""
+        self.cut = cut
+        self._path = path
+        self._receive = receive
+        self._send = send
+        self._waiting = waiting
+        self._ended: StopAsyncIteration | MisuseError | None = None
+        self._wants_acks = wants_acks
+
+    @property
+    def path(self) -> str:
+        """The context as the client named it."""
+        return self._path
+
+    async def send(self, message: bytes) -> None:
+        """Hand over one binary message; waits while the client does not read."""
+        await self._send({"type": "websocket.send", "bytes": message})
+
+    async def recv(self) -> bytes:
+        """The next binary message.
+
+        Raises:
+            StopAsyncIteration: the client has gone.
+            MisuseError: the client sent text.
+        """
+        if self._ended is not None:
+            raise self._ended
+        message = await self._receive()
+        if message["type"] == "websocket.disconnect":
+            raise StopAsyncIteration
+        data = message.get("bytes")
+        if data is None:
+            raise MisuseError(
+                CloseCode.UNSUPPORTED_DATA, "A sync connection takes binary frames, not text."
+            )
+        return bytes(data)
+
+    async def arrived(self, limit: int) -> list[bytes]:
+        """The messages that are here already, at most so many."""
+        messages: list[bytes] = []
+        while len(messages) < limit and self._waiting() and self._ended is None:
+            try:
+                messages.append(await self.recv())
+            except (StopAsyncIteration, MisuseError) as end:
+                self._ended = end
+        return messages
+
+    def __aiter__(self) -> Connection:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await self.recv()
+
+    def finish(self, goodbye: Goodbye) -> None:
+        """Say goodbye and hang up; the first reason counts."""
+        if self.goodbye is None:
+            self.goodbye = goodbye
+            self._finished.set()
+            self.outgoing.wake()
+
+    async def stays_for(self, work: asyncio.Task[Any]) -> bool:
+        """Wait until `work` is done; False if the client has to go before, and `work` is cancelled.
+
+        Raises nothing that `work` raises.
+        """
+        finished = asyncio.create_task(self._finished.wait(), name="sync goodbye")
+        try:
+            await asyncio.wait((work, finished), return_when=asyncio.FIRST_COMPLETED)
+            return work.done()
+        finally:
+            finished.cancel()
+            work.cancel()
+
+    async def hang_up(self, goodbye: Goodbye) -> None:
+        """Send what `finish` was given."""
+        await hang_up(self._send, goodbye)
+
+    def _saved(self) -> None:
+        if self.receipts.failure is not None:
+            self.finish(
+                Goodbye(
+                    CloseCode.INTERNAL_ERROR, f"An update was not saved: {self.receipts.failure}"
+                )
+            )
+        elif self._wants_acks:
+            self.outgoing.ack(self.receipts.on_disk)
+
+
+async def hang_up(send: Send, goodbye: Goodbye) -> None:
+    """Send a goodbye over a connection that has been accepted."""
+    if goodbye.frame is not None:
+        await send({"type": "websocket.send", "bytes": goodbye.frame})
+    reason = short_reason(goodbye.reason)
+    await send({"type": "websocket.close", "code": int(goodbye.code), "reason": reason})
+
+
+def short_reason(reason: str) -> str:
+    """As much of a sentence as fits into a close frame."""
+    data = reason.encode()
+    if len(data) <= _REASON_BYTES:
+        return reason
+    return data[: _REASON_BYTES - 3].decode(errors="ignore") + "…"

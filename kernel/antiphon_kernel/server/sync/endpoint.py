@@ -1,0 +1,145 @@
+"""The sync door itself: from an ASGI connection to a room."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from pycrdt import Channel
+from pycrdt.websocket import ASGIServer, WebsocketServer
+
+from antiphon_kernel.access.invitations import NotAdmittedError
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.server.authentication import Access
+from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.scope import CUT_EXTENSION, LEASH, WAITING_EXTENSION
+from antiphon_kernel.server.sync.connection import (
+    Connection,
+    Goodbye,
+    Receive,
+    Send,
+    hang_up,
+)
+from antiphon_kernel.server.sync.room import Room
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
+from antiphon_kernel.yjs.frames import PermissionDenied, encode_frame
+
+FAREWELL_SECONDS: Final = 1.0
+
+
+class SyncServer(WebsocketServer):
+    """A room for each context that somebody follows; rooms go when the last client has left."""
+
+    rooms: dict[str, Room]  # type: ignore[assignment]
+
+    def __init__(self, kernel: Kernel, limits: DoorLimits) -> None:
+        super().__init__(log=logging.getLogger("antiphon.sync"))
+        self._kernel = kernel
+        self._limits = limits
+        kernel.journal.on_lost(self._dismiss_all)
+
+    def _dismiss_all(self, error: AntiphonError) -> None:
+        for room in self.rooms.values():
+            room.dismiss(_storage_lost(error))
+
+    async def get_room(self, name: str) -> Room:
+        """The room of the context that `name` (a label or an id) refers to.
+
+        Raises:
+            AntiphonError: context_not_found, ambiguous_id.
+        """
+        context = await self._kernel.context(name)
+        room = self.rooms.get(context.id)
+        if room is None or room.context is not context:
+            room = self.rooms[context.id] = Room(
+                context, self._limits, self.log, self._kernel.sessions
+            )
+        return room
+
+    async def serve(self, websocket: Channel) -> None:
+        """Bring a client to its room and stay until it leaves."""
+        room = await self.get_room(websocket.path)
+        try:
+            await room.serve(websocket)
+        finally:
+            if not room.clients:
+                if self.rooms.get(room.context.id) is room:
+                    del self.rooms[room.context.id]
+                await room.stop()
+
+    async def stop(self) -> None:
+        """Say goodbye to everyone, and give them a moment to hear it."""
+        rooms = tuple(self.rooms.values())
+        for room in rooms:
+            room.dismiss(Goodbye(CloseCode.RESTART, SHUTTING_DOWN))
+        goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
+        if goodbyes:
+            await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
+            for goodbye in goodbyes:
+                goodbye.cancel()
+
+
+class SyncDoor(ASGIServer):
+    """The ASGI application behind `/sync/{context}`."""
+
+    def __init__(self, kernel: Kernel, access: Access, limits: DoorLimits) -> None:
+        self.server = SyncServer(kernel, limits)
+        super().__init__(self.server)
+        self._kernel = kernel
+        self._access = access
+        self._limits = limits
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Let a client in, or tell it in a close frame why not."""
+        message = await receive()
+        if message["type"] != "websocket.connect":
+            return
+        accepted = False
+        try:
+            async with self._access.session(scope) as visit:
+                await send({"type": "websocket.accept"})
+                accepted = True
+                await self._access.queue_up(visit)
+                lost = self._kernel.journal.lost
+                if lost is not None:
+                    await hang_up(send, _storage_lost(lost))
+                    return
+                extensions = scope.get("extensions") or {}
+                connection = Connection(
+                    scope["path_params"]["context"],
+                    visit.actor,
+                    receive,
+                    send,
+                    extensions.get(CUT_EXTENSION, {}).get("cut", _nothing),
+                    scope[LEASH].send_now,
+                    extensions.get(WAITING_EXTENSION, {}).get("waiting", int),
+                    self._limits,
+                    wants_acks=visit.query.get("ack") == "1",
+                )
+                await self.server.serve(connection)
+        except AntiphonError as error:
+            # The handshake has no room for a code: only a close frame has.
+            if not accepted:
+                await send({"type": "websocket.accept"})
+            if isinstance(error, NotAdmittedError):
+                await _refuse(send, error.close_code, error.message)
+                return
+            limited = error.code is ErrorCode.RATE_LIMITED
+            code = CloseCode.TRY_AGAIN_LATER if limited else CloseCode.NOT_FOUND
+            await _refuse(send, code, f"{error.code}: {error.message}")
+
+
+def _storage_lost(error: AntiphonError) -> Goodbye:
+    """What everybody is told who follows a document; a close frame would hold only half of it."""
+    frame = encode_frame(PermissionDenied(error.message))
+    return Goodbye(CloseCode.STORAGE_LOST, error.message, frame)
+
+
+async def _refuse(send: Send, code: CloseCode, reason: str) -> None:
+    await hang_up(send, Goodbye(code, reason))
+
+
+def _nothing() -> None:
+    """A server without the extension closes when it likes."""

@@ -1,0 +1,173 @@
+"""What is on its way to one client: in order, and never more than it can read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import cached_property
+from typing import Final
+
+from antiphon_kernel.server.sync.message import binary_message
+from antiphon_kernel.yjs.frames import SyncUpdate, encode_frame
+from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.update import decode_update
+
+_SMALL: Final = 65_536
+"""Bytes of a frame that is sent at once to everybody who waits for one."""
+
+
+class UpdateFrame:
+    """A change that goes to several clients; encoded once for all of them."""
+
+    def __init__(self, update: bytes) -> None:
+        self.update = update
+        self.frame = encode_frame(SyncUpdate(update))
+
+    @cached_property
+    def message(self) -> bytes:
+        """The frame as it goes over the connection."""
+        return binary_message(self.frame)
+
+    @cached_property
+    def starts(self) -> dict[int, int]:
+        """The first clock of each CRDT client in it."""
+        starts: dict[int, int] = {}
+        for item in decode_update(self.update).inserted():
+            starts.setdefault(item.client, item.start)
+        return starts
+
+
+class StateRequest:
+    """The client wants all that its state vector lacks."""
+
+    def __init__(self, state_vector: bytes) -> None:
+        self.state_vector = state_vector
+
+
+class Outgoing:
+    """The frames for one client.
+
+    When more than `limit` bytes wait, the queue is dropped: the client has fallen behind, and
+    gets the document's state from where it stopped, once it reads again.
+    """
+
+    def __init__(self, limit: int, send_now: Callable[[bytes], bool]) -> None:
+        """`send_now` sends a message that nothing is before; False if it would have to wait."""
+        self._limit = limit
+        self._send_now = send_now
+        self._idle = False
+        self._queue: deque[bytes | UpdateFrame | StateRequest] = deque()
+        self._size = 0
+        self._behind: dict[int, int] | None = None
+        self._changed = asyncio.Event()
+        self._ack: int | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes that wait."""
+        return self._size
+
+    def update(self, update: UpdateFrame) -> None:
+        """Send a change, or queue it."""
+        if self._is_small(update.frame) and self._send_now(update.message):
+            return
+        if self._behind is not None:
+            self._miss(self._behind, update)
+        elif self._size + len(update.frame) > self._limit:
+            self._behind = {}
+            self._drop(self._behind)
+            self._miss(self._behind, update)
+        else:
+            self._queue.append(update)
+            self._size += len(update.frame)
+        self.wake()
+
+    def frame(self, frame: bytes) -> None:
+        """Send a frame that is not a change of the document, or queue it; it may be dropped."""
+        if self._is_small(frame) and self._send_now(binary_message(frame)):
+            return
+        if self._behind is None:
+            if self._size + len(frame) > self._limit:
+                self._behind = {}
+                self._drop(self._behind)
+            else:
+                self._queue.append(frame)
+                self._size += len(frame)
+            self.wake()
+
+    def state(self, state_vector: bytes) -> None:
+        """Queue the answer to a sync step 1; one answer does for all that wait for one."""
+        for at, item in enumerate(self._queue):
+            if isinstance(item, StateRequest):
+                self._queue[at] = StateRequest(_lower(item.state_vector, state_vector))
+                return
+        self._queue.append(StateRequest(state_vector))
+        self.wake()
+
+    def ack(self, count: int) -> None:
+        """Say that so many updates are on disk; of several such, the last is sent."""
+        self._ack = count
+        self.wake()
+
+    def wake(self) -> None:
+        """Let whoever waits in `changed` look again."""
+        self._idle = False
+        self._changed.set()
+
+    async def changed(self) -> None:
+        """Wait until there is something to send, all of which has been taken and handed over."""
+        self._idle = not self._changed.is_set()
+        await self._changed.wait()
+        self._changed.clear()
+
+    def take(self) -> bytes | StateRequest | None:
+        """The next thing to send, in order."""
+        if not self._queue:
+            return None
+        item = self._queue.popleft()
+        if isinstance(item, UpdateFrame):
+            item = item.frame
+        if isinstance(item, bytes):
+            self._size -= len(item)
+        return item
+
+    def take_ack(self) -> int | None:
+        """The acknowledgement that is due."""
+        count, self._ack = self._ack, None
+        return count
+
+    def take_missed(self) -> dict[int, int] | None:
+        """If the client had fallen behind: from which clock of which CRDT clients it lacks text.
+
+        From now on changes are queued again, to be sent behind the state that brings these.
+        """
+        missed, self._behind = self._behind, None
+        return missed
+
+    def _is_small(self, frame: bytes) -> bool:
+        """Whether it may go out before its turn comes: nothing waits, and it takes little room."""
+        return self._idle and len(frame) <= _SMALL
+
+    def _drop(self, missed: dict[int, int]) -> None:
+        requests: list[StateRequest] = []
+        for item in self._queue:
+            if isinstance(item, UpdateFrame):
+                self._miss(missed, item)
+            elif isinstance(item, StateRequest):
+                requests.append(item)
+        self._queue = deque(requests)
+        self._size = 0
+
+    @staticmethod
+    def _miss(missed: dict[int, int], update: UpdateFrame) -> None:
+        for client, start in update.starts.items():
+            missed[client] = min(start, missed.get(client, start))
+
+
+def _lower(one: bytes, other: bytes) -> bytes:
+    """A state vector that knows nothing that either does not know."""
+    clocks, others = decode_state_vector(one), decode_state_vector(other)
+    return encode_state_vector(
+        {client: min(clock, others[client]) for client, clock in clocks.items() if client in others}
+    )

@@ -1,0 +1,169 @@
+"""A WebSocket as the server speaks it: nobody keeps the event loop busy by what they send at once.
+
+What one read brings may be tens of thousands of frames, and many clients may come at one moment.
+Both are taken up piece by piece, and others have their turn in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Request
+
+from antiphon_kernel.server.connections import TrackedProtocol
+from antiphon_kernel.server.scope import (
+    CONNECTION,
+    CUT_EXTENSION,
+    SEND_EXTENSION,
+    WAITING_EXTENSION,
+)
+
+_PIECE: Final = 8 * 2**10
+"""Bytes taken up in one turn: a thousand of the shortest frames."""
+
+_EARLY: Final = 64 * 2**10
+"""Bytes that are read of a client before it is authenticated."""
+
+
+class Doorman:
+    """Lets one client in at a turn."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def let_in(self, enter: Callable[[], None]) -> None:
+        """Call `enter` when it is the client's turn."""
+        self._waiting.append(enter)
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        enter = self._waiting[0]
+        try:
+            enter()
+        finally:
+            self._waiting.popleft()
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._next)
+
+
+class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
+    """The server's connection, with ways to drop it and to send to it at once."""
+
+    doorman: Doorman
+    _pieces: deque[bytes] | None = None
+    _has_asked = False
+    """Whether its handshake has come."""
+    _early: int | None = 0
+    """Bytes that came before the first session began; None from then on."""
+
+    @property
+    def is_served(self) -> bool:
+        return self._has_asked and not self.close_sent
+
+    def begin_session(self) -> None:
+        super().begin_session()
+        early, self._early = self._early, None
+        if early is not None and early > _EARLY and not self.read_paused and self._pieces is None:
+            self.transport.resume_reading()
+
+    async def run_asgi(self) -> None:
+        extensions = dict(self.scope["extensions"] or {})
+        self.scope[CONNECTION] = self  # type: ignore[typeddict-unknown-key]
+        self.scope["extensions"] = {
+            **extensions,
+            CUT_EXTENSION: {"cut": self.transport.abort},
+            SEND_EXTENSION: {"send_now": self._send_now},
+            WAITING_EXTENSION: {"waiting": self.queue.qsize},
+        }
+        try:
+            await super().run_asgi()
+        finally:
+            # Or all of this would wait for the garbage collector.
+            del self.scope[CONNECTION]  # type: ignore[typeddict-item]
+            self.scope["extensions"] = extensions
+
+    def handle_connect(self, event: Request) -> None:
+        self._has_asked = True
+        self.doorman.let_in(partial(self._enter, event))
+
+    def _enter(self, event: Request) -> None:
+        if not self.transport.is_closing():
+            super().handle_connect(event)
+
+    async def receive(self) -> Any:
+        message = await super().receive()
+        self._read_nothing_more()
+        return message
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        self._read_nothing_more()
+
+    def _read_nothing_more(self) -> None:
+        """Pause again what the server has resumed, until what has come is taken up.
+
+        Otherwise a client that goes on after its last frame was refused fills the memory: a read
+        brings more than is taken up in a turn.
+        """
+        if self._pieces is not None and not self.transport.is_closing():
+            self.transport.pause_reading()
+
+    def data_received(self, data: bytes) -> None:
+        if self._early is not None:
+            self._early += len(data)
+            if self._early > _EARLY:
+                # A stranger gets no more memory than this, whatever frame they have begun.
+                self.transport.pause_reading()
+        if self._pieces is not None:
+            self._pieces.extend(_cut(data))
+            self._read_nothing_more()
+        elif len(data) <= _PIECE:
+            super().data_received(data)
+        else:
+            self._pieces = deque(_cut(data))
+            self.transport.pause_reading()
+            self._take_up()
+
+    def _take_up(self) -> None:
+        if self._pieces is None:
+            return
+        super().data_received(self._pieces.popleft())
+        if self._pieces:
+            self.loop.call_soon(self._take_up)
+            return
+        self._pieces = None
+        early = self._early is not None and self._early > _EARLY
+        if not self.read_paused and not early and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    def _take_up_all(self) -> None:
+        """Nothing more will come; what has come is passed on."""
+        pieces, self._pieces = self._pieces, None
+        for piece in pieces or ():
+            super().data_received(piece)
+
+    def eof_received(self) -> None:
+        self._take_up_all()
+        super().eof_received()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._take_up_all()
+        super().connection_lost(exc)
+
+    def _send_now(self, message: bytes) -> bool:
+        if self.disconnected or self.close_sent or self.transport.is_closing():
+            return False
+        if not self.handshake_complete or not self.writable.is_set():
+            return False
+        self.transport.write(message)
+        return True
+
+
+def _cut(data: bytes) -> list[bytes]:
+    return [data[at : at + _PIECE] for at in range(0, len(data), _PIECE)]

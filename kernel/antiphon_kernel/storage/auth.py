@@ -1,0 +1,176 @@
+"""`auth.db`: who may do what in a kernel, and what lets them in. No secret is in it, only hashes.
+
+It is apart from the journal, so that documents can be handed on without it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.storage.auth_schema import AUTH_MIGRATIONS
+from antiphon_kernel.storage.database import Database
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.roles import AccessRole, CredentialKind
+
+AUTH_FILE: Final = "auth.db"
+
+_USER: Final = "SELECT number, username, principal, role, created, kind, barred_until FROM users"
+_CREDENTIAL: Final = (
+    "SELECT number, user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses"
+    " FROM credentials ORDER BY number"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A principal as far as access goes. Times are milliseconds since the epoch."""
+
+    number: int
+    username: str
+    principal: PrincipalId
+    role: AccessRole
+    created: int
+    kind: PrincipalKind
+    barred_until: int | None = None
+    """Kicked: not let in before this time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What lets somebody in. Times are milliseconds since the epoch."""
+
+    number: int
+    user: int
+    kind: CredentialKind
+    fingerprint: str
+    """SHA-256 of a token in hex digits, or an SSH key's fingerprint."""
+    named: bool
+    """Whoever uses it is `user`; else only the first is, and the next ones get names of theirs."""
+    created: int
+    expires: int | None
+    revoked: int | None
+    uses_allowed: int | None
+    """How many clients it lets in; None: any number."""
+    uses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """One program that has come in with a credential."""
+
+    credential: int
+    secret: str
+    """SHA-256, in hex digits, of what the program knows itself by."""
+    user: int
+    first_used: int
+
+
+class AuthStore:
+    """The open file. What a method returns is on disk."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    async def open(cls, path: Path) -> AuthStore:
+        """Open or create the file, readable by this user only.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        return cls(await Database.open(path, AUTH_MIGRATIONS))
+
+    async def close(self) -> None:
+        await self._database.close()
+
+    @property
+    def database(self) -> Database:
+        """For whoever must know when it is lost."""
+        return self._database
+
+    async def users(self) -> list[User]:
+        """Everybody who has a role, oldest first."""
+        rows = await self._database.select(_USER + " ORDER BY number")
+        return [
+            User(
+                row[0],
+                row[1],
+                PrincipalId(row[2]),
+                AccessRole(row[3]),
+                row[4],
+                PrincipalKind(row[5]),
+                row[6],
+            )
+            for row in rows
+        ]
+
+    async def credentials(self) -> list[Credential]:
+        """All that were ever given out, oldest first."""
+        return [
+            Credential(row[0], row[1], CredentialKind(row[2]), row[3], bool(row[4]), *row[5:])
+            for row in await self._database.select(_CREDENTIAL)
+        ]
+
+    async def clients(self) -> list[Client]:
+        """Every program that has come in with a credential."""
+        sql = "SELECT credential, secret, user, first_used FROM clients"
+        return [Client(*row) for row in await self._database.select(sql)]
+
+    async def add_user(self, principal: Principal, role: AccessRole, created: int) -> User:
+        username, kind = principal.username, principal.kind
+        number = await self._database.insert(
+            "INSERT INTO users (username, principal, role, created, kind) VALUES (?, ?, ?, ?, ?)",
+            (username, principal.id, role, created, kind),
+        )
+        return User(number, username, principal.id, role, created, kind)
+
+    async def change_user(self, user: User) -> None:
+        """Store another role or another bar."""
+        await self._database.insert(
+            "UPDATE users SET role = ?, barred_until = ? WHERE number = ?",
+            (user.role, user.barred_until, user.number),
+        )
+
+    async def add_credential(self, credential: Credential) -> Credential:
+        """Store one; its number is drawn here."""
+        number = await self._database.insert(
+            "INSERT INTO credentials"
+            " (user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                credential.user,
+                credential.kind,
+                credential.fingerprint,
+                int(credential.named),
+                credential.created,
+                credential.expires,
+                credential.revoked,
+                credential.uses_allowed,
+                credential.uses,
+            ),
+        )
+        return replace(credential, number=number)
+
+    async def revoke(self, credential: int, revoked: int) -> None:
+        await self._database.insert(
+            "UPDATE credentials SET revoked = ? WHERE number = ?", (revoked, credential)
+        )
+
+    async def count_use(self, credential: Credential, client: Client | None) -> None:
+        """A credential has let in one more client; in one transaction with who that is."""
+        rows = (
+            [(client.credential, client.secret, client.user, client.first_used)] if client else []
+        )
+        await self._database.write(
+            [
+                (
+                    "UPDATE credentials SET uses = ? WHERE number = ?",
+                    [(credential.uses, credential.number)],
+                ),
+                ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
+            ]
+        )

@@ -1,0 +1,142 @@
+"""A group of commits as rows, table by table; of a block or an undo row only its last state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from antiphon_kernel.storage.copied_blame import encode_runs
+from antiphon_kernel.storage.executor import Row, Statement
+from antiphon_kernel.storage.op_rows import op_id, stored_blocks, stored_operation
+from antiphon_kernel.storage.rows import Commit, SessionRow, UndoRow
+from antiphon_kernel.storage.schema import RECORD_FORMAT
+from antiphon_kernel.yjs.restored_ids import encode_revivals
+
+_SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
+
+
+def session_rows(sessions: Iterable[SessionRow], principals: Mapping[str, int]) -> Statement:
+    """Return the statement that records sessions; those that are recorded already stay as they are.
+
+    `principals` maps ids to the numbers that stand for them in other rows.
+    """
+    return (
+        "INSERT OR IGNORE INTO sessions (id, principal, via, opened) VALUES (?, ?, ?, ?)",
+        [(one.id, principals[one.principal], one.via, one.opened) for one in sessions],
+    )
+
+
+def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
+    """Everything that a group of commits stores, in an order in which nothing is referred to early.
+
+    Its sessions are in the journal, or in a statement before these.
+    """
+    yield from _contexts(group)
+    yield (
+        f"INSERT INTO ops VALUES (?, ?, ?, ?, {_SESSION}, ?, ?, ?, ?)",
+        [_op(one, principals) for one in group],
+    )
+    yield _blocks(group)
+    yield (
+        "INSERT OR IGNORE INTO clients VALUES (?, ?, ?)",
+        [
+            (one.context.number, client, principals[one.principal.id])
+            for one in group
+            for client in one.clients
+        ],
+    )
+    yield from _undo(group, principals)
+    yield (
+        "INSERT INTO revived VALUES (?, ?, ?, ?)",
+        [
+            (one.context.number, one.seq, RECORD_FORMAT, encode_revivals(one.revivals))
+            for one in group
+            if one.revivals
+        ],
+    )
+    yield (
+        "INSERT INTO inherited_blame VALUES (?, ?, ?, ?, ?)",
+        [
+            (
+                one.context.number,
+                text.block,
+                text.section or "",
+                RECORD_FORMAT,
+                encode_runs(text.runs),
+            )
+            for one in group
+            for text in one.inherited
+        ],
+    )
+
+
+def _contexts(group: Sequence[Commit]) -> Iterator[Statement]:
+    founded = [one.context for one in group if one.seq == 1]
+    restated = [one.context for one in group if one.restated]
+    yield (
+        "INSERT INTO contexts (number, id, label, epoch, created) VALUES (?, ?, ?, ?, ?)",
+        [(row.number, row.id, row.label, row.epoch, row.created) for row in founded],
+    )
+    yield (
+        "UPDATE contexts SET label = ?, archived = ? WHERE number = ?",
+        [(row.label, row.archived, row.number) for row in restated],
+    )
+
+
+def _op(commit: Commit, principals: Mapping[str, int]) -> Row:
+    return (
+        op_id(commit.context.number, commit.seq),
+        RECORD_FORMAT,
+        commit.time,
+        principals[commit.principal.id],
+        commit.session.id,
+        stored_operation(commit.operation),
+        commit.unit,
+        stored_blocks(commit.blocks),
+        commit.update,
+    )
+
+
+def _blocks(group: Sequence[Commit]) -> Statement:
+    rows: dict[tuple[int, int], Row] = {}
+    for one in group:
+        for block in one.blocks:
+            key = one.context.number, block.number
+            rows[key] = (*key, block.id, block.version)
+    upsert = (
+        "INSERT INTO blocks VALUES (?, ?, ?, ?) ON CONFLICT (context, number)"
+        " DO UPDATE SET version = excluded.version"
+    )
+    return upsert, list(rows.values())
+
+
+def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
+    rows: dict[tuple[int, int], Row | None] = {}
+    for one in group:
+        context = one.context.number
+        for row in one.undo:
+            rows[context, row.unit] = _undo_row(context, row, principals)
+        for unit in one.dropped_undo:
+            rows[context, unit] = None
+    yield (
+        f"INSERT OR REPLACE INTO undo VALUES (?, ?, ?, {_SESSION}, ?, ?, ?, ?, ?)",
+        [row for row in rows.values() if row is not None],
+    )
+    yield (
+        "DELETE FROM undo WHERE context = ? AND unit = ?",
+        [key for key, row in rows.items() if row is None],
+    )
+
+
+def _undo_row(context: int, row: UndoRow, principals: Mapping[str, int]) -> Row:
+    return (
+        context,
+        row.unit,
+        principals[row.principal],
+        row.session,
+        row.kind,
+        row.stack,
+        row.place,
+        row.time,
+        " ".join(row.blocks),
+    )

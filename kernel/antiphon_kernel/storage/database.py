@@ -1,0 +1,233 @@
+"""The SQLite file: opened, migrated, read and written; every failure of it is `storage_failed`.
+
+The database runs in WAL mode with ``synchronous=FULL``: a commit is on disk when SQLite says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import aiosqlite
+
+from antiphon_kernel.storage.backup import write_copy
+from antiphon_kernel.storage.executor import Statement, carry_out
+from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
+from antiphon_kernel.storage.schema import MIGRATIONS
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+
+_log = logging.getLogger(__name__)
+
+_ROWS_AT_ONCE = 64
+"""How many rows of an open cursor are fetched in one go."""
+
+
+class _Connection(aiosqlite.Connection):
+    """The library's connection, with a whole transaction in one trip to its thread.
+
+    A trip costs as much as several statements, and each of them would take one.
+    """
+
+    async def transact(self, statements: Iterable[Statement], files: OpenFiles) -> None:
+        await self._execute(  # type: ignore[no-untyped-call]
+            carry_out, self._conn, statements, files
+        )
+
+    async def copy(self, path: Path, target: Path) -> None:
+        await self._execute(  # type: ignore[no-untyped-call]
+            write_copy, self._conn, path, target
+        )
+
+    async def run(self, function: Callable[[], None]) -> None:
+        """Call `function` in the library's thread."""
+        await self._execute(function)  # type: ignore[no-untyped-call]
+
+
+class Database:
+    """One open file; one transaction at a time."""
+
+    def __init__(
+        self,
+        path: Path,
+        connection: _Connection,
+        migrations: Sequence[str],
+        spare: Path | None = None,
+    ) -> None:
+        self.path = path
+        self._spare = spare
+        self._connection = connection
+        self._migrations = migrations
+        self._lock = asyncio.Lock()
+        self._files: OpenFiles | None = None
+        self._on_lost: list[Callable[[StorageLostError], None]] = []
+        self._closed = False
+        self.lost: StorageLostError | None = None
+        """Why nothing can be written any more; reading may go on."""
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        migrations: Sequence[str] = MIGRATIONS,
+        spare: Path | None = None,
+    ) -> Database:
+        """Open or create the file, for this user alone, and bring it to the current version.
+
+        Args:
+            migrations: SQL of each version, the first one for an empty file.
+            spare: a file to copy everything to if the database is deleted or replaced.
+
+        Raises:
+            AntiphonError: storage_failed if it cannot be opened, is damaged, or was written by a
+                newer version.
+        """
+        connect = partial(sqlite3.connect, path, isolation_level=None)
+        connection = _Connection(connect, _ROWS_AT_ONCE)
+        try:
+            make_private(path)
+            await connection
+        except (sqlite3.Error, OSError) as error:
+            raise _failed(path, error) from error
+        database = cls(path, connection, migrations, spare)
+        try:
+            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+                await database.select(f"PRAGMA {pragma}")
+            await database._migrate()
+            database._files = OpenFiles(path)
+        except OSError as error:
+            await connection.close()
+            raise _failed(path, error) from error
+        except BaseException:
+            await connection.close()  # its thread would keep the process alive
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Checkpoint and let go of the file."""
+        try:
+            with suppress(StorageLostError):  # `on_lost` tells everybody who has to know
+                await self.check_files()
+                await self._checkpoint()
+        finally:
+            self._closed = True
+            await self._connection.close()
+            if self._files is not None:
+                self._files.close()
+
+    async def _checkpoint(self) -> None:
+        """Bring everything into the database file, and empty the write-ahead log."""
+        await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise kernel_is_closing()
+
+    async def select(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        """Every row of a query; what has been lost can be read as far as SQLite still has it."""
+        self._refuse_if_closed()
+        try:
+            # In one step: a caller that is cancelled must not leave an open cursor behind.
+            return list(await self._connection.execute_fetchall(sql, values))
+        except sqlite3.Error as error:
+            raise self.lost or _failed(self.path, error) from error
+
+    async def insert(self, sql: str, values: Sequence[object]) -> int:
+        """One statement in a transaction of its own; the number of the row it made."""
+        async with self._writing() as files:
+            await self._connection.run(files.check_before_commit)
+            cursor = await self._connection.execute(sql, values)
+            await self._connection.run(files.check_after_commit)
+        return cursor.lastrowid or 0
+
+    async def write(self, statements: Iterable[Statement]) -> None:
+        """All statements in one transaction, or none of them.
+
+        Args:
+            statements: if they are made one by one, they are made in the thread that writes: the
+                rows of a large transaction keep nobody waiting and are not there all at once.
+        """
+        async with self._writing() as files:
+            await self._connection.transact(statements, files)
+
+    async def check_files(self) -> None:
+        """See that what is written still reaches the files at their paths.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        async with self._writing() as files:
+            await self._connection.run(files.check_all)
+
+    def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
+        """Call `listener` once when the files are found deleted or replaced."""
+        self._on_lost.append(listener)
+
+    @asynccontextmanager
+    async def _writing(self) -> AsyncIterator[OpenFiles]:
+        """The only writer for now; gives the files, which belong to the library's thread.
+
+        Raises:
+            AntiphonError: storage_failed, for good once the files have been lost.
+        """
+        async with self._lock:
+            self._refuse_if_closed()
+            if self.lost is not None:
+                raise self.lost
+            assert self._files is not None
+            try:
+                yield self._files
+            except sqlite3.Error as error:
+                raise _failed(self.path, error) from error
+            except StorageLostError as error:
+                self.lost = lost = await self._salvage(error)
+                for listener in tuple(self._on_lost):
+                    listener(lost)
+                raise lost from error
+
+    async def _salvage(self, error: StorageLostError) -> StorageLostError:
+        """Save what SQLite still holds of lost files; the error, with where that is now."""
+        if error.damaged:
+            return error
+        try:
+            if self._spare is not None:
+                self._spare.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                await self._connection.copy(self.path, self._spare)
+                error = error.with_copy(self._spare)
+            # A log that has been deleted ends with the process, and one that is still there must
+            # not be applied to another file.
+            await self._checkpoint()
+        except (AntiphonError, OSError) as failure:
+            _log.error("what was in %s could not be saved elsewhere: %s", self.path, failure)
+        return error
+
+    async def _migrate(self) -> None:
+        version = int((await self.select("PRAGMA user_version"))[0][0])
+        if version > len(self._migrations):
+            raise AntiphonError(
+                ErrorCode.STORAGE_FAILED,
+                f"{self.path} has version {version}, this antiphon knows {len(self._migrations)}:"
+                " use the antiphon that wrote it, or a newer one.",
+                path=str(self.path),
+            )
+        for number in range(version, len(self._migrations)):
+            script = (
+                f"BEGIN IMMEDIATE; {self._migrations[number]} PRAGMA user_version = {number + 1};"
+            )
+            try:
+                await self._connection.executescript(script + " COMMIT;")
+            except sqlite3.Error as error:
+                raise _failed(self.path, error) from error
+
+
+def _failed(path: Path, error: sqlite3.Error | OSError) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.STORAGE_FAILED,
+        f"The journal {path} could not be used: {error}. Nothing was acknowledged;"
+        " check the disk, then try again.",
+        path=str(path),
+    )

@@ -1,0 +1,418 @@
+"""The journal of one kernel: one writer, commits in groups, acknowledged when on disk.
+
+The writer commits as soon as it is idle; whatever is handed in meanwhile shares the next commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.storage.commit_rows import commit_rows, session_rows
+from antiphon_kernel.storage.copied_blame import read_inherited
+from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.op_reader import (
+    check_sequence,
+    read_block_changes,
+    read_ops,
+    read_touches,
+    read_updates,
+)
+from antiphon_kernel.storage.open_files import StorageLostError
+from antiphon_kernel.storage.rows import (
+    BlockChange,
+    BlockRow,
+    Commit,
+    ContextRow,
+    InheritedRun,
+    SessionRow,
+    StoredContext,
+    StoredOp,
+    Touch,
+)
+from antiphon_kernel.storage.search_table import SearchTable
+from antiphon_kernel.storage.snapshots import Snapshots
+from antiphon_kernel.storage.undo_reader import read_undo
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.ids import ContextId, PrincipalId
+from antiphon_kernel.types.records import Principal
+
+WATCH_SECONDS: Final = 2.0
+"""Seconds between two looks at the files while nobody writes."""
+_RECORDED: Final = 1_000
+"""Sessions that are remembered not to need a row any more; others are offered one again."""
+
+_log = logging.getLogger(__name__)
+
+
+class Journal:
+    """An open database. `commit` may be called from one event loop only."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.snapshots = Snapshots(database)
+        self.search = SearchTable(database)
+        self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
+        self._generations: dict[int, int] = {}
+        self._failures: dict[int, AntiphonError] = {}
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._principals: dict[str, int] = {}
+        """What stands for a principal in other rows, by id."""
+        self._new_sessions: list[SessionRow] = []
+        self._recorded: dict[str, None] = {}
+        """Sessions that are known to be in the file: those that were used last."""
+        self._last_context = 0
+        self._broken: AntiphonError | None = None
+        self._on_lost: list[Callable[[StorageLostError], None]] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self.lost: StorageLostError | None = None
+        """Why nothing more is saved, also after the file is back; what is there can be read."""
+        self._files: list[Database] = []
+        self.depend_on(database)
+
+    @classmethod
+    async def open(cls, path: Path, spare: Path | None = None) -> Journal:
+        """Open or create the database at `path` and bring it to the current version.
+
+        Args:
+            spare: a file to copy everything to if the database is deleted or replaced.
+
+        Raises:
+            AntiphonError: storage_failed if the file cannot be opened, is damaged, or was written
+                by a newer version.
+        """
+        journal = cls(await Database.open(path, spare=spare))
+        try:
+            await journal._load_numbers()
+        except AntiphonError:
+            await journal._database.close()
+            raise
+        journal._writer = asyncio.create_task(journal._write_forever(), name="journal writer")
+        journal._writer.add_done_callback(journal._writer_ended)
+        journal._watch = asyncio.create_task(journal._watch_files(), name="journal watch")
+        return journal
+
+    async def close(self) -> None:
+        """Write what is waiting and close the file; what is handed in later is refused."""
+        while not self._idle.is_set():
+            await self._idle.wait()  # and again, if more has come since it was set
+        self._broken = self._broken or kernel_is_closing()
+        for task in (self._writer, self._watch):
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+        await self._database.close()
+
+    # Kernel, principals, sessions, contexts: small and rare, each its own transaction
+
+    async def setting(self, key: str) -> str | None:
+        """A fact about the kernel itself."""
+        rows = await self._database.select("SELECT value FROM kernel WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else None
+
+    async def set_setting(self, key: str, value: str) -> None:
+        await self._database.insert("INSERT OR REPLACE INTO kernel VALUES (?, ?)", (key, value))
+
+    async def principals(self) -> list[Principal]:
+        """Everybody this kernel knows."""
+        rows = await self._database.select("SELECT id, username, kind FROM principals")
+        return [Principal(PrincipalId(row[0]), row[1], _kind(row[2])) for row in rows]
+
+    async def add_principal(self, principal: Principal, created: int) -> None:
+        number = await self._database.insert(
+            "INSERT INTO principals (id, username, kind, created) VALUES (?, ?, ?, ?)",
+            (principal.id, principal.username, principal.kind, created),
+        )
+        self._principals[principal.id] = number
+
+    def add_session(self, session: SessionRow) -> None:
+        """Record a session that may never commit anything; with others, or with a commit."""
+        if self._broken is not None:
+            return
+        self._new_sessions.append(session)
+        self._idle.clear()
+        self._wake.set()
+
+    async def sessions(self) -> list[SessionRow]:
+        """Everybody who ever joined or committed, in the order in which they were recorded."""
+        sql = (
+            "SELECT s.id, p.id, s.via, s.opened FROM sessions s"
+            " JOIN principals p ON p.number = s.principal ORDER BY s.number"
+        )
+        return [SessionRow(*row) for row in await self._database.select(sql)]
+
+    async def contexts(self) -> list[ContextRow]:
+        """Every context, oldest first."""
+        sql = "SELECT number, id, label, epoch, created, archived FROM contexts ORDER BY number"
+        rows = await self._database.select(sql)
+        return [ContextRow(row[0], ContextId(row[1]), *row[2:]) for row in rows]
+
+    def add_context(self, context: ContextId, label: str, epoch: str, created: int) -> ContextRow:
+        """Name a new context; it begins to exist with its first commit.
+
+        No two may have one label at a time.
+        """
+        self._last_context += 1
+        return ContextRow(self._last_context, context, label, epoch, created)
+
+    async def set_epoch(self, context: ContextRow, epoch: str) -> None:
+        """From now on replicas of another epoch are refused."""
+        sql = "UPDATE contexts SET epoch = ? WHERE number = ?"
+        await self._database.insert(sql, (epoch, context.number))
+
+    async def check_sequence(self, context: ContextRow) -> int:
+        """See that every transaction of a context is there; the number of the last.
+
+        Raises:
+            DamagedContext: if one is missing or has a format that is not known here.
+            AntiphonError: storage_failed.
+        """
+        return await check_sequence(self._database, context)
+
+    async def load(self, context: ContextRow, after: int = 0) -> StoredContext:
+        """Everything that belongs to one context; of its transactions those behind `after`.
+
+        Raises:
+            DamagedContext: if a transaction is missing or its record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        number = (context.number,)
+        updates, touched = await read_updates(self._database, context, after)
+        sql = "SELECT number, id, version FROM blocks WHERE context = ? ORDER BY number"
+        blocks = tuple(BlockRow(*row) for row in await self._database.select(sql, number))
+        return StoredContext(
+            context,
+            after + len(updates),
+            tuple(updates),
+            blocks,
+            await read_undo(self._database, context),
+            await self.clients(context),
+            self._generations.get(context.number, 0),
+            frozenset(block.id for block in blocks if block.number in touched),
+        )
+
+    async def clients(self, context: ContextRow) -> dict[int, str]:
+        """CRDT client id to the principal that writes with it.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        sql = (
+            "SELECT c.client, p.id FROM clients c JOIN principals p ON p.number = c.principal"
+            " WHERE c.context = ?"
+        )
+        rows = await self._database.select(sql, (context.number,))
+        return {int(row[0]): str(row[1]) for row in rows}
+
+    async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
+        """The first `limit` committed transactions with a higher `seq` than `after`.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_ops(self._database, context, after, limit=limit)
+
+    async def ops_upto(
+        self, context: ContextRow, upto: int, block: int | None = None
+    ) -> list[StoredOp]:
+        """The committed transactions up to `upto`; only those that touched a block, by number.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_ops(self._database, context, 0, upto=upto, block=block)
+
+    async def ops_at(self, context: ContextRow, seqs: Collection[int]) -> list[StoredOp]:
+        """The committed transactions with these numbers, in order.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_ops(self._database, context, 0, seqs=seqs)
+
+    async def touches(self, context: ContextRow, after: int, limit: int) -> list[Touch]:
+        """What the first `limit` transactions with a higher `seq` than `after` touched.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_touches(self._database, context, after, limit)
+
+    async def inherited(
+        self, context: ContextRow, blocks: Collection[int] | None = None
+    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
+        """Who wrote the texts of copied blocks before they were copied: by number, by section.
+
+        Args:
+            blocks: numbers of those that are asked for; None for all.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_inherited(self._database, context, blocks)
+
+    async def changes_of(self, context: ContextRow, block: int) -> list[BlockChange]:
+        """What happened to the block with this number, in order.
+
+        Raises:
+            DamagedContext: if a record cannot be read.
+            AntiphonError: storage_failed.
+        """
+        return await read_block_changes(self._database, context, block)
+
+    # Commits
+
+    def commit(self, commit: Commit) -> asyncio.Future[None]:
+        """Store one transaction; the future is done when it is on disk.
+
+        Futures are done in the order of the calls. After a failure (storage_failed) everything
+        that was built on the lost commit fails too, until the context is loaded again.
+        """
+        return self.commit_all((commit,))
+
+    def commit_all(self, commits: Sequence[Commit]) -> asyncio.Future[None]:
+        """Store successive transactions of one context, all or none; see `commit`."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._broken is not None:
+            future.set_exception(self._broken)
+            return future
+        self._waiting.append((commits, future))
+        self._idle.clear()
+        self._wake.set()
+        return future
+
+    def refuse_if_broken(self) -> None:
+        """Raises AntiphonError storage_failed if nothing can be committed any more."""
+        if self._broken is not None:
+            raise self._broken
+
+    def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
+        """Call `listener` once when nothing can be saved any more, before any commit fails."""
+        self._on_lost.append(listener)
+
+    def depend_on(self, database: Database) -> None:
+        """Commit nothing more once the files of this database have been lost."""
+        self._files.append(database)
+        database.on_lost(self._lose)
+
+    def _lose(self, error: StorageLostError) -> None:
+        if self.lost is not None:
+            return
+        self.lost = self._broken = error
+        _log.critical("%s", error)
+        self._new_sessions.clear()
+        for listener in tuple(self._on_lost):
+            listener(error)
+
+    async def _watch_files(self) -> None:
+        """Find a lost file also while nobody writes."""
+        while self.lost is None:
+            await asyncio.sleep(WATCH_SECONDS)
+            try:
+                for database in self._files:
+                    await database.check_files()
+            except StorageLostError:
+                return  # `_lose` has been called
+            except AntiphonError as error:
+                if error.code is ErrorCode.STORAGE_FAILED:
+                    _log.warning("the kernel's files cannot be checked: %s", error)
+
+    async def _write_forever(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            group = list(self._waiting)
+            sound = [commits for commits, _ in group if self._is_sound(commits[0])]
+            due = sound or self._new_sessions
+            error = await self._write_group([*chain(*sound)]) if due else None
+            if error is not None:
+                self._begin_generation({one[0].context.number for one in sound}, error)
+            written = set(map(id, sound)) if error is None else set()
+            for commits, future in group:
+                if future.cancelled():
+                    continue
+                if id(commits) in written:
+                    future.set_result(None)
+                else:
+                    future.set_exception(self._failures[commits[0].context.number])
+            del self._waiting[: len(group)]
+            if not self._waiting and not self._wake.is_set():
+                self._idle.set()
+
+    def _is_sound(self, commit: Commit) -> bool:
+        """Whether nothing that the commit was built on has been lost."""
+        return commit.generation == self._generations.get(commit.context.number, 0)
+
+    def _begin_generation(self, contexts: set[int], error: AntiphonError) -> None:
+        """What was built on a lost commit is refused: only who loads again may go on."""
+        for context in contexts:
+            self._generations[context] = self._generations.get(context, 0) + 1
+            self._failures[context] = error
+
+    def _writer_ended(self, writer: asyncio.Task[None]) -> None:
+        """A writer that dies of a bug must not leave anybody waiting."""
+        if writer.cancelled():
+            return
+        self._broken = error = AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"The journal's writer has stopped: {writer.exception()}. Restart the kernel.",
+        )
+        _log.critical("the journal's writer has stopped", exc_info=writer.exception())
+        for _, future in self._waiting:
+            if not future.done():
+                future.set_exception(error)
+        self._waiting.clear()
+        self._idle.set()
+
+    async def _write_group(self, group: list[Commit]) -> AntiphonError | None:
+        """One transaction for all of them; the error if it did not happen."""
+        if self._broken is not None:
+            return self._broken
+        count = len(self._new_sessions)
+        sessions = {one.id: one for one in self._new_sessions}
+        sessions |= {one.session.id: one.session for one in group}
+        unknown = [one for one in sessions.values() if one.id not in self._recorded]
+        try:
+            rows = commit_rows(group, self._principals)
+            await self._database.write(chain([session_rows(unknown, self._principals)], rows))
+        except StorageLostError as error:
+            return error
+        except AntiphonError as error:
+            _log.error("a commit of %d transactions failed: %s", len(group), error)
+            return error
+        del self._new_sessions[:count]
+        self._recorded.update(dict.fromkeys(one.id for one in unknown))
+        while len(self._recorded) > _RECORDED:
+            del self._recorded[next(iter(self._recorded))]
+        return None
+
+    async def _load_numbers(self) -> None:
+        rows = await self._database.select("SELECT id, number FROM principals")
+        self._principals = {row[0]: row[1] for row in rows}
+        rows = await self._database.select("SELECT coalesce(max(number), 0) FROM contexts")
+        self._last_context = rows[0][0]
+
+
+def _kind(stored: str) -> PrincipalKind:
+    try:
+        return PrincipalKind(stored)
+    except ValueError as error:
+        raise AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"The journal holds a principal of the unknown kind {stored!r}:"
+            " use the antiphon that wrote it, or a newer one.",
+            found=stored,
+        ) from error

@@ -1,0 +1,201 @@
+"""What goes into the journal and comes back out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from antiphon_kernel.types.ids import ContextId
+from antiphon_kernel.types.records import Actor, Principal
+from antiphon_kernel.yjs.restored_ids import Revival
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRow:
+    """A context as the journal knows it. `number` stands for it in other rows."""
+
+    number: int
+    id: ContextId
+    label: str
+    epoch: str
+    created: int
+    archived: int | None = None
+    """When it was put out of the way, in milliseconds; None if it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """Somebody's connection: its id, its principal's, how and when (milliseconds) it began."""
+
+    id: str
+    principal: str
+    via: str
+    opened: int
+
+    @classmethod
+    def of(cls, actor: Actor) -> SessionRow:
+        """Return the row of the session that `actor` acts through."""
+        return cls(actor.session, actor.principal.id, actor.via, actor.since)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRow:
+    """The version counter of a block. `number` counts per context, in order of creation."""
+
+    number: int
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class UndoRow:
+    """One thing that can be undone or redone. What it did is in the transactions of its `unit`.
+
+    `unit` is the `seq` of the first of them; `place`, by which the highest row of a stack is undone
+    or redone first, that of the transaction that put it there.
+    """
+
+    unit: int
+    principal: str
+    session: str
+    kind: str
+    stack: str
+    place: int
+    time: int
+    blocks: tuple[str, ...]
+
+    def at(self, time: int) -> UndoRow:
+        """The same, written at another time."""
+        one = self
+        return UndoRow(
+            one.unit,
+            one.principal,
+            one.session,
+            one.kind,
+            one.stack,
+            one.place,
+            time,
+            one.blocks,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InheritedRun:
+    """Code points from `start` to `end` of a copied text, and who wrote them in the original."""
+
+    start: int
+    end: int
+    principal: str
+    version: int
+    """Of the original block."""
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class InheritedText:
+    """Who wrote a text before it was copied."""
+
+    block: int
+    """The number of the copy."""
+    section: str | None
+    runs: tuple[InheritedRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One committed transaction of one context and everything that must be stored with it."""
+
+    context: ContextRow
+    seq: int
+    time: int
+    principal: Principal
+    session: SessionRow
+    operation: str
+    blocks: tuple[BlockRow, ...]
+    """The blocks it touched, with their new versions."""
+    update: bytes
+    unit: int | None = None
+    """The undo unit that it belongs to, or that it turns: the `seq` with which that began."""
+    undo: tuple[UndoRow, ...] = ()
+    """Undo rows that are new or changed with it."""
+    dropped_undo: tuple[int, ...] = ()
+    """Units that can be neither undone nor redone from now on."""
+    revivals: tuple[Revival, ...] = ()
+    """Which of its ids are characters that were there before."""
+    clients: tuple[int, ...] = ()
+    """CRDT client ids that this principal used for the first time."""
+    restated: bool = False
+    """Whether label or archiving of `context` are new."""
+    inherited: tuple[InheritedText, ...] = ()
+    """Authors of what it copies."""
+    generation: int = 0
+    """As the context was loaded with: a failed commit begins another one."""
+
+    def as_stored(self) -> StoredOp:
+        """The transaction as it will come back."""
+        return StoredOp(
+            self.seq,
+            self.time,
+            self.principal.id,
+            self.operation,
+            {block.number: block.version for block in self.blocks},
+            self.update,
+            self.unit,
+            self.revivals,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOp:
+    """One committed transaction as it comes back: who made it, when, and its bytes."""
+
+    seq: int
+    time: int
+    principal: str
+    operation: str
+    versions: Mapping[int, int]
+    """Number of each touched block to its version then."""
+    update: bytes
+    unit: int | None = None
+    revivals: tuple[Revival, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What one committed transaction touched, without what it wrote."""
+
+    seq: int
+    operation: str
+    size: int
+    """Bytes of its update."""
+    blocks: tuple[int, ...]
+    """Numbers of the blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockChange:
+    """One committed transaction as the history of one block shows it."""
+
+    seq: int
+    version: int
+    time: int
+    principal: str
+    operation: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContext:
+    """All that is needed to open a context again."""
+
+    row: ContextRow
+    seq: int
+    updates: tuple[bytes, ...]
+    """In order of `seq`; all, or those behind the `seq` that was asked for."""
+    blocks: tuple[BlockRow, ...]
+    undo: tuple[UndoRow, ...]
+    clients: Mapping[int, str] = field(default_factory=dict)
+    """CRDT client id to the principal that writes with it."""
+    generation: int = 0
+    """What commits that are built on this carry."""
+    touched: frozenset[str] = frozenset()
+    """Ids of the blocks that `updates` changed."""

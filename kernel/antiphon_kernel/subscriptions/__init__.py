@@ -1,0 +1,1 @@
+"""Subscriptions to the blocks of a context."""

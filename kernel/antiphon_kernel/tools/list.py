@@ -1,0 +1,140 @@
+"""`block.list`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from pydantic import Field
+
+from antiphon_kernel.contexts.block_info import BlockInfo, header_values
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.tools.same_context import block_in
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.roles import Right
+
+_SUMMARY = 80
+
+
+class ListParams(Params):
+    """Which blocks. Every filter that is given must hold."""
+
+    context: str | None = None
+    parent_id: str | None = None
+    """Only what answers this block, directly or, with `depth`, at some removes."""
+    kind: BlockKind | None = None
+    role: Role | None = None
+    status: Status | None = None
+    path_prefix: str | None = None
+    """How the `path` of the block begins."""
+    depth: int | None = Field(default=None, ge=1)
+    """How many generations below `parent_id`; 1 if absent. Needs `parent_id`."""
+    after_block: str | None = None
+    """Go on after this block: the `next` of the previous answer."""
+    limit: int = Field(default=100, ge=1, le=1_000)
+    """Blocks in one answer."""
+
+
+class BlockSummary(BlockInfo):
+    """The header of a block and how its text begins."""
+
+    summary: str
+    """The first line, shortened."""
+    length: int
+    """Code points of the text."""
+    dirty: bool
+    """Whether a newer version than that on disk has come in meanwhile."""
+
+
+class ListResult(Result):
+    """Blocks in document order."""
+
+    blocks: list[BlockSummary]
+    """In document order."""
+    truncated: bool
+    """Whether there are more than these."""
+    next: str | None = None
+    """What to pass as `after_block` for the rest."""
+
+
+@tool("block.list", needs=Right.READ, errors=REFERENCES)
+async def list_blocks(call: Call, params: ListParams) -> ListResult:
+    """List the blocks of a context in document order.
+
+    Page by page: blocks that are created meanwhile neither hide others nor show them twice.
+    """
+    if params.depth is not None and params.parent_id is None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "depth counts generations below a block: give parent_id with it.",
+            field="depth",
+        )
+    below, behind = params.parent_id, params.after_block
+    reference = below if below is not None else behind
+    if reference is not None and params.context is None:
+        context, _ = await call.block(reference)
+    else:
+        context = await call.context(params.context)
+    parent = await block_in(call, context, below) if below is not None else None
+    after = await block_in(call, context, behind) if behind is not None else None
+    context.appends.flush_all()
+    page = list(islice(_matching(context, params, parent, after), params.limit + 1))
+    values = [{**_summary(context, one), **header_values(context, one)} for one in page]
+    await context.settled()
+    blocks = [
+        BlockSummary(**one, dirty=context.version(block) > context.commits.persisted_version(block))
+        for block, one in zip(page, values, strict=True)
+    ]
+    if len(blocks) <= params.limit:
+        return ListResult(blocks=blocks, truncated=False)
+    blocks.pop()
+    return ListResult(blocks=blocks, truncated=True, next=blocks[-1].block_id)
+
+
+def _summary(context: Context, block: str) -> dict[str, Any]:
+    text = render(context.document, block)
+    first = text.split("\n", 1)[0]
+    return {
+        "summary": first if len(first) <= _SUMMARY else first[: _SUMMARY - 1] + "…",
+        "length": len(text),
+    }
+
+
+def _matching(
+    context: Context, params: ListParams, parent: str | None, after: str | None
+) -> Iterator[str]:
+    document = context.document
+    for block in _candidates(context, params.depth or 1, parent, after):
+        header = document.header(block)
+        if (
+            params.kind in (None, header.kind)
+            and params.role in (None, header.role)
+            and params.status in (None, header.status)
+            and (params.path_prefix is None or _has_prefix(header.path, params.path_prefix))
+        ):
+            yield block
+
+
+def _candidates(
+    context: Context, depth: int, parent: str | None, after: str | None
+) -> Iterator[str]:
+    """In document order, behind `after`."""
+    order = context.document.order
+    if parent is None:
+        start = order.index(after) + 1 if after is not None else 0
+        for place in range(start, len(order)):
+            yield order.at(place)
+        return
+    behind = order.key(after) if after is not None else None
+    for block in context.family.descendants(parent, depth):
+        if behind is None or order.key(block) > behind:
+            yield block
+
+
+def _has_prefix(path: str | None, prefix: str) -> bool:
+    return path is not None and path.startswith(prefix)

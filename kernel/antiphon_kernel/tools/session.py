@@ -1,0 +1,86 @@
+"""`session.whoami` and `kernel.tools`: what a newcomer asks first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.tools.json_schema import described_schema
+from antiphon_kernel.types.roles import Right
+
+
+class NoParams(Params):
+    """Nothing to say."""
+
+
+class WhoamiResult(Result):
+    """Who the kernel takes the caller for."""
+
+    principal: str
+    """Id of the caller."""
+    username: str
+    """Name of the caller."""
+    kind: str
+    """What the caller is: `human`, `model`, ..."""
+    session: str
+    """Id of this connection."""
+    role: str
+    """`owner`, `editor`, `agent` or `viewer`."""
+    kernel: str
+    """Id of the kernel."""
+
+
+class ToolInfo(Result):
+    """One tool."""
+
+    name: str
+    """What to call."""
+    description: str
+    """What it does."""
+    parameters: dict[str, Any]
+    """JSON Schema of the parameters."""
+    needs: str
+    """What the caller must be allowed to do: `read`, `write` or `own`."""
+    errors: list[str]
+    """Every code it can fail with."""
+
+
+class ToolsResult(Result):
+    """Every tool of this kernel."""
+
+    tools: list[ToolInfo]
+    """By name."""
+
+
+@tool("session.whoami", needs=Right.READ)
+async def whoami(call: Call, params: NoParams) -> WhoamiResult:
+    """Say who the caller is and what role it has."""
+    principal = call.actor.principal
+    return WhoamiResult(
+        principal=principal.id,
+        username=principal.username,
+        kind=principal.kind,
+        session=call.actor.session,
+        role=call.role,
+        kernel=call.kernel.id,
+    )
+
+
+@tool("kernel.tools", needs=Right.READ)
+async def tools(call: Call, params: NoParams) -> ToolsResult:
+    """List the tools with their parameters."""
+    registry = call.kernel.registry
+    found = [registry[name] for name in registry.names]
+    return ToolsResult(
+        tools=[
+            ToolInfo(
+                name=one.name,
+                description=one.doc,
+                parameters=described_schema(one.params),
+                needs=one.needs,
+                errors=[str(code) for code in one.errors],
+            )
+            for one in found
+        ]
+    )

@@ -1,0 +1,190 @@
+"""`block.subscribe`, `block.unsubscribe` and `block.sync`: following blocks as they change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.content import part_of
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.subscriptions.block_events import (
+    BlockEvent,
+    EventKind,
+    block_since,
+    whole_block,
+)
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.roles import Right
+
+Version = Annotated[int, Field(ge=0)]
+Versions = list[tuple[str, Version]] | dict[str, Version]
+"""Block ids and the version one has of each: a list of pairs or an object."""
+
+
+class SubscribeParams(Params):
+    """What to follow, and what the caller has of it already."""
+
+    context: str | None = None
+    """Label or id; if no blocks are named, all blocks of it, also those that come later."""
+    block_ids: list[str] | None = None
+    """Only these blocks; all of the context if absent or empty."""
+    section: str | None = None
+    """Only what concerns this part of the content of the blocks that are named: path of a section
+    or of a field."""
+    from_versions: Versions | None = None
+    """The versions that the caller has: what has changed since comes first, as a patch where there
+    can be one; so do the blocks that it does not have. Nothing comes first if absent."""
+
+
+class SubscribeResult(Result):
+    """The events come from now on."""
+
+    subscription: str
+    """What the events carry, and what block.unsubscribe takes."""
+    context_version: int
+
+
+class UnsubscribeParams(Params):
+    """Which subscription."""
+
+    subscription: str
+    """As block.subscribe returned it."""
+
+
+class UnsubscribeResult(Result):
+    """It is over; every event came before this answer."""
+
+    subscription: str
+    """The one that was ended."""
+
+
+class SyncParams(Params):
+    """What the caller has."""
+
+    context: str | None = None
+    """Label or id; the context of the first block that is named, or the default one, if absent."""
+    versions: Versions = Field(default_factory=list)
+    """Block ids and the version one has of each."""
+    limit: int = Field(default=100, ge=1, le=1_000)
+    """How many blocks to answer with; call again with what came until `truncated` is false."""
+
+
+class SyncResult(Result):
+    """What the caller lacks."""
+
+    patches: list[BlockEvent]
+    """Of the blocks that it has in an earlier version."""
+    new_blocks: list[BlockEvent]
+    """The blocks that it does not have, in document order."""
+    truncated: bool
+    context_version: int
+
+
+@tool(
+    "block.subscribe",
+    needs=Right.READ,
+    errors=(*REFERENCES, ErrorCode.SCHEMA_VIOLATION, ErrorCode.TOO_LARGE),
+)
+async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
+    """Follow blocks: every committed change of one becomes an event.
+
+    Over a WebSocket, and in `antiphon call --jsonl`, events come as `{"subscription", "event"}`
+    beside the answers; a POST answers with lines of them for as long as it is read. An event has
+    the new version, the patch in code points, who did it and whether that was this session. A
+    reader that is too slow gets a `resync` of the blocks that it has missed something of.
+    """
+    named = [await call.block(reference) for reference in params.block_ids or ()]
+    known = await _known(call, params.from_versions or [])
+    if named:
+        contexts = list(dict.fromkeys(context for context, _ in named))
+        blocks = frozenset(block for _, block in named)
+        if params.context is not None and contexts != [await call.context(params.context)]:
+            raise AntiphonError(
+                ErrorCode.BLOCK_NOT_FOUND,
+                f"Not all of these blocks are in context {params.context}: leave out `context`.",
+                reference=params.context,
+            )
+    else:
+        contexts, blocks = [await call.context(params.context)], None
+    _check_section(params.section, named)
+    made = await call.kernel.subscriptions.open(call.actor, contexts, blocks, params.section)
+    if params.from_versions is not None:
+        for context in contexts:
+            for block in context.document.block_ids():
+                version = known.get(block)
+                if made.follows(block) and version != context.version(block):
+                    made.resume(block, version)
+    return SubscribeResult(subscription=made.id, context_version=contexts[0].seq)
+
+
+@tool("block.unsubscribe", needs=Right.READ)
+async def unsubscribe(call: Call, params: UnsubscribeParams) -> UnsubscribeResult:
+    """End a subscription of this session."""
+    subscriptions = call.kernel.subscriptions
+    subscriptions.end(subscriptions.find(call.actor, params.subscription))
+    return UnsubscribeResult(subscription=params.subscription)
+
+
+@tool("block.sync", needs=Right.READ, errors=REFERENCES)
+async def sync(call: Call, params: SyncParams) -> SyncResult:
+    """Say what has changed since the versions that the caller has, and what is new."""
+    known = await _known(call, params.versions)
+    context = await _synced(call, params, known)
+    context.appends.flush_all()
+    patches: list[BlockEvent] = []
+    new_blocks: list[BlockEvent] = []
+    seq, truncated = context.seq, False
+    for block in list(context.document.block_ids()):
+        version = known.get(block)
+        if version == context.version(block):
+            continue
+        if len(patches) + len(new_blocks) == params.limit:
+            truncated = True
+            break
+        if version is None:
+            new_blocks.append(await whole_block(context, block, EventKind.CREATED))
+        elif (patch := await block_since(context, block, version)) is not None:
+            patches.append(patch)
+    await context.settled()
+    return SyncResult(
+        patches=patches, new_blocks=new_blocks, truncated=truncated, context_version=seq
+    )
+
+
+def _check_section(section: str | None, named: Sequence[tuple[Context, str]]) -> None:
+    if section is None:
+        return
+    if not named:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "section is a part of the blocks that are named: give block_ids with it.",
+            field="section",
+        )
+    for context, block in named:
+        part_of(context.document, block, section)
+
+
+async def _known(call: Call, versions: Versions) -> dict[str, int]:
+    """By full block id."""
+    pairs = versions.items() if isinstance(versions, dict) else versions
+    return {(await call.block(reference))[1]: version for reference, version in pairs}
+
+
+async def _synced(call: Call, params: SyncParams, known: dict[str, int]) -> Context:
+    first = next(iter(known), None)
+    if params.context is not None or first is None:
+        context = await call.context(params.context)
+    else:
+        context = await call.context(first.split(".", 1)[0])
+    for block in known:
+        if block not in context.document:
+            raise AntiphonError(
+                ErrorCode.BLOCK_NOT_FOUND,
+                f"There is no block {block} in context {context.label}: sync one context a time.",
+                reference=block,
+            )
+    return context

@@ -1,0 +1,36 @@
+"""What every tool has in common that writes into a block: how it can fail, what it answers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from antiphon_kernel.contexts.commit_types import Written
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.registry import REFERENCES, Result
+from antiphon_kernel.types.errors import ErrorCode
+
+WRITING: Final = (
+    *REFERENCES,
+    ErrorCode.READ_ONLY_FIELD,
+    ErrorCode.READ_ONLY_SECTION,
+    ErrorCode.TOO_LARGE,
+)
+"""What a tool that writes into a text or a content can fail with."""
+
+
+class WriteResult(Result):
+    """How often the block has changed."""
+
+    version: int
+    context_version: int
+
+
+async def on_disk(context: Context, block: str, written: Written) -> WriteResult:
+    """The answer about one block, once a change is on disk.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    await written.saved()
+    version = written.versions.get(block, context.version(block))
+    return WriteResult(version=version, context_version=written.seq)

@@ -1,0 +1,183 @@
+"""A context as lines of JSON, to be imported again, or as Markdown, to be read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.document.content import read_value
+from antiphon_kernel.document.history.block_history import BlockHistory
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.document.schema import (
+    TEXT,
+    Schema,
+    each_part,
+    encode_schema,
+    is_text,
+    path_of,
+)
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.transfer.records import (
+    BlockLine,
+    ContextLine,
+    EndLine,
+    PrincipalLine,
+    RunLine,
+    as_line,
+    header_fields,
+)
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.ids import BlockId
+from antiphon_kernel.types.records import BlockHeader, Principal
+from antiphon_kernel.validation.header_values import without_damage
+
+_PIECE: Final = 50_000
+"""Code points that are handed on at a time."""
+
+
+async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, None]:
+    """Yield everything of a context but what is undone and who did what when, as lines of JSON.
+
+    Each piece is one or more whole lines and is on disk; each block is as of one moment. Nothing is
+    held while the caller has a piece.
+
+    Damaged header values are left out, so that what is exported can be imported.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    named: set[str] = set()
+    blocks = tuple(context.document.block_ids())
+    about = ContextLine(context_id=context.id, label=context.label, version=context.seq)
+
+    def read(history: BlockHistory) -> str:
+        block = _block(context, history, kernel.limits)
+        new = _named(block) - named
+        named.update(new)
+        known = [_principal(kernel.find_principal(one)) for one in sorted(new)]
+        return "".join([*map(as_line, known), as_line(block)])
+
+    await context.settled()
+    yield as_line(about)
+    async for lines in context.histories.read_each(blocks, read):
+        await context.settled()
+        for piece in _pieces(lines):
+            yield piece
+    yield as_line(EndLine(blocks=len(blocks)))
+
+
+def _block(context: Context, history: BlockHistory, limits: Limits) -> BlockLine:
+    document, block = context.document, history.block
+    schema = document.schema(block)
+    structured: dict[str, Any] = {}
+    if schema != TEXT:
+        structured["schema"] = json.loads(encode_schema(schema))
+        structured["content"] = read_value(document, block)
+    return BlockLine(
+        id=block,
+        version=context.version(block),
+        header=header_fields(without_damage(document.header(block), limits)),
+        text=history.text() if schema == TEXT else "",
+        authors=[*_authors(history, schema)],
+        **structured,
+    )
+
+
+def _named(line: BlockLine) -> set[str]:
+    """The principals that a line names, be it in the id of a block."""
+    named: set[str] = {line.header["author"], *(run.principal for run in line.authors)}
+    for block in (line.id, line.header.get("parent")):
+        if block is not None:
+            with suppress(ValueError):
+                named.add(BlockId.parse(block).principal)
+    return named
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """The same text in pieces of at least `_PIECE` code points, but for the last."""
+    waiting: list[str] = []
+    size = 0
+    for text in texts:
+        waiting.append(text)
+        size += len(text)
+        if size >= _PIECE:
+            yield "".join(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield "".join(waiting)
+
+
+def _authors(history: BlockHistory, schema: Schema) -> Iterator[RunLine]:
+    """The authors of each text in a content, text by text."""
+    for names, part in each_part(schema):
+        if not is_text(part):
+            continue
+        section, at = path_of(names), 0
+        for run in history.blame(section):
+            yield RunLine(
+                start=at,
+                end=at + run.length,
+                principal=run.stamp.principal,
+                version=run.stamp.version,
+                time=iso_time(run.stamp.time),
+                section=section,
+            )
+            at += run.length
+
+
+async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[str, None]:
+    """Yield what a person reads: a heading for each block, its text, code and output fenced.
+
+    Each piece is on disk; each block is as of one moment.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    document, slices = context.document, TimeSlice()
+    parts = [f"# {context.label}\n"]
+    size = 0
+    for block in tuple(document.block_ids()):
+        header = document.header(block)
+        text = (
+            document.peek_text(block) if document.schema(block) == TEXT else render(document, block)
+        )
+        heading = _heading(header, kernel.find_principal(header.author).username)
+        parts.append(f"\n{heading}\n\n{_body(header, text)}")
+        size += len(parts[-1])
+        if size >= _PIECE:
+            await context.settled()
+            yield "".join(parts)
+            parts, size = [], 0
+        await slices.pause()
+    await context.settled()
+    yield "".join(parts)
+
+
+def _heading(header: BlockHeader, username: str) -> str:
+    words = [username]
+    if header.kind != BlockKind.TEXT:
+        words.append(str(header.kind).replace("_", " "))
+    words.append(header.created)
+    if header.status != "done":
+        words.append(str(header.status))
+    return "## " + " · ".join(words)
+
+
+def _body(header: BlockHeader, text: str) -> str:
+    if header.kind in (BlockKind.TEXT, BlockKind.THINKING):
+        return text if text.endswith("\n") else text + "\n"
+    ticks = max((len(one) for one in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, ticks + 1)
+    end = "" if text.endswith("\n") or not text else "\n"
+    return f"{fence}{header.language or ''}\n{text}{end}{fence}\n"
+
+
+def _principal(principal: Principal) -> PrincipalLine:
+    return PrincipalLine(id=principal.id, username=principal.username, kind=str(principal.kind))

@@ -1,0 +1,466 @@
+"""An exported context becomes a new one: same blocks, same order, same authors."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+from antiphon_kernel.contexts.context_registry import Beginning
+from antiphon_kernel.document.changes import Transaction
+from antiphon_kernel.document.content_writes import check_defaults, plan_set
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
+from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
+from antiphon_kernel.document.schema_validation import Rule
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.storage.rows import (
+    BlockRow,
+    Commit,
+    ContextRow,
+    InheritedRun,
+    InheritedText,
+    SessionRow,
+)
+from antiphon_kernel.time_slice import TimeSlice
+from antiphon_kernel.transfer.records import (
+    BlockLine,
+    ContextLine,
+    EndLine,
+    ErrorLine,
+    Line,
+    PrincipalLine,
+    RunLine,
+    read_line,
+    refusal,
+)
+from antiphon_kernel.types.clock import moment_of
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
+from antiphon_kernel.validation.header_values import check_value
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+
+_BLOCKS_HELD: Final = 200
+_CODE_POINTS_HELD: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """A context that has been made of an export."""
+
+    row: ContextRow
+    blocks: int
+    """How many it has."""
+
+
+async def import_lines(
+    kernel: Kernel,
+    actor: Actor,
+    pieces: AsyncIterator[bytes],
+    label: str | None,
+    check: Callable[[], None],
+) -> Imported:
+    """Make a new context of an export. It is there whole or not at all.
+
+    Principals are those of this kernel with the same usernames, made where there are none. Blocks
+    keep their numbers, their order and their fields. What is held in memory is in proportion to the
+    content.
+
+    Args:
+        pieces: the export, cut anywhere.
+        label: the new context's; the exported one's if None.
+        check: raises if the caller may not import any more; called before anything is stored.
+
+    Raises:
+        AntiphonError: invalid_params or too_large if something in it cannot be, naming the line;
+            permission_denied if it credits text to somebody whom the importer may not name;
+            storage_failed.
+    """
+    lines = _numbered(pieces, kernel.limits.export_line_bytes)
+    first = await anext(lines, None)
+    if first is None or not isinstance(about := read_line(*first), ContextLine):
+        raise refusal(first[0] if first is not None else 1, "expected the line of the context")
+    blocks = 0
+
+    async def beginning(row: ContextRow) -> Beginning:
+        nonlocal blocks
+        reader = _Reader(kernel, actor, row)
+        slices = TimeSlice()
+        with closing(reader):
+            async for number, line in lines:
+                with _naming(number):
+                    await reader.take(number, read_line(number, line))
+                await slices.pause()
+            commits = await reader.finish(slices)
+        blocks = reader.blocks
+        check()
+        return Beginning(commits)
+
+    row = await kernel.contexts.create(
+        label if label is not None else about.label, kernel.system, beginning
+    )
+    return Imported(row, blocks)
+
+
+class _Reader:
+    """Makes transactions of the lines of one export, one for each block."""
+
+    def __init__(self, kernel: Kernel, actor: Actor, row: ContextRow) -> None:
+        self._kernel = kernel
+        self._actor = actor
+        self._row = row
+        self._time = kernel.clock.now_ms()
+        self._commits: list[Commit] = []
+        self._principals: dict[str, Principal] = {}
+        self._members: set[str] = set()
+        self._parents: dict[str, str | None] = {}
+        self._lines = array("Q")
+        """Number of the line of each block."""
+        self._ended = False
+        self._document = Document(kernel.ids.client_id())
+        self._held = 0
+        """Bytes in the document: only some blocks at a time are in it."""
+
+    @property
+    def blocks(self) -> int:
+        """How many there have been."""
+        return len(self._parents)
+
+    async def take(self, number: int, line: Line) -> None:
+        """Take the next line.
+
+        Raises:
+            AntiphonError: invalid_params.
+        """
+        if self._ended:
+            raise refusal(number, "it comes behind the last line of the export")
+        match line:
+            case PrincipalLine():
+                kind = _check_author(self._kernel, self._actor.principal, line)
+                known = await self._kernel.principal(line.username, kind)
+                self._principals[line.id] = known
+                self._introduce(known)
+            case BlockLine():
+                self._add(number, line)
+            case EndLine():
+                if line.blocks != self.blocks:
+                    what = f"the export had {line.blocks} blocks, here are {self.blocks}"
+                    raise refusal(number, what)
+                self._ended = True
+            case ErrorLine():
+                why = shortened(str(line.error.get("message", "")))
+                raise refusal(number, f"the export was broken off here: {why}")
+            case ContextLine():
+                raise refusal(number, "there is a line of the context already")
+
+    async def finish(self, slices: TimeSlice) -> Sequence[Commit]:
+        """Return the transactions, from seq 2 on.
+
+        Raises:
+            AntiphonError: invalid_params.
+        """
+        if not self._ended:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                "The last line is missing, which says how many blocks there are: the export was"
+                " broken off. Nothing was imported; export again.",
+            )
+        lines = dict(zip(self._parents, self._lines, strict=True))
+        for block, parent in self._parents.items():
+            await slices.pause()
+            if parent is not None and parent not in self._parents:
+                with _naming(lines[block]):
+                    raise _refusal(block, f"its parent {shown(parent)} is not in the export")
+        await _check_parents(self._parents, self._kernel.limits.parent_depth, lines, slices)
+        if not self._members:
+            # An empty context names nobody; then whoever imports it is its first member.
+            self._introduce(self._actor.principal)
+        return self._commits
+
+    def close(self) -> None:
+        """Let go of the document."""
+        self._document.close()
+
+    def _introduce(self, principal: Principal) -> None:
+        if principal.id in self._members:
+            return
+        name, kind, slot = principal.username, principal.kind, len(self._members) % COLOUR_SLOTS
+        self._members.add(principal.id)
+        with self._document.transaction("import") as transaction:
+            self._document.set_member(Member(principal.id, name, kind, slot))
+        self._commit(transaction, (), ())
+
+    def _add(self, line_number: int, block: BlockLine) -> None:
+        if block.id in self._parents:
+            raise _refusal(block.id, "there is already a block of this id")
+        _check_header(block, self._kernel.limits)
+        self._make_room(len(block.text))
+        document, principals = self._document, self._principals
+        moved = _moved(block.id, self._row.id, principals)
+        try:
+            header = _header(block, self._row.id, principals)
+            with document.transaction("import") as transaction:
+                _create(document, block, header)
+        except (ValueError, TypeError) as error:
+            raise _refusal(block.id, str(error)) from error
+        parent = block.header.get("parent")
+        self._parents[block.id] = str(parent) if parent is not None else None
+        self._lines.append(line_number)
+        inherited = tuple(_inherited(document, self.blocks, block, moved, principals))
+        self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited)
+
+    def _make_room(self, size: int) -> None:
+        """Go on in an empty document: what has been written is in the transactions."""
+        self._held += size
+        document = self._document
+        if len(document) < _BLOCKS_HELD and self._held < _CODE_POINTS_HELD:
+            return
+        client = document.client_id
+        clock = decode_state_vector(document.state_vector()).get(client, 0)
+        document.close()
+        self._document, self._held = Document.continued(client, clock), size
+
+    def _commit(
+        self,
+        transaction: Transaction,
+        blocks: tuple[BlockRow, ...],
+        inherited: tuple[InheritedText, ...],
+    ) -> None:
+        assert transaction.update is not None, "what is added is new"
+        self._commits.append(
+            Commit(
+                context=self._row,
+                seq=len(self._commits) + 2,
+                time=self._time,
+                principal=self._actor.principal,
+                session=SessionRow.of(self._actor),
+                operation="import",
+                blocks=blocks,
+                update=transaction.update,
+                inherited=inherited,
+            )
+        )
+
+
+def _check_header(block: BlockLine, limits: Limits) -> None:
+    """Refuse header fields that no tool would have written."""
+    for name, value in block.header.items():
+        if name not in FIELDS:
+            raise _refusal(block.id, f"there is no header field {shown(name)}")
+        try:
+            check_value(name, value, limits)
+        except AntiphonError as error:
+            code = ErrorCode(error.code)
+            raise _refusal(block.id, error.message.removesuffix("."), code) from error
+
+
+def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> PrincipalKind:
+    """Refuse an author whom the export would credit with text that they may not have written.
+
+    Whose kernel it is brings back what it exported; everybody else names only themselves and
+    people and models that this kernel does not know.
+    """
+    kind, name = _kind(line.kind), line.username
+    known = next((one for one in kernel.members if one.username == name), None)
+    if (kind is PrincipalKind.SYSTEM) != (name == SYSTEM_NAME):
+        raise _wrong_author(name, f"the name {SYSTEM_NAME} is the kernel's own, and only its")
+    if known is not None and known.kind is not kind:
+        raise _wrong_author(name, f"here it is a {known.kind}, in the export a {kind}")
+    is_kernels = kind in (PrincipalKind.SYSTEM, PrincipalKind.SOURCE)
+    if is_kernels or (known is not None and known.id != importer.id):
+        if importer.id != kernel.owner.id:
+            raise AntiphonError(
+                ErrorCode.PERMISSION_DENIED,
+                f"The export credits text to {name} of this kernel, and only"
+                f" {kernel.owner.username}, whose kernel it is, may import that: ask them. Nothing"
+                " was imported.",
+                author=name,
+            )
+    return kind
+
+
+def _wrong_author(name: str, why: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"The export's author {shown(name)} cannot be taken over: {why}. Rename it in the export."
+        " Nothing was imported.",
+        username=shortened(name),
+    )
+
+
+async def _numbered(pieces: AsyncIterator[bytes], limit: int) -> AsyncIterator[tuple[int, bytes]]:
+    """Cut a text into lines, with their numbers; lines without text are left out."""
+    number, begun = 1, bytearray()
+    async for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        for end in whole:
+            begun += end
+            if begun.strip():
+                yield number, bytes(begun)
+            begun.clear()
+            number += 1
+        begun += rest
+        if len(begun) > limit:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"Line {number} has more than {limit} bytes. Nothing was imported.",
+                line=number,
+                limit=limit,
+            )
+    if begun.strip():
+        yield number, bytes(begun)
+
+
+@contextmanager
+def _naming(line: int) -> Iterator[None]:
+    """Add the number of a line to what is wrong with it."""
+    try:
+        yield
+    except AntiphonError as error:
+        if "line" in error.details:
+            raise
+        error.message = f"Line {line}: {error.message}"
+        error.details = {**error.details, "line": line}
+        raise
+
+
+async def _check_parents(
+    parents: Mapping[str, str | None], limit: int, lines: Mapping[str, int], slices: TimeSlice
+) -> None:
+    """Refuse parents that run in a circle, and chains of them that no tool would let grow so long.
+
+    Blocks that should answer something and do not are as they were where they come from.
+    """
+    above: dict[str, int] = {}
+    for block in parents:
+        await slices.pause()
+        chain: list[str] = []
+        at: object = block
+        while isinstance(at, str) and at in parents and at not in above:
+            above[at] = limit  # whoever comes by again has run in a circle
+            chain.append(at)
+            at = parents[at]
+        count = above.get(at, -1) if isinstance(at, str) else -1
+        for one in reversed(chain):
+            count += 1
+            above[one] = count
+        if count >= limit:
+            with _naming(lines[block]):
+                raise _refusal(
+                    block, f"the parents above it run in a circle, or are more than {limit - 1}"
+                )
+
+
+def _moved(block: str, context: ContextId, principals: Mapping[str, Principal]) -> str:
+    try:
+        found = BlockId.parse(block)
+    except ValueError as error:
+        raise _refusal(block, str(error)) from error
+    return str(BlockId(context, PrincipalId(_principal(found.principal, principals)), found.seq))
+
+
+def _header(
+    block: BlockLine, context: ContextId, principals: Mapping[str, Principal]
+) -> BlockHeader:
+    fields = dict(block.header)
+    for name in ENUMS:
+        fields[name] = known_value(name, fields.get(name))
+    fields["author"] = _principal(fields.get("author"), principals)
+    if "parent" in fields:
+        parent = fields["parent"]
+        if not isinstance(parent, str):
+            raise _refusal(block.id, f"its parent {shown(parent)} is not in the export")
+        fields["parent"] = _moved(parent, context, principals)
+    return BlockHeader(id=_moved(block.id, context, principals), **fields)
+
+
+def _create(document: Document, block: BlockLine, header: BlockHeader) -> None:
+    if block.block_schema is None:
+        document.create_block(header, block.text)
+        return
+    schema = decode_schema(json.dumps(block.block_schema))
+    if schema is None:
+        raise ValueError("its schema is none that this antiphon knows")
+    check_defaults(schema)
+    document.create_block(header, schema=schema)
+    # What merging had broken where it comes from stays as it is.
+    broken = (Rule.MAX_ITEMS, Rule.REQUIRED)
+    for write in plan_set(document, header.id, None, block.content, allow=broken):
+        write.apply()
+
+
+def _inherited(
+    document: Document,
+    number: int,
+    block: BlockLine,
+    moved: str,
+    principals: Mapping[str, Principal],
+) -> Iterator[InheritedText]:
+    """Who wrote each text of a new block."""
+    for names, part in each_part(document.schema(moved)):
+        if is_text(part):
+            section = path_of(names)
+            runs = _runs(block, section, len(document.text(moved, section)), principals)
+            yield InheritedText(number, section, tuple(runs))
+
+
+def _runs(
+    block: BlockLine, section: str | None, length: int, principals: Mapping[str, Principal]
+) -> list[InheritedRun]:
+    end = 0
+    runs = []
+    for run in block.authors:
+        if run.section != section:
+            continue
+        if run.start != end or run.end <= run.start:
+            raise _refusal(block.id, f"its authors do not follow one another at {run.start}")
+        end = run.end
+        principal = _principal(run.principal, principals)
+        runs.append(InheritedRun(run.start, run.end, principal, run.version, _time(block, run)))
+    if end != length:
+        raise _refusal(block.id, f"its authors end at {end}, its text at {length}")
+    return runs
+
+
+def _time(block: BlockLine, run: RunLine) -> int:
+    try:
+        return moment_of(run.time)
+    except ValueError as error:
+        raise _refusal(block.id, str(error)) from error
+
+
+def _principal(stated: object, principals: Mapping[str, Principal]) -> str:
+    found = principals.get(stated) if isinstance(stated, str) else None
+    if found is None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The export names the principal {shown(stated)} without a line about it."
+            " Nothing was imported.",
+        )
+    return found.id
+
+
+def _kind(stated: str) -> PrincipalKind:
+    try:
+        return PrincipalKind(stated)
+    except ValueError as error:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"{shown(stated)} is no kind of principal: use {', '.join(PrincipalKind)}.",
+            allowed=list(PrincipalKind),
+        ) from error
+
+
+def _refusal(block: str, what: str, code: ErrorCode = ErrorCode.INVALID_PARAMS) -> AntiphonError:
+    return AntiphonError(
+        code,
+        f"Block {shortened(block)} cannot be imported: {what}. Nothing was imported.",
+        block=shortened(block),
+    )

@@ -1,0 +1,84 @@
+"""Writing blocks through the kernel's tools so that none is ever left open."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.uninterruptible import to_the_end
+
+_log = logging.getLogger(__name__)
+
+
+class BlockWriter:
+    """Creates, streams and finishes blocks of one actor in one context.
+
+    Whatever is cancelled meanwhile, a block that was created is known here until it is finished.
+    """
+
+    def __init__(self, kernel: Kernel, context: Context, actor: Actor) -> None:
+        self.kernel = kernel
+        self.context = context
+        self.actor = actor
+        self._open: list[str] = []
+
+    async def create(
+        self,
+        kind: BlockKind,
+        role: Role,
+        parent: str | None,
+        content: str = "",
+        **fields: object,
+    ) -> str:
+        """A new block at the end of the context; `fields` go into its header."""
+        params = {
+            "context": self.context.id,
+            "kind": kind,
+            "role": role,
+            "content": content,
+            "metadata": fields,
+        }
+        if parent is not None:
+            params["parent_id"] = parent
+        return await to_the_end(self._create(params))
+
+    async def begin(self, block: str) -> None:
+        """A block is being worked on, before there is anything in it."""
+        params = {"block_id": block, "status": Status.RUNNING}
+        await self.kernel.call(self.actor, "block.status", params)
+
+    async def append(self, block: str, text: str) -> None:
+        """Stream text to the end of a block."""
+        params = {"block_id": block, "text": text, "stream": True}
+        await self.kernel.call(self.actor, "block.append", params)
+
+    async def finish(self, block: str, status: Status, **fields: object) -> None:
+        """End a block; one that somebody else has ended already stays as it is."""
+        if block in self._open:
+            await to_the_end(self._finish(block, status, fields))
+
+    async def finish_all(self, status: Status, **fields: object) -> None:
+        """End every block that is open, the latest first."""
+        for block in reversed(tuple(self._open)):
+            await self.finish(block, status, **fields)
+
+    async def _create(self, params: dict[str, Any]) -> str:
+        created = await self.kernel.call(self.actor, "block.create", params)
+        block = str(created["block_id"])
+        self._open.append(block)
+        return block
+
+    async def _finish(self, block: str, status: Status, fields: dict[str, object]) -> None:
+        params = {"block_id": block, "status": status, **fields}
+        try:
+            await self.kernel.call(self.actor, "block.status", params)
+        except AntiphonError as error:
+            if error.code is not ErrorCode.INVALID_TRANSITION:
+                raise
+            _log.info("block %s was ended by somebody else: %s", block, error)
+        self._open.remove(block)

@@ -1,0 +1,1 @@
+"""Validation of raw updates before they reach the document."""

@@ -1,0 +1,237 @@
+"""A large update in parts: nobody has to wait until all of it is checked and applied.
+
+It is checked as a whole, a few milliseconds at a time, and cut. Then there is one moment at which
+it is accepted or refused: what others can have changed meanwhile is looked at again, all at once.
+The parts of an accepted update are applied as they are; nothing refuses one of them any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation.item_index import Placement
+from antiphon_kernel.validation.update_validator import (
+    Admitted,
+    UpdateCheck,
+    refuse_long,
+    unreadable,
+)
+from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.squash import squash
+from antiphon_kernel.yjs.update import DecodedUpdate, Struct, decode_in_parts
+
+T = TypeVar("T")
+
+_PART: Final = 250
+"""Items and deletions of one part: some 10 ms on a busy machine."""
+
+_LARGEST: Final = 10_000
+"""Items that belong together: of a draft whose header is written all along."""
+
+_SLICE: Final = 0.004
+"""Seconds of work before the rest of the program gets as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some items of a large update, each behind those that it builds on, and some deletions."""
+
+    structs: Sequence[Struct]
+    deletions: Sequence[IdRange]
+    admitted: Admitted
+    """What is to be applied, not placed yet; with the client ids that nobody has written with
+    and that are in no part before."""
+
+    def placed(self, placement: Placement) -> Placement:
+        """Where its items are, `placement` being where everything is."""
+        staged = Placement(placement)
+        for item in staged.ready(self.structs):
+            staged.take(item, staged.place_of(item))
+        staged.delete(tuple(self.deletions))
+        return staged
+
+
+class LargeUpdate:
+    """A large update that has been checked as a whole."""
+
+    def __init__(self, actor: Actor, check: UpdateCheck, parts: Sequence[Part]) -> None:
+        self.actor = actor
+        self._check = check
+        self._parts = parts
+
+    def accept(self) -> deque[Part]:
+        """The moment of acceptance: the parts, all of which are to be applied in this order.
+
+        Raises:
+            AntiphonError: what `admit` refuses, if others have changed what it rests on; gap.
+        """
+        self._check.confirm()
+        return deque(self._parts)
+
+
+async def check_by_and_by(
+    document: Document,
+    actor: Actor,
+    update: bytes,
+    owners: Mapping[int, str],
+    placement: Placement,
+    limits: Limits,
+    *,
+    catching_up: bool,
+) -> LargeUpdate | None:
+    """Check an update that is long in bytes; None if it has so few items that `admit` may do it.
+
+    Raises:
+        AntiphonError: what `admit` refuses.
+    """
+    refuse_long(update, limits, catching_up=catching_up)
+    decoded = await _by_and_by(_decode(update))
+    if len(decoded.structs) + len(decoded.deletions) <= _PART:
+        return None
+    check = UpdateCheck(document, actor, owners, placement, limits)
+    admitted = await _by_and_by(check.steps(decoded))
+    if admitted.placed is None:
+        return LargeUpdate(actor, check, ())
+    return LargeUpdate(actor, check, await _by_and_by(_cut(check, owners)))
+
+
+async def _by_and_by(steps: Generator[None, None, T]) -> T:
+    """Work in steps, half of the time: a keystroke takes several turns of the others."""
+    began = time.perf_counter()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        worked = time.perf_counter() - began
+        if worked >= _SLICE:
+            await asyncio.sleep(worked)
+            began = time.perf_counter()
+
+
+def _decode(update: bytes) -> Generator[None, None, DecodedUpdate]:
+    structs: list[Struct] = []
+    deletions: list[IdRange] = []
+    try:
+        for part in decode_in_parts(update, 200):
+            structs += part.structs
+            deletions += part.deletions
+            yield
+    except ValueError as error:
+        raise unreadable(error) from error
+    return DecodedUpdate(tuple(structs), tuple(deletions))
+
+
+def _cut(check: UpdateCheck, owners: Mapping[int, str]) -> Generator[None, None, Sequence[Part]]:
+    order = check.order
+    ends = yield from _ends(check)
+    pieces = [order[start:end] for start, end in zip((0, *ends), ends, strict=False)]
+    own, rest = yield from _assign(pieces, check.deletions)
+    drafts = yield from _by_part(check.created, ends)
+    submitted = yield from _by_part(check.submitted, ends)
+    seen: set[int] = set()
+    parts: list[Part] = []
+    for number, (structs, ranges) in enumerate(zip(pieces, own, strict=True)):
+        new = {one.client for one in structs} - seen
+        seen |= new
+        start = ends[number] - len(structs)
+        admitted = Admitted(
+            _encode(structs, ranges),
+            None,
+            tuple(drafts.get(number, ())),
+            tuple(submitted.get(number, ())),
+            tuple(client for client in new if client not in owners),
+            not ranges and all(check.texts[start : ends[number]]),
+        )
+        parts.append(Part(structs, ranges, admitted))
+        yield
+    for begin in range(0, len(rest), _PART):
+        ranges = rest[begin : begin + _PART]
+        parts.append(Part((), ranges, Admitted(_encode((), ranges))))
+        yield
+    return parts
+
+
+def _ends(check: UpdateCheck) -> Generator[None, None, list[int]]:
+    """Where in the order each part ends: some items long, and longer for what belongs together."""
+    ends: list[int] = []
+    start, together_until = 0, -1
+    for index in range(len(check.order)):
+        together_until = max(together_until, check.together.get(index, -1))
+        if index - start >= _LARGEST:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"An update writes the header of a draft on both sides of {_LARGEST} other items:"
+                " write headers when drafts are created.",
+                limit=_LARGEST,
+            )
+        if index - start + 1 >= _PART and index >= together_until:
+            ends.append(index + 1)
+            start = index + 1
+        if not index % _PART:
+            yield
+    if start < len(check.order):
+        ends.append(len(check.order))
+    return ends
+
+
+def _by_part(
+    blocks: Mapping[str, int], ends: Sequence[int]
+) -> Generator[None, None, dict[int, list[str]]]:
+    """By number of a part the blocks that have their place in it."""
+    found: dict[int, list[str]] = {}
+    for count, (block, index) in enumerate(blocks.items()):
+        found.setdefault(bisect_right(ends, index), []).append(block)
+        if not count % _PART:
+            yield
+    return found
+
+
+def _encode(structs: Sequence[Struct], ranges: Sequence[IdRange]) -> bytes:
+    """As bytes that cost the engine no more than they should."""
+    by_client = sorted(structs, key=lambda one: one.client)
+    return squash(DecodedUpdate(tuple(by_client), tuple(ranges)))
+
+
+def _assign(
+    pieces: Sequence[Sequence[Struct]], deletions: Sequence[IdRange]
+) -> Generator[None, None, tuple[list[list[IdRange]], list[IdRange]]]:
+    """The deletions of what each piece brings, and those of what was there before."""
+    runs: dict[int, tuple[list[int], list[int], list[int]]] = {}
+    for number, structs in enumerate(pieces):
+        for one in structs:
+            starts, ends, numbers = runs.setdefault(one.client, ([], [], []))
+            if numbers and numbers[-1] == number:
+                ends[-1] = one.clock + one.length
+            else:
+                starts.append(one.clock)
+                ends.append(one.clock + one.length)
+                numbers.append(number)
+        yield
+    own: list[list[IdRange]] = [[] for _ in pieces]
+    rest: list[IdRange] = []
+    for count, (client, start, end) in enumerate(deletions):
+        starts, ends, numbers = runs.get(client, ([], [], []))
+        while start < end:
+            at = bisect_right(starts, start) - 1
+            if at >= 0 and start < ends[at]:
+                upto = min(end, ends[at])
+                own[numbers[at]].append(IdRange(client, start, upto))
+            else:
+                upto = min(end, starts[at + 1]) if at + 1 < len(starts) else end
+                rest.append(IdRange(client, start, upto))
+            start = upto
+        if not count % _PART:
+            yield
+    return own, rest

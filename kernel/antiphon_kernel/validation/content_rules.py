@@ -1,0 +1,141 @@
+"""What a connected client may write into the content of a block: texts, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from antiphon_kernel.access.permissions import check_draft
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.schema import (
+    TEXT,
+    FieldSchema,
+    FieldType,
+    ListSchema,
+    LogSchema,
+    MapSchema,
+    Part,
+    Schema,
+    TextSchema,
+    is_counter,
+    is_text,
+    part_at,
+    path_of,
+)
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation.content_limits import refuse_long_text
+from antiphon_kernel.validation.errors import content_by_tools, denied
+from antiphon_kernel.validation.item_index import Container, Nature, Place, Placement
+from antiphon_kernel.validation.read_only import refuse_read_only
+from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.update import ContentKind, Struct
+
+_IN_TEXTS: Final = (ContentKind.STRING, ContentKind.FORMAT, ContentKind.DELETED)
+
+
+class ContentRules:
+    """Characters and format marks in texts that are not read-only, as long as texts may be."""
+
+    def __init__(
+        self, document: Document, actor: Actor, placement: Placement, limits: Limits
+    ) -> None:
+        """`placement`: where everything is that the document holds."""
+        self._document = document
+        self._actor = actor
+        self._placement = placement
+        self._limits = limits
+        self._texts: dict[Container, _Growth] = {}
+
+    def check_item(self, item: Struct, place: Place, begin: int) -> None:
+        """Raise if a new item may not be written there; new of it is what is from `begin` on."""
+        container = place.container
+        if place.nature is Nature.ITEM:
+            raise self._for_tools(container, deletes=False)
+        if item.kind not in _IN_TEXTS:
+            raise denied(
+                f"An update puts {item.kind.name.lower()} into a text of block {container.block}:"
+                " a text takes characters and format marks."
+            )
+        text = self._text(container)
+        if item.kind is not ContentKind.FORMAT:
+            text.added += item.clock + item.length - begin
+
+    def check_deletion(self, ids: IdRange, place: Place) -> None:
+        """Raise if what is there may not be deleted; called after every `check_item`."""
+        if place.nature is Nature.ITEM:
+            raise self._for_tools(place.container, deletes=True)
+        text = self._text(place.container)
+        if ids.start >= self._placement.end(ids.client):
+            text.added -= ids.end - ids.start
+        else:
+            text.removed.append(ids)
+
+    def confirm(self) -> None:
+        """Raise if a text would become too long, with what is there now."""
+        document, limit = self._document, self._limits.block_code_points
+        for container, text in self._texts.items():
+            if text.added <= 0 or container.written + text.added <= limit:
+                continue
+            block, path = str(container.block), path_of(container.path or ())
+            there = len(document.text(block, path)) if block in document else 0
+            # Others may have deleted the same meanwhile.
+            lacks = self._placement.deleted.lacks
+            gone = sum(fresh.end - fresh.start for ids in text.removed for fresh in lacks(ids))
+            refuse_long_text(self._limits, there + text.added - gone)
+
+    def _text(self, container: Container) -> _Growth:
+        """Return what an update does to the length of a text; raise if it may not be written."""
+        text = self._texts.get(container)
+        if text is None:
+            self._check_writable(container)
+            text = self._texts[container] = _Growth()
+        return text
+
+    def _check_writable(self, container: Container) -> None:
+        block = container.block
+        if block is not None and block in self._document:
+            check_draft(self._document, block, self._actor.principal)
+        names, schema = container.path or (), self._schema(container)
+        if names or not isinstance(schema, TextSchema):
+            refuse_read_only(self._actor, str(block), schema, names)
+            if not is_text(part_at(schema, path_of(names))):
+                raise self._for_tools(container, deletes=False)
+
+    def _schema(self, container: Container) -> Schema:
+        block, document = container.block, self._document
+        return document.schema(block) if block is not None and block in document else TEXT
+
+    def _for_tools(self, container: Container, *, deletes: bool) -> AntiphonError:
+        path = path_of(container.path or ())
+        tools = _tools(part_at(self._schema(container), path), deletes=deletes)
+        return content_by_tools(str(container.block), path, tools)
+
+
+class _Growth:
+    """How much longer one text becomes, in UTF-16 units."""
+
+    __slots__ = ("added", "removed")
+
+    def __init__(self) -> None:
+        self.added = 0
+        """What comes and stays."""
+        self.removed: list[IdRange] = []
+        """What was there and goes."""
+
+
+def _tools(part: Part | None, *, deletes: bool) -> str:
+    """Return the tools that write into a part of a content."""
+    match part:
+        case ListSchema() | FieldSchema(field_type=FieldType.LIST):
+            return "block.delete_item" if deletes else "block.push_item or block.insert_item"
+        case LogSchema():
+            return "block.append_log"
+        case MapSchema():
+            return "block.set_field"
+        case FieldSchema() if is_counter(part):
+            return "block.increment"
+        case _ if is_text(part):
+            return "block.edit"
+        case _:
+            return "block.import"

@@ -1,0 +1,158 @@
+"""How a connected client creates a draft: a block of its own, with a header as tools write it."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Final
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header import CONTENT, FIELDS
+from antiphon_kernel.document.reply_depth import chain_length
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
+from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation.errors import denied, tools_only
+from antiphon_kernel.validation.header_values import check_field
+from antiphon_kernel.validation.item_index import Place
+from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
+
+_TOOLS_ONLY: Final = frozenset(("stopped_by", "edited_after_done"))
+"""Fields that no tool lets the author of a new block set."""
+
+
+class DraftRules:
+    """The drafts that one update creates."""
+
+    def __init__(self, document: Document, actor: Actor, limits: Limits) -> None:
+        self._document = document
+        self._limits = limits
+        self._actor = actor
+        self._items: dict[str, ItemId] = {}
+        self._contents: dict[str, ItemId] = {}
+        self._names: dict[int, list[tuple[int, int, str]]] = {}
+        """By client the items in headers, from a clock up to one, and which field they are of."""
+
+    @property
+    def created(self) -> tuple[str, ...]:
+        """The new blocks."""
+        return tuple(self._items)
+
+    def create(self, item: Struct) -> None:
+        """A new key in `blocks`; raises if it is no draft of the actor's."""
+        key = str(item.key)
+        self._check_id(key)
+        if item.kind is not ContentKind.TYPE or item.content is not SharedType.MAP:
+            raise denied(f"Block {key} is not a map: see the document layout.")
+        self._items[key] = ItemId(item.client, item.clock)
+
+    def _check_id(self, key: str) -> None:
+        try:
+            block = BlockId.parse(key)
+        except ValueError as error:
+            raise denied(
+                f"A block is created under {shown(key)}, which is no block id: {error}."
+            ) from error
+        context, principal = self._document.context, self._actor.principal.id
+        if block.context != context or block.principal != principal:
+            raise denied(f"Block {key} would not be your own: use your principal and this context.")
+        if not DRAFT_SEQ_MIN <= block.seq < DRAFT_SEQ_LIMIT:
+            raise denied(
+                f"The number {block.seq} of a draft is not drawn from 2^32 up to 2^53: draw it"
+                " anew."
+            )
+        if key in self._items:
+            raise _taken(key)
+        self._check_free(key)
+
+    def _check_free(self, key: str) -> None:
+        if key in self._document:
+            raise _taken(key)
+
+    def confirm(self) -> None:
+        """Raises if somebody else has made such a block meanwhile."""
+        for key in self._items:
+            self._check_free(key)
+
+    def owns(self, place: Place) -> bool:
+        """Whether a place is in the header of a new draft."""
+        return place.container.block in self._items
+
+    def note(self, item: Struct) -> None:
+        """Remember which field of a new draft an item is a value of."""
+        name = item.key
+        for beside in (item.origin, item.right_origin):
+            name = name if name is not None or beside is None else self._name(beside)
+        run = item.clock, item.clock + item.length, name or ""
+        self._names.setdefault(item.client, []).append(run)
+
+    def _name(self, item: ItemId) -> str | None:
+        runs = self._names.get(item.client, [])
+        at = bisect_right(runs, item.clock, key=lambda run: run[0]) - 1
+        return runs[at][2] if at >= 0 and item.clock < runs[at][1] else None
+
+    def is_field(self, item: Struct, place: Place) -> bool:
+        """Whether an item is the content or a header field of a new draft.
+
+        Raises:
+            AntiphonError: permission_denied if no client may write it; invalid_params or too_large
+                if no tool would have written its value.
+        """
+        block = place.container.block
+        if block is None or block not in self._items:
+            return False
+        if item.key == CONTENT:
+            if item.content is not SharedType.TEXT or block in self._contents:
+                raise denied(f"The content of draft {block} is not one text: see the layout.")
+            self._contents[block] = ItemId(item.client, item.clock)
+            return True
+        if item.kind is ContentKind.DELETED:
+            return self._in_field(item)
+        values = item.content
+        if item.kind is not ContentKind.ANY or not isinstance(values, tuple):
+            return False
+        name = self._name(ItemId(item.client, item.clock)) or ""
+        if name not in FIELDS:
+            raise denied(f"A block has no header field {shown(name)}: see the document layout.")
+        if name in _TOOLS_ONLY:
+            raise tools_only()
+        for value in values:
+            check_field(name, value, self._limits)
+        if name == "parent":
+            for parent in dict.fromkeys(values):
+                self._check_parent(block, parent)
+        return self._in_field(item)
+
+    def _check_parent(self, block: str, parent: object) -> None:
+        if not isinstance(parent, str) or parent not in self._document:
+            raise denied(f"The parent of draft {block} is no block of this context.")
+        limit = self._limits.parent_depth
+        if chain_length(self._document, parent, limit) >= limit:
+            raise denied(
+                f"The chain of parents above draft {block} would be longer than {limit}: answer"
+                " a block nearer to the start."
+            )
+
+    def _in_field(self, item: Struct) -> bool:
+        """A field that is written twice stands behind its first value, never behind a type."""
+        return item.origin not in self._items.values() and (
+            item.origin not in self._contents.values()
+        )
+
+    def refuse_deletion(self, ids: IdRange) -> None:
+        """A new draft may overwrite its fields; raises if it loses its content or itself."""
+        for item in (*self._items.values(), *self._contents.values()):
+            if item.client == ids.client and ids.start <= item.clock < ids.end:
+                raise tools_only()
+
+    def check_complete(self) -> None:
+        """Raises if a draft has no content."""
+        for block in self._items:
+            if block not in self._contents:
+                raise denied(f"Draft {block} has no content: create it in the same transaction.")
+
+
+def _taken(key: str) -> AntiphonError:
+    return denied(f"There is already a block {key}: draw another number for a new draft.")

@@ -1,0 +1,73 @@
+"""How raw updates are refused."""
+
+from __future__ import annotations
+
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.yjs.update import ItemId, Struct
+
+
+def denied(message: str) -> AntiphonError:
+    """The client may not do this."""
+    return AntiphonError(ErrorCode.PERMISSION_DENIED, message)
+
+
+def tools_only() -> AntiphonError:
+    """A client has touched what only tools write."""
+    return denied(
+        "A connected client edits texts and creates its own drafts; header fields are"
+        " written by tools: call block.status, block.collapse or the like."
+    )
+
+
+def content_by_tools(block: str, path: str | None, tools: str) -> AntiphonError:
+    """Return the error for a part of a content that is no text: only `tools` write it."""
+    part = "the content" if path is None else shown(path)
+    return denied(
+        f"A connected client edits texts and creates its own drafts; {part} of block {block} is"
+        f" written by tools: call {tools}."
+    )
+
+
+def gap(missing: ItemId) -> AntiphonError:
+    """An update builds on something that is not here."""
+    return _about(
+        missing,
+        ErrorCode.GAP,
+        f"An update builds on item {missing.clock} of client {missing.client}, which has not"
+        " arrived: send everything since the state vector that follows.",
+    )
+
+
+def overtaken(by: ItemId) -> AntiphonError:
+    """Something else has come under a number that the update gives to an item of its own."""
+    return _about(
+        by,
+        ErrorCode.GAP,
+        f"While an update was checked, item {by.clock} of its client {by.client} came through"
+        " another connection: send everything since the state vector that follows.",
+    )
+
+
+def torn(at: ItemId) -> AntiphonError:
+    """An update cuts a character in two; `at` is its second half."""
+    return _about(
+        at,
+        ErrorCode.INVALID_PARAMS,
+        f"An update cuts between items {at.clock - 1} and {at.clock} of client {at.client}, which"
+        " are the two halves of one character: count in whole characters.",
+    )
+
+
+def misplaced(item: Struct) -> AntiphonError:
+    """An item is in no place, or in two."""
+    return _about(
+        item,
+        ErrorCode.INVALID_PARAMS,
+        f"Item {item.clock} of client {item.client} names neighbours in different places, or a"
+        " parent that holds nothing: start again with a new document.",
+    )
+
+
+def _about(item: ItemId | Struct, code: ErrorCode, message: str) -> AntiphonError:
+    return AntiphonError(code, message, client=str(item.client), clock=item.clock)

@@ -1,0 +1,166 @@
+"""Whether the fields of a header are as a tool would have written them.
+
+One check for every way in: tools, raw updates of connected clients, imports. What an earlier
+version let in is read all the same, named by the doctor, and left out of copies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from antiphon_kernel.document.header import ENUMS, FIELDS, Form
+from antiphon_kernel.document.schema_validation import is_whole
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.clock import is_iso_time
+from antiphon_kernel.types.enums import DriftKind, ToolKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import BlockId, ContextId, is_name
+from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.validation.content_limits import check_limit
+from antiphon_kernel.yjs.json_validation import MAX_NESTING, read_json, unique_names
+
+_CLOSED: Final[Mapping[str, type[StrEnum]]] = {
+    **ENUMS,
+    "tool_kind": ToolKind,
+    "drift_kind": DriftKind,
+}
+_JSON: Final = frozenset(name for name, form in FIELDS.items() if form is Form.OBJECT) | {"input"}
+_OBJECT: Final = (
+    f"a JSON object nested at most {MAX_NESTING} deep, with finite numbers, whole characters and"
+    " names that do not repeat"
+)
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def _is_block_id(text: str) -> bool:
+    try:
+        BlockId.parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_context_id(text: str) -> bool:
+    try:
+        ContextId.parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+_SHAPES: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
+    # Absent is what a draft without a time of its own reads as, and an export of it says.
+    "created": (
+        lambda text: not text or is_iso_time(text),
+        "a time from 1970 to 9999 like 2026-01-31T09:30:00.000Z",
+    ),
+    "parent": (_is_block_id, "a full block id, as the tools return it"),
+    "source_block": (_is_block_id, "a full block id, as the tools return it"),
+    "source_context": (_is_context_id, "a full context id, as the tools return it"),
+    "stopped_by": (is_name, "a username"),
+}
+
+
+def check_field(name: str, stored: object, limits: Limits, *, prefix: str = "") -> None:
+    """Check one header field, in the form in which it is stored, before anything is written.
+
+    Args:
+        prefix: what stands before the name where the caller has put it.
+
+    Raises:
+        AntiphonError: invalid_params or too_large, naming the field.
+    """
+    field = prefix + name
+    if isinstance(stored, str):
+        of_json = name in _JSON
+        limit = limits.value_code_points if of_json else limits.header_code_points
+        what = f"{field} has {len(stored)} code points"
+        advice = "put what is long into the text of a block"
+        check_limit(len(stored), limit, what, advice)
+    expected = _expected(name, stored)
+    if expected is not None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"{field} must be {expected}, not {shown(stored)}.",
+            field=field,
+            expected=expected,
+        )
+
+
+def check_value(name: str, value: object, limits: Limits, *, prefix: str = "") -> None:
+    """Check one header field in the form in which a `BlockHeader` has it, as `check_field` does."""
+    if FIELDS[name] is Form.OBJECT and isinstance(value, dict):
+        value = json.dumps(value, ensure_ascii=False)
+    elif FIELDS[name] is Form.OBJECT:
+        value = None
+    check_field(name, value, limits, prefix=prefix)
+
+
+def without_damage(header: BlockHeader, limits: Limits) -> BlockHeader:
+    """Return a header without the values that no tool would have written, for a copy.
+
+    Words that a later version may know stay.
+    """
+    odd = [name for name in FIELDS if _is_damaged(name, getattr(header, name), limits)]
+    absent: dict[str, Any] = {name: _ABSENT[name]() for name in odd}
+    return replace(header, **absent) if odd else header
+
+
+def _is_damaged(name: str, value: object, limits: Limits) -> bool:
+    if value is None or (name in _CLOSED and _is_line(value, limits)):
+        return False
+    try:
+        check_value(name, value, limits)
+    except AntiphonError:
+        return True
+    return False
+
+
+def _is_line(stored: object, limits: Limits) -> bool:
+    if not isinstance(stored, str) or len(stored) > limits.header_code_points:
+        return False
+    return not _CONTROL.search(stored)
+
+
+def _expected(name: str, stored: object) -> str | None:
+    """What a value is not and should be; None if it is."""
+    form = FIELDS[name]
+    if form is Form.FLAG:
+        return None if isinstance(stored, bool) else "true or false"
+    if form is Form.NUMBER:
+        return None if is_whole(stored) else "a whole number below 2^53"
+    if not isinstance(stored, str):
+        return _OBJECT if name in _JSON else "a string"
+    if name in _JSON:
+        return None if _is_object(stored) else _OBJECT
+    closed, shape = _CLOSED.get(name), _SHAPES.get(name)
+    if closed is not None:
+        return None if stored in list(closed) else "one of " + ", ".join(closed)
+    if shape is not None:
+        return None if shape[0](stored) else shape[1]
+    return "a line of text without control characters" if _CONTROL.search(stored) else None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(read_json(text, pairs=unique_names), dict)
+    except ValueError:
+        return False
+
+
+def _absent(name: str) -> Callable[[], object]:
+    field = next(one for one in fields(BlockHeader) if one.name == name)
+    if field.default_factory is not MISSING:
+        return field.default_factory
+    default = "" if field.default is MISSING else field.default
+    return lambda: default
+
+
+_ABSENT: Final = {name: _absent(name) for name in FIELDS}
+"""What makes the value of a field that is not there."""

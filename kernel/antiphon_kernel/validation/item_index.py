@@ -1,0 +1,338 @@
+"""Which block, and which place in it, every CRDT item of a document belongs to.
+
+An update names an item's parent only if the item has no neighbour; so this has to be known of all
+items to say what a raw update touches. Ids are kept as coalesced runs per CRDT client: a block
+written in one go takes two entries, however long its text is.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import Final
+
+from antiphon_kernel.document.header import CONTENT
+from antiphon_kernel.yjs.causal_order import CausalQueue
+from antiphon_kernel.yjs.id_intervals import IdIntervals
+from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.update import (
+    ContentKind,
+    DecodedUpdate,
+    ItemId,
+    SharedType,
+    Struct,
+    decode_in_parts,
+    decode_update,
+)
+
+BLOCKS: Final = "blocks"
+STATUS: Final = "status"
+"""The key of a block's status."""
+
+_ENDS: Final = (("done",), ("error",))
+_ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+_PART: Final = 500
+"""Structs decoded at a time: about 3 ms."""
+
+
+class Nature(Enum):
+    """What an item is to a client that would write."""
+
+    FRAME = "frame"
+    """Roots, blocks and header fields: written by tools, apart from drafts."""
+    ITEM = "item"
+    """What is in lists, logs, maps and counters, and shared types in a content: for tools only."""
+    VALUE = "value"
+    """A character of a text."""
+    MARK = "mark"
+    """A format mark in a text; without meaning."""
+    NOTHING = "nothing"
+    """An item that was collected before it came here."""
+
+
+class Container:
+    """One shared type."""
+
+    __slots__ = ("block", "frame", "mark", "path", "value", "written")
+
+    def __init__(
+        self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
+    ) -> None:
+        self.block = block
+        """The block it is in; None outside of blocks."""
+        self.path = path
+        """Where in the block's content; None for its header and outside of blocks."""
+        self.frame = Place(self, Nature.FRAME if path is None else Nature.ITEM)
+        self.value = Place(self, Nature.VALUE) if is_text else self.frame
+        self.mark = Place(self, Nature.MARK) if is_text else self.frame
+        self.written = 0
+        """UTF-16 units that have come into a text: never less than there are."""
+
+
+class Place:
+    """Where items are: compared by identity."""
+
+    __slots__ = ("container", "nature")
+
+    def __init__(self, container: Container, nature: Nature) -> None:
+        self.container = container
+        self.nature = nature
+
+
+OUTSIDE: Final = Container(None, None)
+"""Roots that hold no blocks, and whatever has no place."""
+
+NOWHERE: Final = Place(OUTSIDE, Nature.NOTHING)
+
+
+class _Line:
+    """The items of one CRDT client, from clock `first` up to `end`."""
+
+    __slots__ = ("end", "first", "places", "starts", "torn")
+
+    def __init__(self, first: int) -> None:
+        self.first = self.end = first
+        self.starts = array("Q")
+        self.places: list[Place] = []
+        self.torn = array("Q")
+        """Clocks at which a cut would go through a surrogate pair."""
+
+    def add(self, end: int, place: Place) -> None:
+        if not self.places or self.places[-1] is not place:
+            self.starts.append(self.end)
+            self.places.append(place)
+        self.end = end
+
+    def extend(self, later: _Line) -> None:
+        ends = [*later.starts[1:], later.end]
+        for end, place in zip(ends, later.places, strict=True):
+            self.add(end, place)
+        self.torn.extend(later.torn)
+
+
+class Placement:
+    """The places of all items of a document, as of the updates it has followed.
+
+    With `below`, what would be if an update were applied to the document that `below` describes;
+    `below` supposes nothing itself.
+    """
+
+    def __init__(self, below: Placement | None = None) -> None:
+        self._below = below
+        self._lines: dict[int, _Line] = {}
+        self._lines_below: dict[int, _Line] = {}
+        if below is not None:
+            self._stand_on(below)
+        self._made: dict[ItemId, Container] = {}
+        self._blocks: dict[str, Container] = {}
+        self._statuses: dict[str, tuple[ItemId, ...]] = {}
+        self._grown: dict[Container, int] = {}
+        """What came into texts, until this is adopted."""
+        self._queue = CausalQueue(self.end)
+        self._deletions: tuple[IdRange, ...] = ()
+        self.deleted = IdIntervals()
+        """Ids that are gone, those of `below` apart."""
+
+    def _stand_on(self, below: Placement) -> None:
+        self._lines_below = below._lines
+
+    # Following
+
+    def follow(self, update: bytes) -> None:
+        """Take in an update that has been applied."""
+        self._follow(decode_update(update))
+
+    def follow_in_parts(self, update: bytes) -> Iterator[None]:
+        """The same, pausing every few milliseconds."""
+        for part in decode_in_parts(update, _PART):
+            self._follow(part)
+            yield
+
+    def _follow(self, decoded: DecodedUpdate) -> None:
+        for item in self._queue.ready(decoded.structs):
+            self.take(item, self.place_of(item))
+        for ids in decoded.deletions:
+            self.deleted.add(ids)
+
+    def adopt(self, above: Placement) -> None:
+        """What `above` (made over this one) supposed has happened."""
+        for client, line in above._lines.items():
+            own = self._lines.get(client)
+            if own is None:
+                self._lines[client] = line
+            else:
+                own.extend(line)
+        self._made.update(above._made)
+        self._blocks.update(above._blocks)
+        self._statuses.update(above._statuses)
+        for container, size in above._grown.items():
+            container.written += size
+        for ids in above._deletions:
+            self.deleted.add(ids)
+
+    def delete(self, deletions: tuple[IdRange, ...]) -> None:
+        """Suppose that these ids are gone, to be told when this is adopted."""
+        self._deletions = deletions
+
+    def take(self, item: Struct, place: Place) -> None:
+        """Add an item, or what is new of it."""
+        client, end = item.client, item.clock + item.length
+        line = self._lines.get(client)
+        if line is None:
+            below = self._lines_below.get(client)
+            line = self._lines[client] = _Line(below.end if below is not None else 0)
+        if item.kind is ContentKind.STRING:
+            text = str(item.content)
+            if len(text) != item.length:
+                for units, match in enumerate(_ASTRAL.finditer(text), item.clock + 1):
+                    if (at := match.start() + units) >= line.end:
+                        line.torn.append(at)
+        elif item.kind is ContentKind.TYPE:
+            self._make(item, place)
+        elif place.nature is Nature.FRAME and place.container.block is not None:
+            self._note_status(item, place.container.block)
+        if place.nature is Nature.VALUE:
+            self._grow(place.container, end - max(item.clock, line.end))
+        line.add(end, place)
+
+    def _grow(self, container: Container, by: int) -> None:
+        if self._below is not None:
+            self._grown[container] = self._grown.get(container, 0) + by
+        else:
+            container.written += by
+
+    def _note_status(self, item: Struct, block: str) -> None:
+        statuses = self.statuses(block)
+        if item.key == STATUS or item.origin in statuses:
+            # What a block has ended with is built on by nobody but the kernel.
+            ended = item.kind is ContentKind.ANY and item.content in _ENDS
+            before = () if ended else statuses
+            self._statuses[block] = (*before, ItemId(item.client, item.clock))
+
+    def _make(self, item: Struct, place: Place) -> None:
+        is_text = item.content is SharedType.TEXT
+        container = self._container_of(item)
+        made = OUTSIDE
+        if item.parent == BLOCKS and item.key is not None:
+            made = self._blocks[item.key] = place.container
+        elif container.block is not None and container.path is None:
+            if item.key == CONTENT:
+                made = Container(container.block, (), is_text=is_text)
+        elif container.path is not None and item.key is not None:
+            made = Container(container.block, (*container.path, item.key), is_text=is_text)
+        self._made[ItemId(item.client, item.clock)] = made
+
+    # Asking
+
+    def end(self, client: int) -> int:
+        """The clock after the last item of a client."""
+        line = self._lines.get(client) or self._lines_below.get(client)
+        return line.end if line is not None else 0
+
+    def clients(self) -> tuple[int, ...]:
+        """Whose items have been taken here, not `below`."""
+        return tuple(self._lines)
+
+    def overtaken(self) -> ItemId | None:
+        """An item that has come `below` though its number was given to another here."""
+        for client, line in self._lines.items():
+            if self._below is not None and self._below.end(client) != line.first:
+                return ItemId(client, line.first)
+        return None
+
+    @property
+    def missing(self) -> ItemId | None:
+        """An id that has not come, though something that has come builds on it."""
+        return self._queue.missing
+
+    def ready(self, items: Iterable[Struct]) -> Iterator[Struct]:
+        """The new ones of `items`, each behind all that it builds on; see `CausalQueue`."""
+        return self._queue.ready(items)
+
+    def place_of(self, item: Struct) -> Place:
+        """Where an item goes whose neighbours and parent are known."""
+        kind, parent = item.kind, item.parent
+        if kind is ContentKind.GC:
+            return NOWHERE
+        if parent is None:
+            beside = self._beside(item)
+            container = beside.container
+            if beside is container.frame or beside is NOWHERE:
+                return beside
+        else:
+            container = self._container_of(item)
+            if item.key is not None:
+                return container.frame
+        if kind is ContentKind.TYPE:
+            return container.frame
+        return container.mark if kind is ContentKind.FORMAT else container.value
+
+    def _beside(self, item: Struct) -> Place:
+        beside = item.origin or item.right_origin
+        return self.place(beside) if beside is not None else OUTSIDE.frame
+
+    def _container_of(self, item: Struct) -> Container:
+        parent = item.parent
+        if isinstance(parent, ItemId):
+            return self.made_by(parent) or OUTSIDE
+        if parent == BLOCKS and item.key is not None:
+            return self.block(item.key) or Container(item.key, None)
+        return OUTSIDE if parent is not None else self._beside(item).container
+
+    def block(self, key: str) -> Container | None:
+        """The header of a block; None if there is no such block."""
+        block = self._blocks.get(key)
+        if block is None and self._below is not None:
+            return self._below.block(key)
+        return block
+
+    def statuses(self, block: str) -> tuple[ItemId, ...]:
+        """The items that hold the status of a block: the last, and those it may have replaced."""
+        statuses = self._statuses.get(block)
+        if statuses is None:
+            return self._below.statuses(block) if self._below is not None else ()
+        return statuses
+
+    def made_by(self, item: ItemId) -> Container | None:
+        """The shared type that an item created; None if it created none."""
+        made = self._made.get(item)
+        if made is None and self._below is not None:
+            return self._below.made_by(item)
+        return made
+
+    def place(self, item: ItemId) -> Place:
+        """Where an item is; nowhere if it is not known."""
+        line = self.line(item.client, item.clock)
+        if line is None:
+            return NOWHERE
+        return line.places[bisect_right(line.starts, item.clock) - 1]
+
+    def runs(self, ids: IdRange) -> Iterator[tuple[IdRange, Place]]:
+        """A range of items cut by the places that they are in."""
+        client, start, end = ids
+        while start < end:
+            line = self.line(client, start)
+            if line is None:
+                return
+            at = bisect_right(line.starts, start) - 1
+            upto = line.starts[at + 1] if at + 1 < len(line.starts) else line.end
+            yield IdRange(client, start, min(upto, end)), line.places[at]
+            start = upto
+
+    def tears(self, client: int, clock: int) -> bool:
+        """Whether a cut before the item `clock` would go through a surrogate pair."""
+        line = self.line(client, clock)
+        if line is None or not line.torn:
+            return False
+        at = bisect_left(line.torn, clock)
+        return at < len(line.torn) and line.torn[at] == clock
+
+    def line(self, client: int, clock: int) -> _Line | None:
+        """The line that an item is in."""
+        line = self._lines.get(client)
+        if line is None or clock < line.first:
+            line = self._lines_below.get(client)
+        return line if line is not None and clock < line.end else None

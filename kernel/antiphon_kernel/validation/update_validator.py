@@ -1,0 +1,359 @@
+"""What a connected client's raw update may do; decided before it reaches the document.
+
+A client edits texts that are not read-only, creates its own drafts and submits them. Everything
+else (header fields, lists, maps, counters and logs, other people's block ids, ``meta``,
+``members``) goes through tools. An update is accepted or refused whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from antiphon_kernel.access.permissions import check_update
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation.content_rules import ContentRules
+from antiphon_kernel.validation.draft_rules import DraftRules
+from antiphon_kernel.validation.errors import (
+    denied,
+    gap,
+    misplaced,
+    overtaken,
+    tools_only,
+    torn,
+)
+from antiphon_kernel.validation.item_index import BLOCKS, Nature, Place, Placement
+from antiphon_kernel.validation.submission_rules import SubmissionRules
+from antiphon_kernel.yjs.id_set import IdRange, normalise
+from antiphon_kernel.yjs.squash import continuations, squash
+from antiphon_kernel.yjs.update import (
+    ContentKind,
+    DecodedUpdate,
+    ItemId,
+    Struct,
+    decode_update,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """An update that may be applied, what it creates and submits, with which client ids."""
+
+    update: bytes = b""
+    """What to apply: the same, in a form that costs the engine no more than it should."""
+    placed: Placement | None = None
+    """Where its items are, to be adopted once it is applied; None if it would change nothing."""
+    drafts: tuple[str, ...] = ()
+    submitted: tuple[str, ...] = ()
+    """Drafts of the actor's, old or new, that it calls done."""
+    clients: tuple[int, ...] = ()
+    is_text: bool = False
+    """Whether it inserts text and does nothing else."""
+
+
+NOTHING: Final = Admitted()
+
+_STEP: Final = 100
+"""Items checked between two pauses: a few milliseconds at most."""
+
+_CRUMBS: Final = 20
+"""Items that only continue others; the engine's cost grows with the square of their number."""
+
+
+def admit(
+    document: Document,
+    actor: Actor,
+    update: bytes,
+    owners: Mapping[int, str],
+    placement: Placement,
+    limits: Limits,
+    *,
+    catching_up: bool = False,
+) -> Admitted:
+    """Check one raw update.
+
+    Args:
+        owners: CRDT client id to the principal that writes with it.
+        placement: where everything is that the document holds.
+        catching_up: whether it is the first of its connection, which may be larger.
+
+    Raises:
+        AntiphonError: too_large, invalid_params (not an update, or one that would tear a character
+            apart), gap, permission_denied, read_only_field, read_only_section.
+    """
+    refuse_long(update, limits, catching_up=catching_up)
+    try:
+        decoded = decode_update(update)
+    except ValueError as error:
+        raise unreadable(error) from error
+    admitted = UpdateCheck(document, actor, owners, placement, limits).admit(decoded, update)
+    if continuations(decoded.structs) > _CRUMBS:
+        return replace(admitted, update=squash(decoded))
+    return admitted
+
+
+def refuse_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
+    """Raises AntiphonError too_large if an update has more bytes than it may have."""
+    limit = limits.catch_up_bytes if catching_up else limits.update_bytes
+    if len(update) > limit:
+        raise AntiphonError(
+            ErrorCode.TOO_LARGE,
+            f"An update has {len(update)} bytes, {limit} are allowed: send it in smaller pieces.",
+            limit=limit,
+        )
+
+
+def unreadable(error: ValueError) -> AntiphonError:
+    """What is said of bytes that are no update."""
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
+    )
+
+
+class UpdateCheck:
+    """One update against one document."""
+
+    def __init__(
+        self,
+        document: Document,
+        actor: Actor,
+        owners: Mapping[int, str],
+        placement: Placement,
+        limits: Limits,
+    ) -> None:
+        self._document = document
+        self._limits = limits
+        self._actor = actor
+        self._owners = owners
+        self._known = placement
+        self._staged = Placement(placement)
+        self._content = ContentRules(document, actor, placement, limits)
+        self.order: list[Struct] = []
+        """The items that have been checked, each behind those that it builds on."""
+        self.texts = bytearray()
+        """Of each of them whether it is text and nothing else."""
+        self.together: dict[int, int] = {}
+        """Where the header of a new draft begins in `order`, and where it ends."""
+        self.created: dict[str, int] = {}
+        """Where in `order` each new draft begins."""
+        self.submitted: dict[str, int] = {}
+        """Where in `order` a draft is called done."""
+        self.deletions: list[IdRange] = []
+        """What it deletes that was not gone when it was checked."""
+        self._drafts = DraftRules(document, actor, limits)
+        self._submissions = SubmissionRules(document, actor, placement)
+
+    def admit(self, decoded: DecodedUpdate, update: bytes) -> Admitted:
+        """Check everything at once; raises as the function `admit`."""
+        new = self._new(decoded)
+        for item in self._staged.ready(new):
+            self._place(item)
+        unclaimed = self._refuse_strays(new)
+        deletes = False
+        if decoded.deletions:
+            steps = self._check_deletions(decoded.deletions)
+            try:
+                while True:
+                    next(steps)
+            except StopIteration as end:
+                deletes = end.value
+        return self._verdict(decoded, update, unclaimed, changes=deletes or bool(new))
+
+    def steps(self, decoded: DecodedUpdate) -> Generator[None, None, Admitted]:
+        """The same, pausing now and then: the document may be written to in between."""
+        new = self._new(decoded)
+        for item in self._staged.ready(new):
+            self._place(item)
+            if not len(self.order) % _STEP:
+                yield
+        unclaimed = self._refuse_strays(new)
+        deletes = yield from self._check_deletions(decoded.deletions)
+        return self._verdict(decoded, b"", unclaimed, changes=deletes or bool(new))
+
+    def _new(self, decoded: DecodedUpdate) -> list[Struct]:
+        """The items that are not here yet; raises if there are too many or may be none."""
+        end, limits = self._known.end, self._limits
+        new = [one for one in decoded.structs if one.clock + one.length > end(one.client)]
+        if not new:
+            return new
+        if len(new) > limits.update_structs:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"An update brings {len(new)} items, {limits.update_structs} are allowed:"
+                " send it in smaller pieces.",
+                limit=limits.update_structs,
+            )
+        clients = len({one.client for one in new})
+        if clients > limits.update_clients:
+            raise AntiphonError(
+                ErrorCode.TOO_LARGE,
+                f"An update brings items of {clients} CRDT clients, {limits.update_clients} are"
+                " allowed: keep one client id while a program runs.",
+                limit=limits.update_clients,
+            )
+        self._refuse_if_read_only()
+        return new
+
+    def _refuse_strays(self, new: list[Struct]) -> tuple[int, ...]:
+        """Nothing may be missing or another's; which of its client ids are nobody's yet."""
+        self._refuse_gaps(new)
+        return self._writing_clients()
+
+    def _verdict(
+        self, decoded: DecodedUpdate, update: bytes, unclaimed: tuple[int, ...], *, changes: bool
+    ) -> Admitted:
+        self._drafts.check_complete()
+        self._content.confirm()
+        if not changes:
+            return NOTHING
+        self._staged.delete(decoded.deletions)
+        drafts, submitted = self._drafts.created, self._submissions.blocks
+        is_text = not decoded.deletions and all(self.texts)
+        return Admitted(update, self._staged, drafts, submitted, unclaimed, is_text)
+
+    def confirm(self) -> None:
+        """Look once more at what others can have changed since; to be called when all is checked.
+
+        The items need not be looked at again: nobody but those who write with the same CRDT client
+        ids changes what they build on. So this is quick, and what it accepts may be applied whole.
+
+        Raises:
+            AntiphonError: as `admit`; gap, if its client ids have come through another connection.
+        """
+        self._writing_clients()
+        by = self._staged.overtaken()
+        if by is not None:
+            raise overtaken(by)
+        self._drafts.confirm()
+        self._submissions.confirm()
+        self._content.confirm()
+
+    def _refuse_if_read_only(self) -> None:
+        check_update(self._actor.principal, self._actor.role)
+
+    def _place(self, item: Struct) -> None:
+        """Find out where a new item goes; raises if it may not go there."""
+        staged = self._staged
+        place = staged.place_of(item)
+        known = staged.end(item.client)
+        self._refuse_tears(item, place, known)
+        if place.nature is Nature.FRAME:
+            self._place_frame(item, place)
+        elif place.nature is not Nature.NOTHING:
+            self._content.check_item(item, place, max(item.clock, known))
+        self.texts.append(item.kind is ContentKind.STRING and place is place.container.value)
+        staged.take(item, place)
+        self.order.append(item)
+
+    def _place_frame(self, item: Struct, place: Place) -> None:
+        if item.parent == BLOCKS and item.key is not None:
+            self._drafts.create(item)
+            self.created[item.key] = len(self.order)
+            return
+        block = place.container.block or ""
+        is_new = self._drafts.owns(place)
+        if is_new:
+            self._drafts.note(item)
+        if self._submissions.submits(item, place, self._staged.statuses(block), is_new=is_new):
+            self.submitted[block] = len(self.order)
+            return
+        if not self._drafts.is_field(item, place):
+            raise tools_only()
+        self.together[self.created[block]] = len(self.order)
+
+    def _refuse_tears(self, item: Struct, place: Place, known: int) -> None:
+        """Neighbours must be in the same container, with no half of a character between them.
+
+        `known`: the clock after what its client has written before.
+        """
+        staged = self._staged
+        beside = item.origin
+        if beside is not None and staged.tears(beside.client, beside.clock + 1):
+            raise torn(beside)
+        after = item.right_origin
+        if after is not None:
+            if staged.tears(after.client, after.clock):
+                raise torn(after)
+            if place.container is not staged.place(after).container:
+                raise misplaced(item)
+        if item.clock < known:
+            if item.kind is ContentKind.STRING and _tears(item, known):
+                raise torn(ItemId(item.client, known))
+            begun = staged.place(ItemId(item.client, known - 1))
+            if place.container is not begun.container:
+                raise misplaced(item)
+        parent = item.parent
+        if isinstance(parent, ItemId) and staged.made_by(parent) is None:
+            if staged.place(parent).nature is not Nature.NOTHING:
+                raise misplaced(item)
+
+    def _refuse_gaps(self, new: list[Struct]) -> None:
+        """Everything an update builds on must be here already or come with it."""
+        missing = self._staged.missing
+        if missing is not None:
+            raise gap(missing)
+        for one in new if len(self.order) < len(new) else ():
+            if one.clock + one.length > self._staged.end(one.client):
+                raise gap(ItemId(one.client, one.clock))  # a part of it was skipped
+
+    def _writing_clients(self) -> tuple[int, ...]:
+        clients = self._staged.clients()
+        owners, principal = self._owners, self._actor.principal.id
+        kernels, end = self._document.client_id, self._known.end
+        unclaimed: list[int] = []
+        for client in clients:
+            owner = owners.get(client)
+            if owner == principal:
+                continue
+            # What has been written without an owner was by the kernel, in this life or another.
+            if owner is not None or client == kernels or end(client):
+                raise denied(
+                    f"The CRDT client id {client} belongs to somebody else: use a fresh one."
+                )
+            unclaimed.append(client)
+        return tuple(unclaimed)
+
+    def _check_deletions(self, deletions: tuple[IdRange, ...]) -> Generator[None, None, bool]:
+        """Whether the update takes away anything but format marks.
+
+        A reading client repeats what others have deleted, and clears marks that have no effect.
+        """
+        staged, deleted = self._staged, self._known.deleted
+        changes = False
+        for count, ids in enumerate(deletions, 1):
+            if not count % _STEP:
+                yield
+            if ids.end > staged.end(ids.client):
+                raise gap(ItemId(ids.client, ids.start))
+            # As they stand: the engine cuts at the border of each range, touching ones too.
+            for fresh in deleted.lacks(ids):
+                for border in (fresh.start, fresh.end):
+                    if staged.tears(fresh.client, border):
+                        raise torn(ItemId(fresh.client, border))
+                self.deletions.append(fresh)
+        for count, ids in enumerate(normalise(self.deletions), 1):
+            if not count % _STEP:
+                yield
+            for fresh in deleted.lacks(ids):
+                for run, place in staged.runs(fresh):
+                    if place.nature is Nature.FRAME:
+                        if self._drafts.owns(place):
+                            self._drafts.refuse_deletion(run)
+                        elif not self._submissions.replaces(run, place):
+                            raise tools_only()
+                    elif place.nature in (Nature.VALUE, Nature.ITEM):
+                        self._refuse_if_read_only()
+                        self._content.check_deletion(run, place)
+                        changes = True
+        return changes
+
+
+def _tears(item: Struct, clock: int) -> bool:
+    """Whether the item's text has a surrogate pair around `clock`."""
+    units = str(item.content).encode("utf-16-le")
+    at = (clock - item.clock) * 2
+    return 0xDC <= units[at + 1] <= 0xDF

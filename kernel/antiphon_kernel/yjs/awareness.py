@@ -1,0 +1,94 @@
+"""Awareness updates: who is there, as JSON states with a clock per client."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.varint import write_var_uint
+
+MAX_DEPTH: Final = 64
+"""Levels of nesting in a state."""
+
+
+class AwarenessEntry(NamedTuple):
+    """The state of one client; None says that it has gone."""
+
+    client: int
+    clock: int
+    state: Mapping[str, Any] | None
+
+
+def encode_awareness(entries: Iterable[AwarenessEntry]) -> bytes:
+    """The entries as the Yjs awareness protocol writes them."""
+    out = bytearray()
+    size = 0
+    for client, clock, state in entries:
+        size += 1
+        text = json.dumps(state, separators=(",", ":"), allow_nan=False).encode()
+        out += write_var_uint(client)
+        out += write_var_uint(clock)
+        out += write_var_uint(len(text))
+        out += text
+    return write_var_uint(size) + bytes(out)
+
+
+def decode_awareness(
+    data: bytes, max_size: int | None = None, max_depth: int = MAX_DEPTH
+) -> tuple[AwarenessEntry, ...]:
+    """The inverse of `encode_awareness`.
+
+    Args:
+        max_size: bytes of one state as JSON; None for no limit.
+        max_depth: how deep a state may be nested.
+
+    Raises:
+        ValueError: if the bytes are not an awareness update whose states are JSON objects or null,
+            or a state is too large or too deep.
+    """
+    reader = Reader(data)
+    entries = []
+    for _ in range(reader.count()):
+        client = reader.uint()
+        clock = reader.uint()
+        text = reader.text()
+        if max_size is not None and len(text) > max_size:
+            raise ValueError(f"an awareness state of {len(text)} characters is too long")
+        state = _read_state(text)
+        if not _is_within(state, max_depth):
+            raise ValueError(f"an awareness state is nested deeper than {max_depth} levels")
+        entries.append(AwarenessEntry(client, clock, state))
+    reader.end()
+    return tuple(entries)
+
+
+def _read_state(text: str) -> Mapping[str, Any] | None:
+    try:
+        state = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("an awareness state is nested too deeply") from None
+    if state is not None and not isinstance(state, dict):
+        raise ValueError("an awareness state must be a JSON object or null")
+    return state
+
+
+def _is_within(value: object, depth: int) -> bool:
+    if isinstance(value, dict):
+        return depth > 0 and all(_is_within(one, depth - 1) for one in value.values())
+    if isinstance(value, list):
+        return depth > 0 and all(_is_within(one, depth - 1) for one in value)
+    return True
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text} is too large a number")
+    return value

@@ -1,0 +1,123 @@
+"""Putting the items of updates into an order in which each builds only on earlier ones."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
+
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
+
+
+class CausalQueue:
+    """Holds items back until all that they build on has been taken.
+
+    Linear in the number of items, whatever order they come in.
+    """
+
+    def __init__(self, end: Callable[[int], float]) -> None:
+        """`end` gives the clock after the last item taken of a client; 0 if there is none."""
+        self._end = end
+        self._queues: dict[int, deque[Struct]] = {}
+        self._waiting: dict[int, list[tuple[int, int]]] = {}
+        """CRDT client to those who wait for it: (the clock they wait for, their own client)."""
+        self._missing: dict[int, ItemId] = {}
+
+    @property
+    def missing(self) -> ItemId | None:
+        """An id that something still waits for; None if nothing waits."""
+        return next(iter(self._missing.values()), None)
+
+    def ready(self, items: Iterable[Struct]) -> Iterator[Struct]:
+        """Add items, each client's in the order of its clocks, and give what can be taken now.
+
+        The caller takes each item, so that `end` knows it, before it asks for the next.
+        """
+        queues, taken = self._queues, dict[int, None]()
+        for item in items:
+            client = item.client
+            if item.kind is ContentKind.SKIP:
+                continue
+            if client in queues:
+                queues[client].append(item)
+            elif (missing := self._lacking(item)) is not None:
+                queues[client] = deque((item,))
+                self._wait(client, missing)
+            elif item.clock + item.length > self._end(client):
+                yield item
+                taken[client] = None
+        work: list[int] = []
+        for client in taken if self._waiting else ():
+            self._wake(client, work)
+        while work:
+            client = work.pop()
+            del self._missing[client]
+            yield from self._drain(client)
+            self._wake(client, work)
+
+    def _drain(self, client: int) -> Iterator[Struct]:
+        queue = self._queues[client]
+        while queue:
+            item = queue[0]
+            missing = self._lacking(item)
+            if missing is not None:
+                self._wait(client, missing)
+                return
+            queue.popleft()
+            if item.clock + item.length > self._end(client):
+                yield item
+        del self._queues[client]
+
+    def _wait(self, client: int, missing: ItemId) -> None:
+        self._missing[client] = missing
+        heapq.heappush(self._waiting.setdefault(missing.client, []), (missing.clock, client))
+
+    def _wake(self, client: int, work: list[int]) -> None:
+        waiting = self._waiting.get(client)
+        if waiting is None:
+            return
+        end = self._end(client)
+        while waiting and waiting[0][0] < end:
+            work.append(heapq.heappop(waiting)[1])
+
+    def _lacking(self, item: Struct) -> ItemId | None:
+        end = self._end
+        if item.clock > end(item.client):
+            return ItemId(item.client, item.clock - 1)
+        origin, right, parent = item.origin, item.right_origin, item.parent
+        if origin is not None and origin.clock >= end(origin.client):
+            return origin
+        if right is not None and right.clock >= end(right.client):
+            return right
+        if isinstance(parent, ItemId) and parent.clock >= end(parent.client):
+            return parent
+        return None
+
+
+def in_causal_order(structs: Sequence[Struct]) -> Iterator[Struct]:
+    """The items of a whole update, which lists them by client.
+
+    What the update does not hold itself is taken to be there already.
+
+    Raises:
+        ValueError: if items wait for each other in a circle, which no engine writes.
+    """
+    ahead: dict[int, deque[int]] = {}
+    for one in structs:
+        if one.kind is not ContentKind.SKIP:
+            ahead.setdefault(one.client, deque()).append(one.clock)
+    if len(ahead) < 2:
+        yield from structs
+        return
+
+    def end(client: int) -> float:
+        clocks = ahead.get(client)
+        return clocks[0] if clocks else inf
+
+    queue = CausalQueue(end)
+    for item in queue.ready(structs):
+        ahead[item.client].popleft()
+        yield item
+    if queue.missing is not None:
+        raise ValueError(f"the items of an update wait for each other, one for {queue.missing}")

@@ -1,0 +1,47 @@
+"""Which ids are older ids come back: what an undo brings back has new ids.
+
+The encoding is a row of variable-length numbers, five for each revival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from antiphon_kernel.yjs.update import ItemId
+from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+
+
+class Revival(NamedTuple):
+    """`length` ids from `again` on are the characters that were written as `source` and on."""
+
+    again: ItemId
+    source: ItemId
+    length: int
+
+
+def encode_revivals(revivals: Iterable[Revival]) -> bytes:
+    """The revivals as bytes."""
+    out = bytearray()
+    for again, source, length in revivals:
+        for number in (*again, *source, length):
+            out += write_var_uint(number)
+    return bytes(out)
+
+
+def decode_revivals(data: bytes) -> tuple[Revival, ...]:
+    """The inverse of `encode_revivals`.
+
+    Raises:
+        ValueError: if the bytes are not revivals.
+    """
+    found: list[Revival] = []
+    at = 0
+    while at < len(data):
+        numbers: list[int] = []
+        for _ in range(5):
+            number, at = read_var_uint(data, at)
+            numbers.append(number)
+        again, source = ItemId(*numbers[:2]), ItemId(*numbers[2:4])
+        found.append(Revival(again, source, numbers[4]))
+    return tuple(found)

@@ -1,0 +1,32 @@
+"""State vectors: for each CRDT client id, the clock after the last item that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
+
+
+def decode_state_vector(data: bytes) -> dict[int, int]:
+    """Client id to next clock.
+
+    Raises:
+        ValueError: if the bytes are not a state vector.
+    """
+    count, at = read_var_uint(data, 0)
+    if count * 2 > len(data) - at:
+        raise ValueError("a state vector names more clients than it has bytes for")
+    clocks: dict[int, int] = {}
+    for _ in range(count):
+        client, at = read_var_uint(data, at)
+        clocks[client], at = read_var_uint(data, at)
+    return clocks
+
+
+def encode_state_vector(clocks: Mapping[int, int]) -> bytes:
+    """The inverse of `decode_state_vector`."""
+    out = bytearray(write_var_uint(len(clocks)))
+    for client, clock in clocks.items():
+        out += write_var_uint(client)
+        out += write_var_uint(clock)
+    return bytes(out)

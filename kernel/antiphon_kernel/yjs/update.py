@@ -1,0 +1,248 @@
+"""Reading a Yjs update (encoding version 1) without touching a document.
+
+What comes from a client is looked at here first: an update of five bytes can announce 2^28
+elements, which costs the CRDT engine seconds and half a gigabyte to find out that they are absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from antiphon_kernel.yjs.id_set import IdRange, IdSet, normalise
+from antiphon_kernel.yjs.json_validation import refuse_unreadable
+from antiphon_kernel.yjs.reader import Reader
+from antiphon_kernel.yjs.utf16 import utf16_length
+
+MAX_CLOCK: Final = 2**32 - 1
+"""The engine's clocks have 32 bits."""
+
+EMPTY_UPDATE: Final = b"\x00\x00"
+"""The update that says nothing."""
+
+
+class ContentKind(IntEnum):
+    """What a struct holds, by its number on the wire."""
+
+    GC = 0
+    DELETED = 1
+    JSON = 2
+    BINARY = 3
+    STRING = 4
+    EMBED = 5
+    FORMAT = 6
+    TYPE = 7
+    ANY = 8
+    DOC = 9
+    SKIP = 10
+
+
+class SharedType(IntEnum):
+    """Which shared type a struct of kind TYPE creates."""
+
+    ARRAY = 0
+    MAP = 1
+    TEXT = 2
+    XML_ELEMENT = 3
+    XML_FRAGMENT = 4
+    XML_TEXT = 6
+
+
+class ItemId(NamedTuple):
+    """The id of one CRDT item. Clocks count UTF-16 units."""
+
+    client: int
+    clock: int
+
+
+class Struct(NamedTuple):
+    """A run of items that one client wrote.
+
+    An item has a parent (the name of a root, or the id of the item that made the shared type)
+    unless it has an origin, from which its parent follows. `content` is
+
+    - STRING: the text; BINARY: the bytes; DOC: its guid
+    - ANY: a tuple of values; EMBED: a tuple of one JSON text; FORMAT: (key, JSON text)
+    - TYPE: a `SharedType`
+    - GC, DELETED, SKIP: None
+    """
+
+    client: int
+    clock: int
+    length: int
+    kind: ContentKind
+    origin: ItemId | None = None
+    right_origin: ItemId | None = None
+    parent: str | ItemId | None = None
+    key: str | None = None
+    content: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedUpdate:
+    """Everything an update says: structs in wire order, and the ids it deletes."""
+
+    structs: tuple[Struct, ...]
+    deletions: tuple[IdRange, ...]
+
+    @property
+    def empty(self) -> bool:
+        """Whether the update says nothing."""
+        return not self.structs and not self.deletions
+
+    def inserted(self) -> IdSet:
+        """The ids the update brings."""
+        return normalise(
+            IdRange(item.client, item.clock, item.clock + item.length)
+            for item in self.structs
+            if item.kind is not ContentKind.SKIP
+        )
+
+
+def decode_update(update: bytes) -> DecodedUpdate:
+    """Read an update.
+
+    Raises:
+        ValueError: if the bytes are not exactly one update that the CRDT engine understands.
+    """
+    return next(decode_in_parts(update, len(update) + 1))
+
+
+def decode_in_parts(update: bytes, size: int) -> Iterator[DecodedUpdate]:
+    """Read an update in parts of so many structs and deletions at most: first all the structs.
+
+    Raises:
+        ValueError: as `decode_update`, when the part that is no update is reached.
+    """
+    reader = Reader(update)
+    structs: list[Struct] = []
+    work = 0
+    seen: set[int] = set()
+    for _ in range(reader.count()):
+        work += 1
+        count = reader.count()
+        client = reader.uint()
+        clock = reader.uint()
+        if client in seen:
+            raise ValueError(f"client {client} is named twice")
+        seen.add(client)
+        for _ in range(count):
+            struct = _read_struct(reader, client, clock)
+            clock += struct.length
+            if clock > MAX_CLOCK:
+                raise ValueError(f"a clock of client {client} is larger than {MAX_CLOCK}")
+            structs.append(struct)
+            work += 1
+            if work >= size:
+                yield DecodedUpdate(tuple(structs), ())
+                structs, work = [], 0
+        if work >= size:
+            yield DecodedUpdate(tuple(structs), ())
+            structs, work = [], 0
+    for deletions in _read_deletions(reader, size - work, size):
+        yield DecodedUpdate(tuple(structs), deletions)
+        structs = []
+
+
+def _read_struct(reader: Reader, client: int, clock: int) -> Struct:
+    info = reader.byte()
+    if info == ContentKind.GC or info == ContentKind.SKIP:
+        kind = ContentKind.GC if info == ContentKind.GC else ContentKind.SKIP
+        return Struct(client, clock, _length(reader.uint()), kind)
+    number = info & 0x1F
+    if number not in _ITEM_KINDS:
+        raise ValueError(f"{info} is not the tag of a struct")
+    origin = ItemId(reader.uint(), reader.uint()) if info & 0x80 else None
+    right_origin = ItemId(reader.uint(), reader.uint()) if info & 0x40 else None
+    parent: str | ItemId | None = None
+    key = None
+    if not info & 0xC0:
+        by_name = reader.uint()
+        if by_name == 1:
+            parent = reader.text()
+        elif by_name == 0:
+            parent = ItemId(reader.uint(), reader.uint())
+        else:
+            raise ValueError(f"{by_name} does not say whether a parent is a name or an id")
+        if info & 0x20:
+            key = reader.text()
+    kind = _ITEM_KINDS[number]
+    length, content = _read_content(reader, kind)
+    return Struct(client, clock, _length(length), kind, origin, right_origin, parent, key, content)
+
+
+def _read_content(reader: Reader, kind: ContentKind) -> tuple[int, object]:
+    if kind is ContentKind.STRING:
+        text = reader.text()
+        return utf16_length(text), text
+    if kind is ContentKind.ANY:
+        size = reader.count()
+        return size, tuple(reader.any() for _ in range(size))
+    if kind is ContentKind.DELETED:
+        return reader.uint(), None
+    if kind is ContentKind.TYPE:
+        return 1, _read_type(reader)
+    if kind is ContentKind.FORMAT:
+        return 1, (reader.text(), _read_json(reader))
+    if kind is ContentKind.BINARY:
+        return 1, reader.block()
+    if kind is ContentKind.EMBED:
+        return 1, (_read_json(reader),)
+    if kind is ContentKind.JSON:
+        raise ValueError("items of kind JSON, which Yjs has given up, are not read by the engine")
+    guid = reader.text()
+    reader.any()
+    return 1, guid
+
+
+def _read_json(reader: Reader) -> str:
+    text = reader.text()
+    refuse_unreadable(text)
+    return text
+
+
+def _read_type(reader: Reader) -> SharedType:
+    number = reader.uint()
+    if number not in _SHARED_TYPES:
+        raise ValueError(f"{number} is not the number of a shared type")
+    if number == SharedType.XML_ELEMENT:
+        reader.text()
+    return _SHARED_TYPES[number]
+
+
+def _read_deletions(reader: Reader, first: int, size: int) -> Iterator[tuple[IdRange, ...]]:
+    """The rest of an update in parts, the first of which may be smaller."""
+    ranges: list[IdRange] = []
+    left = first
+    for _ in range(reader.count()):
+        left -= 1
+        if left <= 0:
+            yield tuple(ranges)
+            ranges, left = [], size
+        client = reader.uint()
+        for _ in range(reader.count()):
+            start = reader.uint()
+            length = reader.uint()
+            if start + length > MAX_CLOCK:
+                raise ValueError(f"a deleted clock of client {client} is larger than {MAX_CLOCK}")
+            ranges.append(IdRange(client, start, start + length))
+            left -= 1
+            if left <= 0:
+                yield tuple(ranges)
+                ranges, left = [], size
+    reader.end()
+    yield tuple(ranges)
+
+
+def _length(value: int) -> int:
+    if value == 0:
+        raise ValueError("a struct has no length")
+    return value
+
+
+_ITEM_KINDS: Final = {
+    kind.value: kind for kind in ContentKind if kind not in (ContentKind.GC, ContentKind.SKIP)
+}
+_SHARED_TYPES: Final = {shared.value: shared for shared in SharedType}

@@ -1,0 +1,83 @@
+"""Writing a Yjs update (encoding version 1) from structs; `decode_update` is the inverse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from antiphon_kernel.yjs.any_value import encode_any
+from antiphon_kernel.yjs.id_set import IdSet, encode_id_set
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
+from antiphon_kernel.yjs.varint import write_var_uint
+
+
+def encode_update(structs: Iterable[Struct], deletions: IdSet) -> bytes:
+    """An update that brings `structs` (each client's in the order of its clocks).
+
+    Raises:
+        ValueError: if a struct makes an XML element or a subdocument: they are not ours.
+    """
+    by_client: dict[int, list[Struct]] = {}
+    for one in structs:
+        by_client.setdefault(one.client, []).append(one)
+    out = bytearray(write_var_uint(len(by_client)))
+    for client in sorted(by_client, reverse=True):
+        own = by_client[client]
+        for number in (len(own), client, own[0].clock):
+            out += write_var_uint(number)
+        for one in own:
+            out += _struct(one)
+    return bytes(out) + encode_id_set(deletions)
+
+
+def _struct(one: Struct) -> bytes:
+    if one.kind in (ContentKind.GC, ContentKind.SKIP):
+        return bytes([one.kind]) + write_var_uint(one.length)
+    out = bytearray([one.kind])
+    if one.origin is not None:
+        out[0] |= 0x80
+        out += _id(one.origin)
+    if one.right_origin is not None:
+        out[0] |= 0x40
+        out += _id(one.right_origin)
+    if one.origin is None and one.right_origin is None:
+        if isinstance(one.parent, str):
+            out += b"\x01" + _text(one.parent)
+        elif one.parent is not None:
+            out += b"\x00" + _id(one.parent)
+        else:
+            raise ValueError("an item needs a parent or a neighbour")
+        if one.key is not None:
+            out[0] |= 0x20
+            out += _text(one.key)
+    return bytes(out) + _content(one)
+
+
+def _content(one: Struct) -> bytes:
+    content = one.content
+    match one.kind, content:
+        case ContentKind.STRING, str():
+            return _text(content)
+        case ContentKind.DELETED, _:
+            return write_var_uint(one.length)
+        case ContentKind.ANY, tuple():
+            return write_var_uint(len(content)) + b"".join(map(encode_any, content))
+        case ((ContentKind.FORMAT | ContentKind.EMBED), tuple()):
+            return _texts(content)
+        case ContentKind.BINARY, bytes():
+            return write_var_uint(len(content)) + content
+        case ContentKind.TYPE, int() if content in (0, 1, 2, 4, 6):
+            return write_var_uint(content)
+    raise ValueError(f"an item of kind {one.kind.name.lower()} cannot be written")
+
+
+def _texts(values: Sequence[object]) -> bytes:
+    return b"".join(_text(str(value)) for value in values)
+
+
+def _text(value: str) -> bytes:
+    data = value.encode()
+    return write_var_uint(len(data)) + data
+
+
+def _id(item: ItemId) -> bytes:
+    return write_var_uint(item.client) + write_var_uint(item.clock)

@@ -1,0 +1,154 @@
+"""What `antiphon call` does with what it is given."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.cli.call import Caller, as_line, call_lines, parse_json, parse_params
+from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def unreachable() -> Any:
+    raise AntiphonError(ErrorCode.NO_KERNEL, "No kernel here: start one.")
+
+
+class EchoingCalls(KernelCalls):
+    """Answers with what it was asked; knows which tools take a context."""
+
+    def __init__(self) -> None:
+        super().__init__(unreachable)
+
+    async def call(self, tool: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if tool == "kernel.tools":
+            takes = {"type": "object", "properties": {"context": {}}}
+            return {
+                "tools": [
+                    {"name": "block.list", "parameters": takes},
+                    {"name": "block.read", "parameters": {"properties": {"block_id": {}}}},
+                ]
+            }
+        return {"tool": tool, "params": dict(params)}
+
+
+async def arriving(*lines: bytes) -> AsyncIterator[bytes]:
+    for line in lines:
+        yield line
+
+
+async def answers_to(*lines: bytes, context: str | None = None) -> list[dict[str, Any]]:
+    sink = io.BytesIO()
+    caller = Caller(EchoingCalls(), context)
+    await call_lines(caller, arriving(*lines), sink)
+    return [json.loads(line) for line in sink.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "nul",
+        '{"a": NaN}',
+        "[1, Infinity]",
+        "[1e999]",
+        "[" * 100_000,
+        '"\x00"',
+        b"\xff\xfe",
+        "'a'",
+    ],
+)
+def test_what_is_not_json_is_invalid_json(text: str | bytes) -> None:
+    with pytest.raises(AntiphonError, match="This is not JSON") as refused:
+        parse_json(text)
+    assert refused.value.code is ErrorCode.INVALID_JSON
+
+
+@pytest.mark.parametrize("text", ["[]", "3", '"context"', "null"])
+def test_parameters_are_an_object(text: str) -> None:
+    with pytest.raises(AntiphonError, match="JSON object") as refused:
+        parse_params(text)
+    assert refused.value.code is ErrorCode.INVALID_PARAMS
+
+
+def test_no_parameters_are_an_empty_object() -> None:
+    assert parse_params(" \n") == {}
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=3))
+def test_a_printed_line_is_the_same_json_and_one_line(value: dict[str, Any]) -> None:
+    line = as_line(value)
+    assert json.loads(line) == value
+    assert len(line.splitlines()) == 1
+    assert not set(line) & set("\x1b\x07\x9b\x85\u202e\u2066\u200b")
+    line.encode("utf-8")
+
+
+def test_a_lone_surrogate_is_printed_escaped() -> None:
+    assert json.loads(as_line({"a": "x\ud800y"}).encode("utf-8")) == {"a": "x\ud800y"}
+
+
+async def test_every_line_is_answered_in_order_and_a_broken_one_does_not_end_it() -> None:
+    answers = await answers_to(
+        b'{"id": 1, "tool": "block.read", "params": {"block_id": "b"}}',
+        b"{broken",
+        b"",
+        b"[1]",
+        b'{"id": "x"}',
+        b'{"id": 5, "tool": "block.read", "params": [1]}',
+        b"\xff\xff",
+        b'{"id": 7, "tool": "session.whoami"}',
+    )
+    assert [answer["id"] for answer in answers] == [1, None, None, "x", 5, None, 7]
+    codes = [answer.get("error", {}).get("code") for answer in answers]
+    assert codes == [
+        None,
+        "invalid_json",
+        "invalid_params",
+        "invalid_params",
+        "invalid_params",
+        "invalid_json",
+        None,
+    ]
+    assert answers[0]["result"] == {"tool": "block.read", "params": {"block_id": "b"}}
+
+
+async def test_without_a_kernel_every_line_is_answered_with_no_kernel() -> None:
+    sink = io.BytesIO()
+    lines = arriving(b'{"id": 1, "tool": "a"}', b'{"id": 2, "tool": "b"}')
+    await call_lines(Caller(KernelCalls(unreachable), None), lines, sink)
+    answers = [json.loads(line) for line in sink.getvalue().splitlines()]
+    assert [(one["id"], one["error"]["code"]) for one in answers] == [
+        (1, "no_kernel"),
+        (2, "no_kernel"),
+    ]
+
+
+async def test_the_named_context_is_filled_in_where_a_tool_takes_one() -> None:
+    answers = await answers_to(
+        b'{"id": 1, "tool": "block.list"}',
+        b'{"id": 2, "tool": "block.list", "params": {"context": "other"}}',
+        b'{"id": 3, "tool": "block.read", "params": {"block_id": "b"}}',
+        context="notes",
+    )
+    assert [answer["result"]["params"] for answer in answers] == [
+        {"context": "notes"},
+        {"context": "other"},
+        {"block_id": "b"},
+    ]

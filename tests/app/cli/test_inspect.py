@@ -1,0 +1,81 @@
+"""What `antiphon blame`, `history` and `bench` print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.cli.bench import PLACES, find_checkout
+from antiphon.cli.errors import Failure
+from antiphon.cli.inspect import blame_rows, history_rows
+from antiphon_kernel.types.constants import ExitCode
+
+TIME = "2026-11-21T07:12:03.123Z"
+
+
+def blamed(*parts: tuple[str, str]) -> dict[str, Any]:
+    """A block of which each part was written by somebody."""
+    runs, at = [], 0
+    for number, (who, text) in enumerate(parts, 1):
+        end = at + len(text)
+        stamp = {"username": who, "version": number, "time": TIME}
+        runs.append({"start": at, "end": end, **stamp})
+        at = end
+    return {"runs": runs, "content": "".join(text for _, text in parts)}
+
+
+def test_a_line_of_several_writers_takes_a_row_for_each() -> None:
+    rows = list(blame_rows(blamed(("amy", "milk\n"), ("bo", "rye "), ("amy", "bread\n\nsoap"))))
+    when = "2026-11-21 07:12:03Z"
+    assert rows == [
+        f"0  amy  v1  {when}  milk",
+        f"1  bo   v2  {when}  rye ",
+        f"   amy  v3  {when}  bread",
+        f"2  amy  v3  {when}  ",
+        f"3  amy  v3  {when}  soap",
+    ]
+
+
+def test_a_block_without_text_says_so() -> None:
+    assert list(blame_rows(blamed())) == ["(no text)"]
+
+
+@given(st.lists(st.text(alphabet="a\n\r\u2028é", min_size=1), min_size=1, max_size=6))
+def test_the_rows_hold_the_text_and_number_its_lines(texts: list[str]) -> None:
+    """Only a newline ends a line; each of them ends one row, and nothing is left out."""
+    found = blamed(*((f"p{number}", text) for number, text in enumerate(texts)))
+    rows = list(blame_rows(found))
+    margin = len(rows[0]) - len(texts[0].split("\n")[0])
+    assert "".join(row[margin:] for row in rows) == found["content"].replace("\n", "")
+    numbers = [int(row.split()[0]) for row in rows if row[: rows[0].index("p")].strip()]
+    lines = found["content"].count("\n") + (not found["content"].endswith("\n"))
+    assert numbers == list(range(lines))
+
+
+def test_a_history_is_one_row_a_version() -> None:
+    versions = [
+        {"version": 9, "time": TIME, "username": "amy", "operation": "create"},
+        {"version": 10, "time": TIME, "username": "bo", "operation": "splice"},
+    ]
+    assert list(history_rows({"versions": versions})) == [
+        "v9   2026-11-21 07:12:03Z  amy  create",
+        "v10  2026-11-21 07:12:03Z  bo   splice",
+    ]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_benchmarks_are_found_in_the_checkout_that_runs(place: str) -> None:
+    assert (find_checkout(place) / "tests" / "bench" / f"{place}.py").is_file()
+
+
+def test_without_a_checkout_bench_says_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(Failure, match="source checkout") as refused:
+        find_checkout("nothing")
+    assert refused.value.exit_code == ExitCode.USAGE

@@ -1,0 +1,70 @@
+"""Which kernel a command speaks to, however it was named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from antiphon.cli.kernel_option import ChosenKernel, calls_kernel
+
+URL = "ws://127.0.0.1:8123/sync/notes?token=abc"
+
+
+@click.command()
+@calls_kernel
+def probe(kernel: ChosenKernel) -> None:
+    """Says where the kernel is, without calling it."""
+    if kernel.context is not None:
+        click.echo(f"{kernel.find()().http} {kernel.context}")
+    else:
+        click.echo("own")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "chosen"),
+    [
+        ([], {}, "own"),
+        (["--url", URL], {}, "joined"),
+        ([f"--url={URL}"], {}, "joined"),
+        ([], {"ANTIPHON_URL": URL}, "joined"),
+        (["--data", "there"], {"ANTIPHON_URL": URL}, "own"),
+        (["--url", URL], {"ANTIPHON_DATA": "there"}, "joined"),
+    ],
+)
+def test_what_is_typed_goes_before_the_environment(
+    arguments: list[str], variables: dict[str, str], chosen: str
+) -> None:
+    done = CliRunner().invoke(probe, arguments, env=variables)
+    expected = {"own": "own\n", "joined": "http://127.0.0.1:8123 notes\n"}[chosen]
+    assert (done.output, done.exit_code) == (expected, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables"),
+    [
+        (["--url", URL, "--data", "there"], {}),
+        ([], {"ANTIPHON_URL": URL, "ANTIPHON_DATA": "there"}),
+    ],
+)
+def test_two_kernels_at_once_are_refused(arguments: list[str], variables: dict[str, str]) -> None:
+    done = CliRunner().invoke(probe, arguments, env=variables)
+    assert done.exit_code == 2
+    assert "name two kernels" in done.output
+    assert "abc" not in done.output
+
+
+def test_nothing_is_started_before_something_is_asked(tmp_path: Path) -> None:
+    done = CliRunner().invoke(probe, ["--data", str(tmp_path / "new")])
+    assert done.exit_code == 0
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("url", ["-", "", "there", "ftp://there/sync?token=abc"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    done = CliRunner().invoke(probe, ["--url", url])
+    assert done.exit_code == 2
+    assert "expected ws://" in done.output
+    assert "abc" not in done.output

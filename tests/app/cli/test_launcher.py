@@ -1,0 +1,123 @@
+"""Starting a kernel from the command line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from antiphon.cli.guest_names import take_guest_name
+from antiphon.cli.launcher import KernelStarter
+from antiphon_kernel.client.discovery import kernel_at
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.waiting import wait_until
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Iterator[Path]:
+    """A data folder whose kernel is ended after the test."""
+    folder = tmp_path / "data"
+    yield folder
+    end_kernel(folder, signal.SIGTERM)
+
+
+def end_kernel(data: Path, number: signal.Signals) -> None:
+    address = kernel_at(data)
+    if address is None:
+        return
+    os.kill(address.pid, number)
+    wait_until(lambda: kernel_at(data) is None, "the kernel ends")
+
+
+def kernel_processes(data: Path) -> list[str]:
+    """Command lines of the kernel processes that were started for the folder."""
+    done = subprocess.run(
+        ["ps", "-ewwo", "stat=,args="], capture_output=True, text=True, check=True
+    )
+    return [
+        line
+        for line in done.stdout.splitlines()
+        if f"--data {data}" in line and not line.startswith("Z")
+    ]
+
+
+def test_a_kernel_is_started_only_if_none_runs(data: Path, tmp_path: Path) -> None:
+    starter = KernelStarter(data, tmp_path)
+    assert starter.begin()
+    address = starter.wait()
+    other = KernelStarter(data, tmp_path)
+    assert not other.begin()
+    assert other.wait() == address
+
+
+def test_of_several_that_start_at_once_all_get_the_same_kernel(data: Path, tmp_path: Path) -> None:
+    found: list[int] = []
+
+    def start() -> None:
+        starter = KernelStarter(data, tmp_path)
+        starter.begin()
+        found.append(starter.wait().pid)
+
+    threads = [threading.Thread(target=start) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert len(set(found)) == 1
+    assert len(kernel_processes(data)) == 1, "the others have ended, and cannot come up later"
+
+
+def test_a_kernel_that_died_is_started_again_once(data: Path, tmp_path: Path) -> None:
+    starter = KernelStarter(data, tmp_path)
+    starter.begin()
+    first = starter.wait().pid
+    starter.restart()
+    assert kernel_at(data) is not None, "a living kernel is left alone"
+    end_kernel(data, signal.SIGKILL)
+    starter.restart()
+    second = kernel_at(data)
+    assert second is not None
+    assert second.pid != first
+    end_kernel(data, signal.SIGKILL)
+    with pytest.raises(AntiphonError, match="a second time"):
+        starter.restart()
+
+
+def test_a_kernel_that_cannot_start_is_reported_with_its_log(data: Path, tmp_path: Path) -> None:
+    starter = KernelStarter(data, tmp_path, ("--play", str(tmp_path / "missing.jsonl")))
+    starter.begin()
+    with pytest.raises(AntiphonError, match=r"missing\.jsonl") as failed:
+        starter.wait()
+    assert failed.value.code is ErrorCode.NO_KERNEL
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(AntiphonError, match="--data") as failed:
+        KernelStarter(tmp_path / "file" / "data", tmp_path).begin()
+    assert failed.value.code is ErrorCode.NO_KERNEL
+
+
+def test_guests_get_different_names_and_give_them_back(tmp_path: Path) -> None:
+    take = "from antiphon.cli.guest_names import take_guest_name as take;"
+    code = f"import sys, pathlib; {take} print(take(pathlib.Path(sys.argv[1])), flush=True)"
+    first = subprocess.Popen(
+        [sys.executable, "-c", code + "; sys.stdin.read()", str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "guest\n"
+        assert take_guest_name(tmp_path) == "guest2"
+        assert first.stdin is not None
+        first.stdin.close()
+    assert take_guest_name(tmp_path) == "guest"

@@ -1,0 +1,178 @@
+"""Ctrl+C while a command's event loop runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from antiphon.cli.signals import ending_at_once, run
+from tests.waiting import PATIENCE
+
+# A signal whose handler runs in another thread interrupts no system call of the main one: so it is
+# with one that comes in the moment before the loop goes to sleep.
+ASLEEP = """
+import asyncio, os, signal, threading, time
+from antiphon.cli.signals import run
+
+def interrupt():
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+
+async def work():
+    threading.Thread(target=interrupt).start()
+    await asyncio.Event().wait()
+
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+try:
+    run(work)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+STUCK = """
+import asyncio, os, sys, time
+from antiphon.cli.signals import run
+
+async def work():
+    print("stuck", flush=True)
+    while True:
+        time.sleep(1000)
+
+run(work)
+"""
+
+
+@pytest.fixture(autouse=True)
+def python_handles_the_signal() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_what_the_work_comes_to_is_returned_and_the_signal_is_as_before() -> None:
+    async def work() -> int:
+        await asyncio.sleep(0)
+        return 7
+
+    assert run(work) == 7
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_what_the_work_fails_with_is_raised() -> None:
+    async def work() -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        run(work)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("pauses", range(4))
+def test_interrupted_work_says_its_last(pauses: int) -> None:
+    said: list[str] = []
+
+    async def work() -> None:
+        try:
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+            interrupt()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            said.append("last")
+
+    with pytest.raises(KeyboardInterrupt):
+        run(work)
+    assert said == ["last"]
+
+
+def test_a_signal_that_interrupts_no_system_call_wakes_the_loop() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ASLEEP],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
+
+
+def test_work_that_takes_the_interruption_for_its_own_is_ended_all_the_same() -> None:
+    taken: list[str] = []
+
+    async def work() -> None:
+        interrupt()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            taken.append("once")
+        await asyncio.Event().wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        run(work, grace=0.01)
+    assert taken == ["once"]
+
+
+def test_a_failure_of_interrupted_work_is_not_lost() -> None:
+    async def work() -> None:
+        interrupt()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        run(work)
+
+
+def test_work_that_is_done_when_it_is_interrupted_is_done() -> None:
+    async def work() -> int:
+        interrupt()
+        return 7
+
+    assert run(work) == 7
+
+
+def test_a_second_one_ends_a_process_that_is_stuck() -> None:
+    with subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE) as stuck:
+        assert stuck.stdout is not None
+        stuck.stdout.readline()
+        while stuck.poll() is None:
+            stuck.send_signal(signal.SIGINT)
+        assert stuck.returncode == -signal.SIGINT
+
+
+def test_a_signal_that_whoever_started_us_ignores_stays_ignored() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    async def work() -> int:
+        interrupt()
+        await asyncio.sleep(0.01)
+        return 7
+
+    with ending_at_once():
+        interrupt()
+    assert run(work) == 7
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_while_nothing_is_open_the_process_is_ended_as_any() -> None:
+    script = (
+        "import os, signal\n"
+        "from antiphon.cli.signals import ending_at_once\n"
+        "with ending_at_once():\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")

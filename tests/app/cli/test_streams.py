@@ -1,0 +1,117 @@
+"""Reading and printing while other things go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from antiphon.cli.input import lines
+from antiphon.cli.output import Printer
+from tests.waiting import PATIENCE, until
+
+
+@dataclass
+class Pipe:
+    source: BinaryIO
+    sink: BinaryIO
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", 0) as source, os.fdopen(writing, "wb", 0) as sink:
+        yield Pipe(source, sink)
+
+
+async def test_lines_come_when_they_are_whole(pipe: Pipe) -> None:
+    read: list[bytes] = []
+
+    async def read_all() -> None:
+        async for line in lines(pipe.source):
+            read.append(line)
+
+    reading = asyncio.create_task(read_all())
+    pipe.sink.write(b"one\ntw")
+    await until(lambda: read == [b"one"])
+    pipe.sink.write(b"o\n\nthree\nunfinished")
+    await until(lambda: read == [b"one", b"two", b"", b"three"])
+    pipe.sink.close()
+    await reading
+    assert read[4:] == [b"unfinished"]
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"a\nb", b"x" * 200_000 + b"\n" + b"y" * 70_000])
+async def test_a_file_is_read_to_its_end(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "input"
+    path.write_bytes(text)
+    with path.open("rb") as source:
+        assert [line async for line in lines(source)] == text.splitlines()
+
+
+async def test_nothing_is_read_from_the_null_device() -> None:
+    with Path(os.devnull).open("rb") as source:
+        assert [line async for line in lines(source)] == []
+
+
+async def test_waiting_for_a_line_can_be_interrupted(pipe: Pipe) -> None:
+    reading = asyncio.ensure_future(anext(lines(pipe.source)))
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.wait({reading}, timeout=PATIENCE)
+    assert reading.cancelled()
+    pipe.sink.write(b"later\n")
+    assert await anext(lines(pipe.source)) == b"later"
+
+
+async def test_a_slow_reader_gets_everything_in_order(pipe: Pipe) -> None:
+    text = "".join(f"{number} é 🌍\n" for number in range(40_000))
+    printer = Printer(pipe.sink)
+
+    async def print_all() -> None:
+        await printer.print(text[:100_001])
+        await printer.print(text[100_001:])
+        pipe.sink.close()
+
+    printing = asyncio.create_task(print_all())
+    read = bytearray()
+    while piece := await asyncio.to_thread(os.read, pipe.source.fileno(), 10_000):
+        read += piece
+    await printing
+    assert read.decode() == text
+
+
+async def test_waiting_for_a_reader_can_be_interrupted(pipe: Pipe) -> None:
+    printer = Printer(pipe.sink)
+    printing = asyncio.create_task(printer.print("x" * 1_000_000))
+    await asyncio.wait({printing}, timeout=0.05)
+    assert not printing.done()
+    printing.cancel()
+    await asyncio.wait({printing}, timeout=PATIENCE)
+    assert printing.cancelled()
+    printer.print_last("what does not fit is left out")
+
+
+async def test_last_words_are_printed_if_there_is_room(pipe: Pipe, tmp_path: Path) -> None:
+    Printer(pipe.sink).print_last("last")
+    assert os.read(pipe.source.fileno(), 100) == b"last"
+    with (tmp_path / "output").open("wb") as output:
+        await Printer(output).print("to a ")
+        Printer(output).print_last("file")
+    assert (tmp_path / "output").read_text() == "to a file"
+
+
+async def test_that_nobody_reads_is_told_also_while_waiting(pipe: Pipe) -> None:
+    printer = Printer(pipe.sink)
+    printing = asyncio.create_task(printer.print("x" * 1_000_000))
+    await asyncio.wait({printing}, timeout=0.05)
+    pipe.source.close()
+    with pytest.raises(BrokenPipeError):
+        await printing
+    with pytest.raises(BrokenPipeError):
+        printer.print_last("last")

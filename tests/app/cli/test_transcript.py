@@ -1,0 +1,161 @@
+"""What `antiphon tail` prints of the events of a context."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.cli.transcript import REST_SECONDS, Transcript, changed_lines
+
+NAMES = {"p1": "ada", "p2": "aria"}
+
+
+class Blocks:
+    """Blocks that change, and what is printed of it."""
+
+    def __init__(self) -> None:
+        self.transcript = Transcript("default", NAMES)
+        self.headers: dict[str, dict[str, Any]] = {}
+        self.versions: Counter[str] = Counter()
+        self.now = 0.0
+
+    def create(self, who: str, number: int, text: str, **header: Any) -> str:
+        block = f"c.{who}.{number}"
+        given = {"author": who, "kind": "text", "role": "model", "status": "running"}
+        self.headers[block] = given | header
+        return self.event(block, content=text, header=self.headers[block])
+
+    def insert(self, block: str, offset: int, text: str, delete: int = 0, who: str = "p1") -> str:
+        splice = {"offset": offset, "delete_count": delete, "insert": text}
+        return self.event(block, splices=[splice], principal=who)
+
+    def change(self, block: str, **header: Any) -> str:
+        self.headers[block] = self.headers[block] | header
+        return self.event(block, splices=[], header=self.headers[block])
+
+    def event(self, block: str, **fields: Any) -> str:
+        self.versions[block] += 1
+        event = {"block_id": block, "version": self.versions[block], **fields}
+        return self.transcript.take(event, self.now)
+
+
+def test_a_block_is_named_once_and_goes_on_as_it_grows() -> None:
+    blocks = Blocks()
+    assert blocks.create("p2", 3, "One ") == "── aria · default.aria.3\nOne "
+    assert blocks.insert("c.p2.3", 4, "two\nthr") == "two\nthr"
+    assert blocks.insert("c.p2.3", 11, "ee") == "ee"
+    assert blocks.change("c.p2.3", status="done") == "\n"
+    assert blocks.transcript.end() == ""
+
+
+def test_others_wait_for_a_whole_line_while_a_line_is_being_written() -> None:
+    blocks = Blocks()
+    blocks.create("p2", 1, "A long")
+    assert blocks.create("p1", 1, "half") == ""
+    assert blocks.insert("c.p2.1", 6, " line") == " line"
+    begun = "\n\n── ada · default.ada.1\nhalf done\nmore"
+    assert blocks.insert("c.p1.1", 4, " done\nmore") == begun
+    assert blocks.insert("c.p2.1", 11, ".") == ""
+    assert blocks.insert("c.p2.1", 12, "\n") == "\n\n── aria · default.aria.1\n.\n"
+    assert blocks.insert("c.p1.1", 14, "!") == "\n── ada · default.ada.1\n!"
+
+
+@pytest.mark.parametrize("status", ["pending", "running"])
+def test_a_draft_is_printed_when_it_is_sent(status: str) -> None:
+    blocks = Blocks()
+    assert blocks.create("p1", 1, "Hel", role="user", status=status) == ""
+    assert blocks.insert("c.p1.1", 3, "p") == ""
+    assert blocks.insert("c.p1.1", 3, "lo", delete=1) == ""
+    assert blocks.change("c.p1.1", status="done") == "── ada · default.ada.1\nHello\n"
+
+
+def test_what_is_edited_above_is_said_when_the_editing_rests() -> None:
+    blocks = Blocks()
+    blocks.create("p2", 1, "Two chairs\nsing\n")
+    assert blocks.transcript.rests() is None
+    assert blocks.insert("c.p2.1", 6, "o", delete=1) == ""
+    blocks.now = 0.9
+    assert blocks.insert("c.p2.1", 7, "", delete=1) == ""
+    assert blocks.insert("c.p2.1", 15, "and ", who="p2") == "and "
+    assert blocks.transcript.rests() == 0.9 + REST_SECONDS
+    assert blocks.transcript.settle(1.5) == ""
+    assert blocks.transcript.settle(2.0).splitlines() == [
+        "",
+        "",
+        "── aria · default.aria.1 · changed by ada",
+        "- Two chairs",
+        "+ Two chors",
+    ]
+    assert blocks.transcript.rests() is None
+
+
+def test_what_was_put_back_is_not_worth_a_word() -> None:
+    blocks = Blocks()
+    blocks.create("p2", 1, "same\n")
+    blocks.insert("c.p2.1", 0, "x")
+    blocks.insert("c.p2.1", 0, "", delete=1)
+    assert blocks.transcript.settle(math.inf) == ""
+
+
+def test_changes_of_older_blocks_are_said_though_they_were_not_printed() -> None:
+    blocks = Blocks()
+    header = {"author": "p2", "kind": "text", "role": "model", "status": "done"}
+    blocks.transcript.remember("c.p2.1", header, "old\n", 4, structured=False)
+    blocks.versions["c.p2.1"] = 4
+    assert blocks.insert("c.p2.1", 0, "very ") == ""
+    assert blocks.transcript.end().splitlines()[1:] == ["- old", "+ very old"]
+
+
+def test_what_ended_badly_says_how() -> None:
+    blocks = Blocks()
+    blocks.create("p1", 1, "no such file\n", kind="tool_result", role="tool")
+    ended = blocks.change("c.p1.1", status="done", exit_code=2)
+    assert ended == "(exit code 2)\n"
+    blocks.create("p2", 1, "I was go")
+    ended = blocks.change("c.p2.1", status="error", stop_reason="interrupted", stopped_by="ada")
+    assert ended == "\n(interrupted by ada)\n"
+
+
+def test_nothing_drives_the_terminal_and_nothing_is_printed_twice() -> None:
+    blocks = Blocks()
+    assert "\x1b" not in blocks.create("p1", 1, "\x1b[31mred\n")
+    event = {"block_id": "c.p1.1", "version": 1, "splices": [], "content": "again"}
+    assert blocks.transcript.take(event, 0.0) == ""
+
+
+@given(st.data())
+def test_all_that_grows_is_printed_once_under_its_own_name(data: st.DataObject) -> None:
+    """Whoever writes when: the lines under a block's headings are its text."""
+    blocks, texts, printed = Blocks(), dict.fromkeys(("p1", "p2"), ""), ""
+    for who in texts:
+        printed += blocks.create(who, 1, "")
+    for _ in range(data.draw(st.integers(0, 25))):
+        who = data.draw(st.sampled_from(sorted(texts)))
+        text = data.draw(st.text(alphabet="ab\n", max_size=4))
+        printed += blocks.insert(f"c.{who}.1", len(texts[who]), text)
+        texts[who] += text
+    printed += blocks.transcript.end()
+    said: dict[str, str] = defaultdict(str)
+    name = ""
+    for line in printed.split("\n"):
+        if line.startswith("── "):
+            name = line.rsplit(".", 1)[0].rsplit(".", 1)[1]
+        else:
+            said[name] += line
+    for who, text in texts.items():
+        assert said[NAMES[who]] == text.replace("\n", "")
+    assert printed.endswith("\n") or not printed
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
+def test_the_changes_lead_from_one_text_to_the_other(before: list[str], after: list[str]) -> None:
+    lines = Counter("\n".join(before).split("\n"))
+    for row in changed_lines("\n".join(before), "\n".join(after)):
+        lines[row[2:]] += 1 if row.startswith("+ ") else -1
+    assert +lines == Counter("\n".join(after).split("\n"))
+    assert not -lines

@@ -1,0 +1,94 @@
+"""What comes from the terminal: keys and pastes, wherever the input was cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from textual import events
+from textual._xterm_parser import BRACKETED_PASTE_END, BRACKETED_PASTE_START
+
+from antiphon.textual_patches.driver import ESCAPE_SECONDS, PasteSafeParser
+
+typed = st.text("abcé\u3000\u200d", min_size=1)
+pasted = st.text("a\n\r\t\x1b[2013~m\x00\u200d").filter(
+    lambda text: BRACKETED_PASTE_END not in text
+)
+
+
+def heard(parser: PasteSafeParser, pieces: list[str]) -> list[tuple[bool, str]]:
+    """Pastes (True) and what was typed between them (False)."""
+    out: list[tuple[bool, str]] = []
+    for event in (event for piece in pieces for event in parser.feed(piece)):
+        if isinstance(event, events.Paste):
+            out.append((True, event.text))
+        else:
+            assert isinstance(event, events.Key) and event.character is not None
+            if out and not out[-1][0]:
+                out[-1] = (False, out[-1][1] + event.character)
+            else:
+                out.append((False, event.character))
+    return out
+
+
+@given(parts=st.lists(st.tuples(typed, pasted), max_size=4), cuts=st.lists(st.integers(1, 9)))
+def test_pastes_and_keys_arrive_whole_and_in_order(
+    parts: list[tuple[str, str]], cuts: list[int]
+) -> None:
+    data = "".join(
+        f"{keys}{BRACKETED_PASTE_START}{paste}{BRACKETED_PASTE_END}" for keys, paste in parts
+    )
+    pieces = []
+    for cut in cuts:
+        pieces.append(data[:cut])
+        data = data[cut:]
+    pieces = [piece for piece in [*pieces, data] if piece]
+    expected = [part for keys, paste in parts for part in ((False, keys), (True, paste))]
+    assert heard(PasteSafeParser(), pieces) == expected
+
+
+def test_keys_work_after_a_paste_with_escapes() -> None:
+    parser = PasteSafeParser()
+    paste = f"{BRACKETED_PASTE_START}four\x1b[31mred\x1b{BRACKETED_PASTE_END}"
+    got = list(parser.feed(f"{paste}\x1b[A\x1b[<0;3;4M{paste}x"))
+    assert [type(event) for event in got] == [
+        events.Paste, events.Key, events.MouseDown, events.Paste, events.Key,
+    ]  # fmt: skip
+    assert isinstance(got[0], events.Paste) and got[0].text == "four\x1b[31mred\x1b"
+    assert isinstance(got[1], events.Key) and got[1].key == "up"
+
+
+def keys_of(pieces: list[str]) -> list[str]:
+    """Names of the keys, an escape at the end included."""
+    parser = PasteSafeParser(clock=lambda: 0)
+    got = [event for piece in [*pieces, ""] for event in parser.feed(piece)]
+    return [event.key for event in got if isinstance(event, events.Key)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "keys"),
+    [
+        ("\x1bj", ["escape", "j"]),
+        ("\x1bG", ["escape", "G"]),
+        ("\x1b ", ["escape", "space"]),
+        ("\x1b/x", ["escape", "slash", "x"]),
+        ("\x1b\x1bu", ["escape", "escape", "u"]),
+        ("j\x1b", ["j", "escape"]),
+        ("\x1b\x1b[A", ["escape", "up"]),
+        ("\x1b[A\x1bOB", ["up", "down"]),
+        ("\x1b[106;3u", ["alt+j"]),
+        ("\x1bb\x1bf", ["ctrl+left", "ctrl+right"]),
+        ("\x1b\r", ["enter"]),
+    ],
+)
+def test_esc_is_a_key_whatever_comes_in_the_same_packet(sent: str, keys: list[str]) -> None:
+    for cut in range(len(sent)):
+        assert keys_of([sent[:cut], sent[cut:]][not cut :]) == keys, cut
+
+
+def test_esc_alone_is_heard_when_nothing_has_followed_it_for_a_while() -> None:
+    now = [0.0]
+    parser = PasteSafeParser(clock=lambda: now[0])
+    assert [*parser.feed("\x1b"), *parser.tick()] == []
+    now[0] += ESCAPE_SECONDS
+    assert [event.key for event in parser.tick() if isinstance(event, events.Key)] == ["escape"]

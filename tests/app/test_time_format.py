@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from antiphon.time_format import in_local_words, in_short_words, to_the_minute, to_the_second
+
+NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ("back at 2026-11-21T10:05:00.123Z.", "back at 11:05."),
+        ("until 2026-11-21T23:30:00Z", "until 22 Nov 00:30"),
+        ("since 2025-01-02T03:04:05Z or 2026-11-21T00:00:00Z", "since 2 Jan 2025 04:04 or 01:00"),
+        ("no moment: 2026-13-45T99:99:99Z", "no moment: 2026-13-45T99:99:99Z"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+        ("verse 2026-11-21", "verse 2026-11-21"),
+    ],
+)
+def test_moments_in_a_sentence_are_those_of_the_wall_clock(told: str, read: str) -> None:
+    zone = timezone(timedelta(hours=1))
+    assert in_local_words(told, NOW, zone) == read
+
+
+def test_the_command_line_says_them_the_same_on_every_machine() -> None:
+    assert to_the_second("2026-11-21T10:05:09.123Z") == "2026-11-21 10:05:09Z"
+    assert to_the_minute("2026-11-21T10:05:09.123Z") == "2026-11-21 10:05Z"
+    assert in_short_words("at 2026-11-21T10:05:09.123Z.") == "at 2026-11-21 10:05Z."

@@ -1,0 +1,180 @@
+"""A document to look at, and an app that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.strip import Strip
+from textual.theme import BUILTIN_THEMES
+
+from antiphon.render.cell_theme import CellTheme
+from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon.widgets.block_list.document_view import CellArea
+from antiphon_kernel.document.changes import REMOTE
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.text.fractional_index import key_between
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.ids import ContextId
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.records import BlockHeader, Member
+
+_Kind = TypeVar("_Kind")
+
+CONTEXT = ContextId("a" * 32)
+AMY = "1" * 32
+ARIA = "2" * 32
+BEN = "3" * 32
+THEME = CellTheme.from_theme(BUILTIN_THEMES["textual-dark"])
+
+ANSWER = """\
+# Answer {0}
+
+I would start with the *journal*, because everything rests on it, and go on from there.
+
+- one
+- two
+- three
+
+```python
+def f(x):
+    return x
+```
+"""
+
+
+class Sample:
+    """A document that is written from two sides: here, and in `peer`, whose updates come over."""
+
+    def __init__(self) -> None:
+        self.peer = Document.found(77, context=CONTEXT, epoch="b" * 32, label="default")
+        with self.peer.transaction(None):
+            self.peer.set_member(Member(AMY, "amy", PrincipalKind.HUMAN, 0))
+            self.peer.set_member(Member(ARIA, "aria", PrincipalKind.MODEL, 3))
+            self.peer.set_member(Member(BEN, "ben", PrincipalKind.HUMAN, 5))
+        self._count = 0
+        self._last_key: str | None = None
+        self.here = Document(78)
+        self.sync()
+        self.peer.watch_updates(self._carry)
+        self._connected = True
+
+    def _carry(self, update: bytes, origin: object) -> None:
+        if self._connected and origin != REMOTE:
+            self.here.apply_update(update)
+
+    def sync(self) -> None:
+        """Bring both sides together."""
+        self.here.apply_update(self.peer.update_since(self.here.state_vector()))
+        self.peer.apply_update(self.here.update_since(self.peer.state_vector()))
+
+    def add(
+        self,
+        text: str = "",
+        *,
+        author: str = ARIA,
+        kind: BlockKind = BlockKind.TEXT,
+        status: Status = Status.DONE,
+        before: str | None = None,
+        **fields: Any,
+    ) -> str:
+        """A block at the end (or before another), written by the other side."""
+        self._count += 1
+        if before is None:
+            order = self._last_key = key_between(self._last_key, None)
+        else:
+            ids = list(self.peer.block_ids())
+            at = ids.index(before)
+            low = self.peer.header(ids[at - 1]).order if at else None
+            order = key_between(low, self.peer.header(before).order)
+        block = f"{CONTEXT}.{author}.{self._count}"
+        role = Role.MODEL if author == ARIA else Role.USER
+        header = BlockHeader(
+            block, kind, role, status, order, "2026-01-01T00:00:00.000Z", author, **fields
+        )
+        self.peer.create_block(header, text)
+        return block
+
+    def add_turns(self, count: int) -> list[str]:
+        """Questions, thinking and answers."""
+        blocks = []
+        self._connected = False
+        with self.peer.transaction(None):
+            for turn in range(count):
+                blocks += [
+                    self.add(f"What is {turn}?", author=AMY),
+                    self.add("hm\n" * 9, kind=BlockKind.THINKING),
+                    self.add(ANSWER.format(turn)),
+                ]
+        self._connected = True
+        self.sync()
+        return blocks
+
+
+class SampleApp(App[None]):
+    """A cell area and nothing else."""
+
+    def __init__(self, sample: Sample) -> None:
+        super().__init__()
+        self.sample = sample
+        self.present: dict[int, PresenceState] = {}
+        self.source = CellSource(sample.here, me=AMY, presence=self._presence)
+        self.area = CellArea(self.source, THEME)
+        self.cells = self.area.cells
+
+    def _presence(self) -> Mapping[int, PresenceState]:
+        return self.present
+
+    def compose(self) -> ComposeResult:
+        yield self.area
+
+    def set_present(self, client: int, state: PresenceState | None) -> None:
+        """Somebody comes, moves or (None) goes."""
+        if state is None:
+            self.present.pop(client, None)
+        else:
+            self.present[client] = state
+        self.source.presence_changed()
+
+    def screen_text(self) -> list[str]:
+        """The rows of the terminal, without the scroll bar."""
+        width = self.size.width - 1
+        rows = self.screen._compositor.render_strips()  # noqa: SLF001
+        return [Strip(row).crop(0, width).text.rstrip() for row in rows]
+
+
+class Heard:
+    """A message hook: every message of the app once, also those that bubble."""
+
+    def __init__(self) -> None:
+        self._messages: list[object] = []
+
+    def __call__(self, message: object) -> None:
+        if not any(message is one for one in self._messages):
+            self._messages.append(message)
+
+    def of(self, kind: type[_Kind]) -> list[_Kind]:
+        return [message for message in self._messages if isinstance(message, kind)]
+
+
+async def until(
+    pilot: Pilot[Any], condition: Callable[[], bool], *, what: str, seconds: float = 3
+) -> None:
+    """Let the app run until something is so."""
+    for _ in range(round(seconds / 0.01)):
+        if condition():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"waited {seconds} s in vain: {what}")
+
+
+def aria_writing(block: str, offset: int) -> PresenceState:
+    return PresenceState(
+        ARIA, "aria", PrincipalKind.MODEL, 3, "s", block, offset, None, "streaming"
+    )
+
+
+def ben_at(block: str, offset: int, anchor: int | None = None) -> PresenceState:
+    return PresenceState(BEN, "ben", PrincipalKind.HUMAN, 5, "t", block, offset, anchor, "typing")

@@ -1,0 +1,309 @@
+"""The list in an app: what stays still, what is followed, what is said."""
+
+from __future__ import annotations
+
+import asyncio
+
+from textual import events
+
+from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.enums import BlockKind, Status
+from tests.app.widgets.block_list.sample import (
+    AMY,
+    BEN,
+    Sample,
+    SampleApp,
+    aria_writing,
+    ben_at,
+    until,
+)
+
+
+async def test_at_the_tail_the_view_follows_what_streams_in() -> None:
+    sample = Sample()
+    sample.add_turns(4)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        block = sample.add("start", status=Status.RUNNING)
+        for number in range(60):
+            sample.peer.append(block, f"\n\nparagraph {number}")
+        await until(
+            pilot, lambda: "│ paragraph 59" in app.screen_text()[-1], what="the last line is seen"
+        )
+        assert app.cells.following and app.cells.unread_lines == 0
+
+
+async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted() -> None:
+    sample = Sample()
+    blocks = sample.add_turns(6)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.cells.scroll_rows(-20)
+        await pilot.pause()
+        before = app.screen_text()
+        last = sample.add("a\n\nb\n\nc", status=Status.RUNNING)
+        sample.peer.splice(blocks[0], 0, 0, "much\n\nmore\n\ntext above\n\n")
+        sample.add("somewhere above\n\nin the middle", before=blocks[3], author=BEN)
+        await until(pilot, lambda: app.cells.unread_lines > 0, what="new lines are counted")
+        assert app.screen_text() == before
+        assert not app.cells.following
+        app.cells.to_tail()
+        await until(pilot, lambda: app.cells.unread_lines == 0, what="nothing is new any more")
+        assert app.screen_text()[-1] == " │ c"
+        sample.peer.append(last, "\n\nd")
+        await until(pilot, lambda: app.screen_text()[-1] == " │ d", what="the tail is followed")
+
+
+async def test_text_that_others_insert_above_in_the_cell_one_reads_does_not_move_it() -> None:
+    sample = Sample()
+    block = sample.add("\n\n".join(f"paragraph {number}" for number in range(60)))
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.cells.scroll_rows(-40)
+        await pilot.pause()
+        before = app.screen_text()
+        sample.peer.splice(block, 0, 0, "new\n\nnewer\n\nnewest\n\n")
+        await pilot.pause(0.1)
+        assert app.screen_text() == before
+
+
+async def test_a_second_block_in_front_and_behind_are_put_in_order() -> None:
+    sample = Sample()
+    first = sample.add("first")
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        sample.add("zeroth", before=first)
+        sample.add("second", author=BEN)
+        await until(pilot, lambda: " │ second" in app.screen_text(), what="all are drawn")
+        rows = [row for row in app.screen_text() if row]
+        assert rows == [" aria", " │ zeroth", " │ first", " ben", " │ second"]
+
+
+async def test_many_blocks_at_once_are_shown_from_their_end() -> None:
+    sample = Sample()
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        sample.add_turns(50)
+        await until(pilot, lambda: "   return x" in app.screen_text()[-1], what="the end is drawn")
+        assert not app.area.moves.next_unread()
+        app.area.moves.first()
+        await until(pilot, lambda: app.screen_text()[1] == " ┃ What is 0?", what="the start")
+
+
+async def test_drafts_are_not_cells_until_they_are_sent() -> None:
+    sample = Sample()
+    sample.add("hello", author=AMY)
+    mine = sample.add("my own draft", author=AMY, status=Status.PENDING)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        bens = sample.add("half a thought", author=BEN, status=Status.RUNNING)
+        sample.add("an answer")
+        await until(pilot, lambda: " │ an answer" in app.screen_text(), what="the answer is drawn")
+        assert [(draft.username, draft.text) for draft in app.source.drafts()] == [
+            ("ben", "half a thought")
+        ]
+        assert not any("draft" in row or "thought" in row for row in app.screen_text())
+        with sample.peer.transaction(None):
+            sample.peer.set_fields(bens, status="done", order="zz")
+        await until(pilot, lambda: " │ half a thought" in app.screen_text(), what="it is sent")
+        assert app.screen_text().index(" │ half a thought") > app.screen_text().index(
+            " │ an answer"
+        )
+        assert app.source.drafts() == []
+        sample.peer.set_fields(mine, status="done")
+        await until(pilot, lambda: " │ my own draft" in app.screen_text(), what="mine is sent")
+
+
+def test_old_drafts_of_others_are_found_bit_by_bit() -> None:
+    sample = Sample()
+    sample.add("an old draft", author=BEN, status=Status.PENDING)
+    sample.add_turns(30)
+    source = CellSource(sample.here, me=AMY)
+    assert source.drafts() == []
+    while source.read_ahead(10):
+        pass
+    assert [draft.text for draft in source.drafts()] == ["an old draft"]
+
+
+async def test_cursors_of_others_are_drawn_with_their_names_and_go_along_with_the_text() -> None:
+    sample = Sample()
+    done = sample.add("One two three.")
+    block = sample.add("I would start", status=Status.RUNNING)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.set_present(5, aria_writing(block, 13))
+        app.set_present(6, ben_at(done, 4, 7))
+        await pilot.pause()
+        assert " │ One two three. ben" in app.screen_text()
+        assert " │ I would start▌aria" in app.screen_text()
+        sample.peer.append(block, " with the journal")
+        sample.peer.splice(done, 4, 0, "and ")
+        await until(
+            pilot,
+            lambda: " │ I would start with the journal▌aria" in app.screen_text(),
+            what="the model's cursor is at its append point",
+        )
+        (cursor,) = app.source.cursors(done)
+        assert (cursor.offset, cursor.anchor) == (4, 11)
+        app.set_present(5, None)
+        await until(
+            pilot,
+            lambda: " │ I would start with the journal" in app.screen_text(),
+            what="the cursor is gone",
+        )
+
+
+async def test_a_fold_opens_and_closes_where_it_is() -> None:
+    sample = Sample()
+    sample.add_turns(6)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        thinking = [
+            place.block
+            for place in app.cells.viewport.places
+            if place and sample.here.header(place.block).kind == BlockKind.THINKING
+        ][-1]
+        app.cells.focus_cell(thinking)
+        await pilot.pause()
+        before = app.screen_text()
+        row = next(row for row, text in enumerate(before) if text == "┃aria  ▸ thinking · 9 lines")
+        app.area.moves.toggle_fold()
+        await pilot.pause()
+        opened = app.screen_text()
+        assert opened[row] == " aria" or opened[row].endswith("▾ thinking · 9 lines")
+        assert sum("hm" in text for text in opened) > 3
+        app.area.moves.toggle_fold()
+        await pilot.pause()
+        assert app.screen_text()[row] == before[row]
+
+
+async def test_the_focus_goes_from_cell_to_cell_and_through_a_high_one() -> None:
+    sample = Sample()
+    first = sample.add("first", author=AMY)
+    high = sample.add("\n\n".join(f"paragraph {number}" for number in range(40)))
+    last = sample.add("last", author=AMY)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.area.moves.first()
+        await pilot.pause()
+        assert app.cells.focused_cell == first
+        seen: set[str] = set()
+        for _ in range(12):
+            assert app.cells.focused_cell in (first, high, last)
+            if app.cells.focused_cell == last:
+                break
+            app.area.moves.next()
+            await pilot.pause()
+            seen.update(text.removeprefix(" ┃ ") for text in app.screen_text() if "┃" in text)
+        assert app.cells.focused_cell == last
+        assert {f"paragraph {number}" for number in range(40)} <= seen
+        assert not app.area.moves.next()
+
+
+async def test_next_unread_goes_to_cells_that_changed_unseen() -> None:
+    sample = Sample()
+    blocks = sample.add_turns(10)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.area.moves.first()
+        await pilot.pause()
+        sample.peer.splice(blocks[15], 0, 0, "edited ")
+        sample.peer.splice(blocks[21], 0, 0, "edited ")
+        await pilot.pause()
+        assert app.area.moves.next_unread() and app.cells.focused_cell == blocks[15]
+        await pilot.pause()
+        assert app.area.moves.next_unread() and app.cells.focused_cell == blocks[21]
+        await pilot.pause()
+        assert not app.area.moves.next_unread()
+
+
+async def test_wide_views_name_authors_in_the_gutter() -> None:
+    sample = Sample()
+    sample.add("What is in this project?", author=AMY)
+    sample.add("A journal.")
+    app = SampleApp(sample)
+    async with app.run_test(size=(120, 40)):
+        rows = [row for row in app.screen_text() if row]
+        assert rows == ["you   │ What is in this project?", "aria  │ A journal."]
+
+
+async def test_resizing_keeps_the_first_line_that_one_reads() -> None:
+    sample = Sample()
+    for number in range(40):
+        sample.add(f"cell {number} begins. " + "and goes on with many words " * 8)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.cells.reveal(sample.here.block_ids()[12])
+        app.cells.scroll_rows(-2)
+        await pilot.pause()
+        first = app.cells.viewport.anchor
+        await pilot.resize_terminal(50, 30)
+        await pilot.pause()
+        now = app.cells.viewport.anchor
+        assert first is not None and now is not None
+        assert (now.block, now.row) == (first.block, first.row)
+
+
+async def test_a_click_focuses_a_cell_and_the_wheel_scrolls() -> None:
+    sample = Sample()
+    sample.add_turns(8)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        row = next(
+            row for row, text in enumerate(app.screen_text()) if text.startswith(" │ What is")
+        )
+        await pilot.click(app.cells, offset=(10, row))
+        await pilot.pause()
+        assert app.screen_text()[row].startswith(" ┃ What is")
+        before = app.screen_text()
+        app.post_message(
+            events.MouseScrollUp(app.cells, 10, 5, 0, -1, 0, False, False, False, 10, 5)
+        )
+        await pilot.pause()
+        assert app.screen_text()[3:] == before[:-3]
+
+
+async def test_a_stream_is_drawn_thirty_times_a_second_and_a_person_at_once() -> None:
+    sample = Sample()
+    words = sample.add("Words", author=BEN)
+    block = sample.add("", status=Status.RUNNING)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        drawn = -1
+        while drawn != app.cells.frames:
+            drawn = app.cells.frames
+            await pilot.pause(0.1)
+        start, frames = asyncio.get_running_loop().time(), app.cells.frames
+        for _ in range(60):
+            sample.peer.append(block, "token ")
+            await asyncio.sleep(0.005)
+        elapsed = asyncio.get_running_loop().time() - start
+        assert app.cells.frames - frames <= elapsed * 30 + 2
+        sample.peer.append(block, "token ")
+        frames = app.cells.frames
+        sample.peer.splice(words, 5, 0, "!")
+        await pilot.pause()
+        assert app.cells.frames > frames
+
+
+async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows() -> None:
+    sample = Sample()
+    for number in range(30):
+        sample.add(f"Cell {number}", author=(AMY, BEN)[number % 2])
+    long = sample.add("\n\n".join(f"line {number}" for number in range(60)))
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.cells.focus_cell(long)
+        app.cells.scroll_rows(-5)
+        app.area.moves.toggle_fold()
+        await pilot.pause()
+        assert app.screen_text()[-1].endswith("▸ line 0 · 119 lines")
+        assert app.cells.following and "" not in app.screen_text()
+
+
+async def test_an_unknown_author_is_named_when_the_document_says_who_it_is() -> None:
+    document = Document(5)
+    source = CellSource(document)
+    assert source.name("f" * 32) == ("f" * 8, 0)

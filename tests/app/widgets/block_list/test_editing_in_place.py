@@ -1,0 +1,175 @@
+"""Editing a cell in the app while others write into the same document."""
+
+from __future__ import annotations
+
+from antiphon_kernel.types.enums import Status
+from tests.app.widgets.block_list.sample import (
+    AMY,
+    Sample,
+    SampleApp,
+    aria_writing,
+    ben_at,
+    until,
+)
+
+
+def row_with(app: SampleApp, text: str) -> int:
+    rows = [row for row, shown in enumerate(app.screen_text()) if text in shown]
+    assert len(rows) == 1, (text, app.screen_text())
+    return rows[0]
+
+
+async def test_typing_into_what_a_model_is_writing_never_jumps() -> None:
+    sample = Sample()
+    sample.add_turns(3)
+    block = sample.add("The queer strat of a journal.\n\n", status=Status.RUNNING)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.set_present(5, aria_writing(block, len(sample.peer.text(block))))
+        await pilot.pause()
+        assert app.area.edit(block, 11)
+        await pilot.pause()
+        row = row_with(app, "The queer")
+        streamed = []
+        for number, key in enumerate((*["delete"] * 4, *"tart", *" of off", *["delete"] * 3)):
+            token = f"token {number} and more of it, " + ("\n\n" if number % 3 == 2 else "")
+            sample.peer.append(block, token)
+            streamed.append(token)
+            await pilot.press("space" if key == " " else key)
+            sample.peer.append(block, "x")
+            streamed.append("x")
+            await pilot.pause()
+            assert row_with(app, "The queer") == row
+            assert app.area.editor is not None
+            assert app.area.editor.text == sample.here.text(block)
+        expected = "The queer start of off a journal.\n\n" + "".join(streamed)
+        assert sample.here.text(block) == expected
+        sample.sync()
+        assert sample.peer.text(block) == sample.here.text(block)
+        assert app.cells.unread_lines > 0 and not app.cells.following
+
+
+async def test_text_that_others_insert_above_the_cursor_leaves_its_line_on_its_row() -> None:
+    sample = Sample()
+    above = sample.add("above\n\n" * 20)
+    block = sample.add("\n".join(f"line {number}" for number in range(30)))
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.area.edit(block, sample.here.text(block).index("line 20") + 3)
+        await pilot.pause()
+        row = row_with(app, "line 20")
+        sample.peer.splice(block, 0, 0, "several\nnew\nlines\nat the top\n")
+        sample.peer.splice(above, 0, 0, "more\n\nabove\n\n")
+        await pilot.pause(0.1)
+        assert row_with(app, "line 20") == row
+        sample.peer.splice(block, 0, 4 + len("several\nnew\nlines"), "")
+        await pilot.pause(0.1)
+        assert row_with(app, "line 20") == row
+        await pilot.press("X")
+        assert "\nlinXe 20\n" in sample.here.text(block)
+
+
+async def test_entering_and_leaving_keep_the_line_of_the_cursor_on_its_row() -> None:
+    sample = Sample()
+    sample.add_turns(8)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.cells.scroll_rows(-8)
+        await pilot.pause()
+        row = next(row for row, text in enumerate(app.screen_text()) if text == " │ • two")
+        place = app.cells.viewport.places[row]
+        assert place is not None
+        block = place.block
+        offset = sample.here.text(block).index("- two") + 2
+        app.area.edit(block, offset)
+        await pilot.pause()
+        assert app.screen_text()[row].endswith("- two")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen_text()[row].endswith("• two")
+        assert app.area.editor is None and app.cells.has_focus
+
+
+async def test_the_cursor_comes_back_to_where_it_was_last() -> None:
+    sample = Sample()
+    block = sample.add("one two three", author=AMY)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.area.edit(block, 4)
+        await pilot.press("X", "escape")
+        sample.sync()
+        sample.peer.splice(block, 0, 0, "zero ")
+        app.area.edit(block)
+        await pilot.press("Y")
+        assert sample.here.text(block) == "zero one XYtwo three"
+
+
+async def test_without_a_last_place_the_cursor_is_on_the_first_finished_line_that_is_seen() -> None:
+    sample = Sample()
+    text = "".join(f"paragraph {number}\n\n" for number in range(30))
+    block = sample.add(text + "and this is being wri", status=Status.RUNNING)
+    short = sample.add("being wri", status=Status.RUNNING)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        first = next(row for row in app.screen_text() if "paragraph" in row).removeprefix(" │ ")
+        app.area.edit(block)
+        await pilot.pause()
+        assert app.area.editor is not None
+        assert app.area.editor.cursor_offset == text.index(first + "\n")
+        app.area.edit(short)
+        assert app.area.editor.block == short and app.area.editor.cursor_offset == 0
+
+
+async def test_others_are_seen_inside_the_editor() -> None:
+    sample = Sample()
+    block = sample.add("One two three.\nFour.")
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.area.edit(block, 15)
+        app.set_present(6, ben_at(block, 4, 7))
+        await until(pilot, lambda: " ┃ One two three. ben" in app.screen_text(), what="the tag")
+        app.set_present(6, ben_at(block, 14))
+        await until(pilot, lambda: " ┃ One two three.▌ben" in app.screen_text(), what="at the end")
+        await pilot.press("home", "Y")
+        sample.sync()
+        sample.peer.splice(block, 14, 0, "!!")
+        await until(pilot, lambda: " ┃ One two three.▌ben" not in app.screen_text(), what="moved")
+
+
+async def test_the_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back() -> None:
+    sample = Sample()
+    block = sample.add("\n".join(f"line {number}" for number in range(100)))
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.area.edit(block, 0)
+        await pilot.pause()
+        assert "line 0" in app.screen_text()[1]
+        for _ in range(10):
+            app.cells.scroll_rows(3)
+        await pilot.pause()
+        assert " ┃ line 29" in app.screen_text()
+        assert not any(row.endswith("line 0") for row in app.screen_text())
+        await pilot.press("Z")
+        await pilot.pause()
+        assert any(row.endswith("Zline 0") for row in app.screen_text())
+        assert app.area.editor is not None
+        app.area.editor.move_cursor((60, 0))
+        await pilot.pause()
+        assert any(row.endswith("line 60") for row in app.screen_text())
+
+
+async def test_a_cell_higher_than_the_screen_is_clipped_to_it() -> None:
+    sample = Sample()
+    sample.add("before")
+    block = sample.add("\n".join(f"line {number}" for number in range(5000)))
+    sample.add("after", author=AMY)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.area.edit(block, sample.here.text(block).index("line 2500"))
+        await pilot.pause()
+        assert app.area.editor is not None
+        assert app.area.editor.region.height == 24
+        await pilot.press(*["pagedown"] * 3)
+        await pilot.pause()
+        assert app.area.editor.cursor_offset > sample.here.text(block).index("line 2560")
+        assert row_with(app, f"line {app.area.editor.cursor_location[0]}") < 24

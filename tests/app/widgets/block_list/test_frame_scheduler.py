@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from antiphon.widgets.block_list.frame_scheduler import FrameClock
+
+
+class Loop:
+    """Time that passes when the test says so, and what is to be called in it."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def later(self, delay: float, callback: Callable[[], None]) -> None:
+        self.timers.append((self.now + delay, callback))
+
+    def next_thing(self, callback: Callable[[], None]) -> None:
+        self.later(0, callback)
+
+    def run(self, seconds: float) -> None:
+        end = self.now + seconds
+        while due := sorted((one for one in self.timers if one[0] <= end), key=lambda one: one[0]):
+            self.timers.remove(due[0])
+            self.now = max(self.now, due[0][0])
+            due[0][1]()
+        self.now = end
+
+
+def test_a_timer_that_was_overtaken_brings_no_frame_before_its_time() -> None:
+    loop, drawn = Loop(), list[float]()
+
+    def draw() -> None:
+        clock.drawn()
+        drawn.append(round(loop.now - 100, 3))
+
+    clock = FrameClock(draw, loop.next_thing, loop.later, lambda: loop.now)
+    clock.draw_soon(0.05)
+    clock.draw_soon()
+    loop.run(0.04)
+    clock.draw_within_rate(0.1)
+    loop.run(0.5)
+    assert drawn == [0, 0.1]
+    assert not loop.timers

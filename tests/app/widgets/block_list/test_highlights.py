@@ -1,0 +1,66 @@
+"""Marked ranges are found by line as the whole cell would find them."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.style import Style
+
+from antiphon.render.lines import SourceRun
+from antiphon.render.view import CellView
+from antiphon.widgets.block_list.highlights import Highlight, Highlights, Tint
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from tests.app.render.notation import render_cell
+from tests.app.widgets.block_list.sample import AMY, ANSWER, THEME, Sample, SampleApp
+
+TEXT = ANSWER.format("中文 👍🏽") + "\n\ttab and **bold** text that goes on for more than one line."
+
+
+def columns_of(run: SourceRun, wanted: range) -> range:
+    """The columns in which a run shows some of the wanted text."""
+    low, high = max(wanted.start, run.offset), min(wanted.stop, run.offset + run.length)
+    if low >= high or not run.width:
+        return range(0)
+    right = run.column + run.width if run.atomic else run.column_of(high)
+    return range(run.column_of(low), right)
+
+
+@settings(deadline=None)
+@given(start=st.integers(0, len(TEXT)), size=st.integers(0, len(TEXT)), width=st.integers(8, 60))
+def test_a_range_is_marked_where_the_cell_shows_it(start: int, size: int, width: int) -> None:
+    view = CellView("b", BlockKind.TEXT, Role.MODEL, Status.DONE, TEXT)
+    picture = render_cell(view, width, THEME)
+    end = min(start + size, len(TEXT))
+    expected = {
+        (number, column)
+        for number in range(picture.line_count)
+        for run in picture.line(number).runs
+        for column in columns_of(run, range(start, end))
+    }
+    highlights = Highlights([Highlight(start, end, Style())])
+    assert expected == {
+        (line, column)
+        for line in range(picture.line_count)
+        for mark in highlights.marks(picture.line(line))
+        for column in range(mark.start, mark.end)
+    }
+
+
+def styles_of(app: SampleApp, text: str) -> set[Style | None]:
+    strips = app.screen._compositor.render_strips()  # noqa: SLF001
+    segments = (segment for strip in strips for segment in strip if segment.text == text)
+    return {segment.style and segment.style.clear_meta_and_links() for segment in segments}
+
+
+async def test_blame_tints_text_and_names_its_author_in_the_gutter() -> None:
+    sample = Sample()
+    block = sample.add("mine and yours", author=AMY)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.cells.set_tints({block: (Tint(0, 9, 0, "amy"), Tint(9, 14, 5, "ben"))})
+        await pilot.pause()
+        assert app.screen_text()[1] == "am mine and yours"
+        assert styles_of(app, "mine and ") != styles_of(app, "yours")
+        app.cells.set_tints({})
+        await pilot.pause()
+        assert app.screen_text()[1] == " │ mine and yours"

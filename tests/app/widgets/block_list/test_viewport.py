@@ -1,0 +1,151 @@
+"""The view over cells of known and unknown heights, against a flat list of all lines."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon.widgets.block_list.anchor import Place
+from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.viewport import Measured, Viewport
+
+cells = st.lists(
+    st.one_of(
+        st.tuples(st.integers(0, 1), st.integers(1, 7)), st.just((0, 0)), st.just((0, 30))
+    ).map(lambda pair: Measured(*pair)),
+    min_size=1,
+    max_size=30,
+).filter(lambda cells: any(cell.rows for cell in cells))
+
+
+class World:
+    """Cells whose heights the view only guesses until it measures them."""
+
+    def __init__(self, cells: list[Measured], height: int) -> None:
+        self.cells = {f"c{number}": cell for number, cell in enumerate(cells)}
+        self.heights = Heights(((block, 3) for block in self.cells), chunk=4)
+        self.measured: list[str] = []
+        self.view = Viewport(self.heights, self._measure)
+        self.view.height = height
+        self.view.settle()
+
+    def _measure(self, block: str) -> Measured:
+        self.measured.append(block)
+        return self.cells[block]
+
+    def flat(self) -> list[Place]:
+        return [
+            Place(block, line)
+            for block in self.heights
+            for line in range(-self.cells[block].head, self.cells[block].body)
+        ]
+
+    def top(self) -> int:
+        """Index of the first row in the flat list; the view is a slice of it."""
+        flat, places = self.flat(), self.view.places
+        first = places[0]
+        assert first is not None
+        top = flat.index(first)
+        shown: list[Place | None] = list(flat[top : top + self.view.height])
+        assert places == shown + [None] * (self.view.height - len(shown))
+        return top
+
+
+@settings(deadline=None)
+@given(cells=cells, height=st.integers(1, 20), moves=st.lists(st.integers(-25, 25), max_size=12))
+def test_scrolling_moves_by_exactly_so_many_rows(
+    cells: list[Measured], height: int, moves: list[int]
+) -> None:
+    world = World(cells, height)
+    lines = len(world.flat())
+    last = max(0, lines - height)
+    assert world.top() == last
+    expected = last
+    for move in moves:
+        expected = max(0, min(expected + move, last))
+        world.view.scroll(move)
+        world.view.settle()
+        assert world.top() == expected
+        assert world.view.is_at_tail == (expected == last)
+
+
+@settings(deadline=None)
+@given(
+    cells=cells,
+    height=st.integers(2, 20),
+    up=st.integers(1, 60),
+    changes=st.lists(
+        st.tuples(
+            st.sampled_from(["grow", "insert", "hide"]), st.integers(0, 99), st.integers(1, 9)
+        ),
+        max_size=8,
+    ),
+)
+def test_changes_above_what_one_reads_do_not_move_it(
+    cells: list[Measured], height: int, up: int, changes: list[tuple[str, int, int]]
+) -> None:
+    world = World(cells, height)
+    world.view.scroll(-up)
+    world.view.settle()
+    if world.view.following:
+        return
+    anchor = world.view.anchor
+    assert anchor is not None
+    before = list(world.view.places)
+    at = world.heights.index(anchor.block)
+    for number, (what, where, size) in enumerate(changes):
+        above = list(world.heights)[: at + (what == "insert")]
+        if not above:
+            continue
+        block = above[where % len(above)]
+        if what == "insert":
+            name = f"new{number}"
+            world.cells[name] = Measured(1, size)
+            world.heights.insert(name, 3, after=world.heights.previous(block))
+            at += 1
+        elif what == "grow":
+            world.cells[block] = Measured(world.cells[block].head, world.cells[block].body + size)
+        else:
+            world.cells[block] = Measured(0, 0)
+        world.view.settle()
+        assert world.view.places == before
+
+
+@settings(deadline=None)
+@given(
+    cells=cells,
+    height=st.integers(1, 20),
+    up=st.integers(0, 60),
+    which=st.integers(0, 99),
+)
+def test_a_revealed_cell_is_seen_whole_or_from_its_start(
+    cells: list[Measured], height: int, up: int, which: int
+) -> None:
+    world = World(cells, height)
+    world.view.scroll(-up)
+    shown = [block for block, cell in world.cells.items() if cell.rows]
+    block = shown[which % len(shown)]
+    cell = world.cells[block]
+    world.view.reveal(block, -cell.head, cell.body - 1)
+    rows = world.view.seen_rows(block)
+    if cell.rows <= height:
+        assert len(rows) == cell.rows
+    else:
+        assert world.view.row_of(block, -cell.head) == 0 or len(rows) == height
+
+
+def test_a_frame_measures_only_the_cells_it_shows() -> None:
+    for count in (100, 10_000):
+        world = World([Measured(0, 4)] * count, 20)
+        for move in (-3, -3, 3, -20, 5):
+            world.measured.clear()
+            world.view.scroll(move)
+            world.view.settle()
+            assert len(set(world.measured)) <= 20
+
+
+def test_a_short_document_starts_at_the_top() -> None:
+    world = World([Measured(1, 1), Measured(1, 2)], 10)
+    assert world.view.places[:5] == world.flat()
+    assert world.view.places[5:] == [None] * 5
+    assert world.view.following

@@ -1,0 +1,219 @@
+"""A command runs at once only if all of it was typed in this window and is on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual import events
+
+from antiphon.screens.command_modal import TITLE
+from tests.app.opened import Opened, World, opened, world
+from tests.waiting import until
+
+PADDED = "!touch ran #" + "\n" * 40
+"""A command that is scrolled out of the composer by what comes after it."""
+
+
+async def put_before(here: World, there: Opened, text: str) -> None:
+    """Write before the message as the same person elsewhere: nobody else may."""
+    await until(lambda: there.screen.composer.draft.block, "a draft block")
+    block = there.screen.composer.draft.block
+    document = (await here.context()).document
+    before = there.message
+    await until(lambda: block in document and document.text(str(block)) == before, "in the kernel")
+    await here.call("block.splice", block_id=block, offset=0, insert=text)
+    await until(lambda: there.message == text + before, "it has come")
+
+
+async def asks(there: Opened) -> None:
+    await there.sees(TITLE)
+
+
+async def runs(here: World) -> None:
+    await until((here.folder / "ran").exists, "the command has run")
+
+
+async def did_not_run(here: World) -> None:
+    """Nothing has run, nor been asked to: a call would be a block."""
+    assert not (here.folder / "ran").exists()
+    document = (await here.context()).document
+    assert not [one for one in document.block_ids() if document.header(one).is_shell]
+
+
+@pytest.mark.parametrize("text", ["!touch ran #", PADDED])
+async def test_enter_asks_if_the_mark_of_a_command_came_from_elsewhere(
+    tmp_path: Path, text: str
+) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        await there.type("thank you")
+        await put_before(here, there, text)
+        await there.press("enter")
+        await asks(there)
+        await there.sees("touch ran #")
+        await there.press("y", "enter", "escape")
+        await until(lambda: not there.shows(TITLE), "the question has gone")
+        assert there.message == text + "thank you"
+        await did_not_run(here)
+
+
+async def test_enter_asks_if_a_part_of_a_typed_command_came_from_elsewhere(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        await there.type("!true")
+        await until(lambda: there.screen.composer.draft.block, "a draft block")
+        block = there.screen.composer.draft.block
+        document = (await here.context()).document
+        await until(lambda: block in document and document.text(str(block)) == "!true")
+        await here.call("block.splice", block_id=block, offset=5, insert="; touch ran")
+        await until(lambda: there.message == "!true; touch ran", "it has come")
+        await there.sees("? !true; touch ran")
+        await there.type(" again")
+        await there.press("enter")
+        await asks(there)
+        await did_not_run(here)
+
+
+async def test_a_command_of_an_earlier_session_runs_when_the_person_says_so(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        async with opened(here) as there:
+            await there.live()
+            await there.type("!touch ran")
+            document = (await here.context()).document
+            await until(
+                lambda: "!touch ran" in [document.text(one) for one in document.block_ids()],
+                "the draft is in the kernel",
+            )
+        async with opened(here) as again:
+            await again.live()
+            await until(lambda: again.message == "!touch ran", "the draft")
+            await again.sees("? !touch ran")
+            await again.press("enter")
+            await asks(again)
+            await again.sees("Not all of it was typed in this window.")
+            await did_not_run(here)
+            await again.press("ctrl+r")
+            await runs(here)
+            assert again.message == ""
+
+
+async def test_a_copied_command_runs_when_the_person_says_so(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        await here.cell("touch ran", kind="tool_call")
+        async with opened(here) as there:
+            await there.live()
+            await there.sees("touch ran")
+            await there.press("up", "enter")
+            await until(lambda: there.message == "!touch ran", "the command")
+            await there.press("enter")
+            await asks(there)
+            await did_not_run(here)
+            await there.press("ctrl+r")
+            await runs(here)
+
+
+async def test_a_copied_command_runs_at_once_when_it_has_been_edited_here(tmp_path: Path) -> None:
+    async with world(tmp_path) as here:
+        await here.cell("touch ra", kind="tool_call")
+        async with opened(here) as there:
+            await there.live()
+            await there.sees("touch ra")
+            await there.press("up", "enter")
+            await until(lambda: there.message == "!touch ra", "the command")
+            await there.type("n")
+            await there.press("enter")
+            await runs(here)
+
+
+async def test_a_command_that_an_undo_brought_back_is_asked_about(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        await there.type("!touch ran")
+        document = (await here.context()).document
+        await until(lambda: "!touch ran" in [document.text(one) for one in document.block_ids()])
+        await there.press("ctrl+z")
+        await until(lambda: there.message == "", "it is taken back")
+        await there.press("ctrl+y")
+        await until(lambda: there.message == "!touch ran", "it is there again")
+        await there.press("enter")
+        await asks(there)
+        await did_not_run(here)
+
+
+async def test_a_command_typed_anew_after_another_came_from_elsewhere_runs(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        await there.type("x")
+        await put_before(here, there, "!touch other #")
+        await there.press("end", "ctrl+u")
+        await until(lambda: there.message == "", "an empty composer")
+        await there.type("!touch ran")
+        await there.sees("› !touch ran")
+        await there.press("enter")
+        await runs(here)
+        assert not (here.folder / "other").exists()
+
+
+async def test_a_pasted_command_runs(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        there.app.post_message(events.Paste("!touch ran\ntrue"))
+        await until(lambda: there.message == "!touch ran\ntrue", "it is pasted")
+        await there.press("enter")
+        await runs(here)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+async def test_a_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with world(tmp_path) as here, opened(here, size=size) as there:
+        await there.live()
+        there.app.post_message(events.Paste("!touch ran" + "\n" * 60 + "true # the last line"))
+        await there.sees("true # the last line")
+        await there.press("enter")
+        await asks(there)
+        await there.sees("touch ran")
+        await there.sees("Space more of it")
+        await there.press("ctrl+r")
+        await did_not_run(here)
+        while not there.shows("Ctrl+R"):
+            await there.press("space")
+        assert there.shows("true # the last line")
+        await there.press("ctrl+r")
+        await runs(here)
+
+
+async def test_nothing_of_a_wide_command_is_left_out_of_the_question(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        command = "echo " + "漢字" * 100 + "\t; \u202etouch ran"
+        there.screen.composer.draft.write("!" + command)
+        await there.press("enter")
+        await asks(there)
+        shown = "".join("".join(line.split()) for line in there.lines)
+        assert "漢字" * 100 + ";⇠touchran" in shown
+
+
+async def test_a_confirmed_command_that_fails_is_asked_about_again(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here, as_name="guest") as there:
+        await there.live()
+        there.screen.composer.draft.write("!touch ran")
+        await there.press("enter")
+        await asks(there)
+        await there.press("ctrl+r")
+        await until(lambda: "owner" in (there.screen.hint_shown or ""), "the reason")
+        assert there.message == "!touch ran"
+        await there.press("enter")
+        await asks(there)
+
+
+async def test_a_message_is_sent_whoever_has_written_in_it(tmp_path: Path) -> None:
+    async with world(tmp_path) as here, opened(here) as there:
+        await there.live()
+        await there.type("you")
+        await put_before(here, there, "thank ")
+        await there.press("enter")
+        await until(lambda: there.message == "", "it is sent")
+        assert await here.texts(role="user") == ["thank you"]

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, OwnDraft
+from antiphon_kernel.document.changes import REMOTE
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, ContextId
+from tests.clocks import ManualClock
+
+ME = "a" * 32
+
+
+def shared_document(client: int = 7) -> Document:
+    return Document.found(client, context=ContextId("c" * 32), epoch="e" * 32, label="default")
+
+
+def own_draft(shared: Document, clock: ManualClock | None = None, first: int = 0) -> OwnDraft:
+    numbers = count(DRAFT_SEQ_MIN + first)
+    return OwnDraft(shared, clock=clock or ManualClock(), new_seq=lambda: next(numbers))
+
+
+def type_in(draft: OwnDraft, text: str) -> None:
+    for key in text:
+        draft.local.splice(LOCAL_BLOCK, len(draft.text), 0, key)
+
+
+def test_nothing_is_shared_before_the_first_character() -> None:
+    shared = shared_document()
+    draft = own_draft(shared)
+    draft.identify(ME)
+    assert len(shared) == 0
+    type_in(draft, "h")
+    assert draft.block is not None
+    header = shared.header(draft.block)
+    assert (header.status, header.author, header.parent) == (Status.PENDING, ME, None)
+    assert shared.text(draft.block) == "h"
+
+
+def test_what_was_typed_before_the_kernel_answered_is_shared_then() -> None:
+    shared = shared_document()
+    draft = own_draft(shared)
+    type_in(draft, "early")
+    assert len(shared) == 0
+    draft.identify(ME)
+    assert shared.text(str(draft.block)) == "early"
+
+
+def test_a_draft_from_last_time_is_taken_up_and_what_was_typed_meanwhile_follows() -> None:
+    shared = shared_document()
+    clock = ManualClock()
+    before = own_draft(shared, clock)
+    before.identify(ME)
+    type_in(before, "yesterday")
+    before.close()
+    clock.ms += 1000
+    draft = own_draft(shared, clock, first=100)
+    type_in(draft, "today")
+    draft.identify(ME)
+    assert draft.text == "yesterday\ntoday"
+    assert draft.block == before.block
+    assert draft.block is not None and shared.text(draft.block) == draft.text
+
+
+def test_the_draft_of_another_window_is_left_alone() -> None:
+    shared = shared_document()
+    first = own_draft(shared)
+    first.identify(ME)
+    type_in(first, "mine")
+    assert first.block is not None
+    second = own_draft(shared, first=100)
+    second.identify(ME, {first.block})
+    assert second.text == ""
+    type_in(second, "x")
+    assert second.block != first.block
+
+
+def test_a_released_draft_keeps_its_text_and_the_next_one_is_new() -> None:
+    shared = shared_document()
+    draft = own_draft(shared)
+    draft.identify(ME)
+    type_in(draft, "one")
+    sent = draft.release()
+    assert (draft.text, shared.text(sent)) == ("", "one")
+    type_in(draft, "two")
+    assert draft.block not in (None, sent)
+
+
+def test_a_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
+    shared = shared_document()
+    draft = own_draft(shared)
+    draft.identify(ME)
+    type_in(draft, "one")
+    sent = draft.release()
+    type_in(draft, "two")
+    other = draft.block
+    draft.take_back(sent)
+    assert draft.text == "one\ntwo" == shared.text(sent)
+    assert draft.block == sent
+    assert other is not None and shared.text(other) == ""
+
+
+def test_a_draft_that_was_submitted_all_the_same_is_let_go() -> None:
+    shared = shared_document()
+    draft = own_draft(shared)
+    draft.identify(ME)
+    type_in(draft, "one")
+    sent = draft.release()
+    draft.take_back(sent)
+    assert (draft.text, draft.block) == ("one", sent)
+    shared.set_fields(sent, status=Status.DONE)
+    assert (draft.text, draft.block) == ("", None)
+    draft.take_back(sent)
+    assert (draft.text, draft.block) == ("", None)
+    type_in(draft, "two")
+    assert shared.text(sent) == "one"
+
+
+pieces = st.text(st.sampled_from("ab\n é😀\r\u200be\u0301"), max_size=4)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(0, 40), st.integers(0, 5), pieces), max_size=30)
+)
+def test_message_and_draft_are_equal_whoever_writes(
+    edits: list[tuple[bool, int, int, str]],
+) -> None:
+    shared, elsewhere = shared_document(), shared_document(client=8)
+    draft = own_draft(shared)
+    draft.identify(ME)
+    type_in(draft, "x")
+    block = draft.block
+    assert block is not None
+    for local, at, deleted, inserted in edits:
+        size = len(draft.text)
+        at = min(at, size)
+        deleted = min(deleted, size - at)
+        if local:
+            draft.local.splice(LOCAL_BLOCK, at, deleted, inserted)
+        else:
+            elsewhere.apply_update(shared.update_since(elsewhere.state_vector()))
+            elsewhere.splice(block, at, deleted, inserted)
+            shared.apply_update(elsewhere.update_since(shared.state_vector()), REMOTE)
+        assert draft.text == shared.text(block)

@@ -1,0 +1,126 @@
+"""Whatever happens, the editor's text is the block's text and the cursor is where it was."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from textual.document._document import Selection
+
+from antiphon.widgets.editor.cell_editor import CellEditor
+from tests.app.widgets.block_list.sample import THEME, Sample
+from tests.app.widgets.editor.texts import edits, fractions, splice_of, texts
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("type"), texts),
+        st.tuples(st.just("move"), st.tuples(fractions, fractions)),
+        st.tuples(st.just("remote"), edits),
+        st.tuples(st.just("append"), texts),
+        st.tuples(st.just("action"), st.sampled_from(["left", "right", "delete_left", "word"])),
+    ),
+    max_size=14,
+)
+
+
+@settings(max_examples=120, deadline=None)
+@given(text=texts, steps=steps)
+def test_text_is_equal_after_every_event(text: str, steps: list[tuple[str, object]]) -> None:
+    sample = Sample()
+    block = sample.add(text)
+    editor = CellEditor(sample.here, block, THEME)
+    editor.set_text_width(20)
+    for what, how in steps:
+        match what, how:
+            case "type", str(inserted):
+                editor.replace(inserted, *editor.selection, maintain_selection_offset=False)
+            case "move", (float(start), float(end)):
+                length = editor.document.length
+                places = [editor.document.location_of(round(at * length)) for at in (start, end)]
+                editor.selection = Selection(*places)
+            case "remote", (float(where), float(length), str(inserted)):
+                sample.sync()
+                splice = splice_of(sample.peer.text(block), where, length, inserted)
+                sample.peer.splice(block, splice.offset, splice.deleted, splice.inserted)
+            case "append", str(inserted):
+                sample.peer.append(block, inserted)
+            case "action", "left":
+                editor.action_cursor_left()
+            case "action", "right":
+                editor.action_cursor_right(select=True)
+            case "action", "delete_left":
+                editor.action_delete_left()
+            case _:
+                editor.action_delete_word_left()
+        assert editor.text == sample.here.text(block)
+        assert editor.document.lines == editor.text.split("\n")
+        assert editor.row_count == len(
+            [row for rows in editor.wrapped_document.lines for row in rows]
+        )
+    sample.sync()
+    assert sample.peer.text(block) == editor.text
+
+
+@settings(max_examples=150, deadline=None)
+@given(text=texts, cursor=fractions, anchor=fractions, edit=edits)
+def test_what_others_write_never_carries_the_cursor_along(
+    text: str, cursor: float, anchor: float, edit: tuple[float, float, str]
+) -> None:
+    sample = Sample()
+    block = sample.add(text)
+    offset, other = round(cursor * len(text)), round(anchor * len(text))
+    editor = CellEditor(sample.here, block, THEME, offset=offset, anchor=other)
+    splice = splice_of(text, *edit)
+    sample.peer.splice(block, splice.offset, splice.deleted, splice.inserted)
+
+    def expected(at: int) -> int:
+        if at <= splice.offset:
+            return at
+        return max(splice.offset, at - splice.deleted) + len(splice.inserted)
+
+    end = splice.offset + splice.deleted
+    for before, after in (
+        (offset, editor.cursor_offset),
+        (other, editor.document.offset_of(editor.selection.start)),
+    ):
+        if before <= splice.offset or before >= end:
+            assert after == expected(before)
+        else:
+            assert splice.offset <= after <= splice.offset + len(splice.inserted)
+
+
+def test_a_cursor_at_the_tail_stays_left_of_the_stream() -> None:
+    sample = Sample()
+    block = sample.add("I would start")
+    editor = CellEditor(sample.here, block, THEME, offset=13)
+    sample.peer.append(block, " with the journal")
+    assert editor.cursor_offset == 13
+    editor.insert(" here", maintain_selection_offset=False)
+    assert editor.text == "I would start here with the journal"
+    assert editor.cursor_offset == 18
+
+
+def test_a_selection_over_what_others_write_in_grows_with_it() -> None:
+    sample = Sample()
+    block = sample.add("one three")
+    editor = CellEditor(sample.here, block, THEME, offset=9, anchor=0)
+    sample.peer.splice(block, 4, 0, "two ")
+    assert editor.selected_text == "one two three"
+
+
+def test_typing_is_one_transaction_with_the_editors_origin() -> None:
+    sample = Sample()
+    block = sample.add("abc")
+    origins: list[object] = []
+    sample.here.watch(lambda change: origins.append(change.origin))
+    editor = CellEditor(sample.here, block, THEME, offset=3, anchor=1)
+    editor.replace("X", *editor.selection, maintain_selection_offset=False)
+    assert sample.here.text(block) == "aX"
+    assert origins == ["editor"]
+
+
+def test_half_a_surrogate_pair_is_replaced_before_it_is_written() -> None:
+    sample = Sample()
+    block = sample.add("")
+    editor = CellEditor(sample.here, block, THEME)
+    editor.insert("a\ud800b")
+    assert editor.text == sample.here.text(block) == "a?b"

@@ -1,0 +1,55 @@
+"""Who loses a right while a call of theirs waits for the disk has lost it for that call too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.contexts.history_cache import Histories
+from antiphon_kernel.document.history.block_history import BlockHistory
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make, refused
+
+CALLS: dict[str, Callable[[str], dict[str, Any]]] = {
+    "block.edit": lambda block: {
+        "block_id": block,
+        "base_version": 1,
+        "operations": [{"op": "insert", "line": 0, "content": "late"}],
+    },
+    "block.splice": lambda block: {
+        "block_id": block,
+        "base_version": 1,
+        "offset": 0,
+        "insert": "x",
+    },
+    "block.append": lambda block: {"block_id": block, "text": "late"},
+    "block.restore": lambda block: {"block_id": block, "version": 1},
+    "block.undo": lambda block: {"block_id": block},
+}
+
+
+@pytest.mark.parametrize("tool", CALLS)
+async def test_a_call_that_waited_for_a_history_is_refused_to_who_was_demoted_meanwhile(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    block = await make("one\ntwo\n")
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 7, "delete_count": 1})
+    context = await kernel.context()
+    found, waited = Histories.open, list[str]()
+
+    async def demoting(self: Histories, blocks: Sequence[str]) -> list[BlockHistory]:
+        histories = await found(self, blocks)
+        await kernel.call(amy, "kernel.role", {"principal": "bo", "role": "viewer"})
+        waited.extend(blocks)
+        return histories
+
+    monkeypatch.setattr(Histories, "open", demoting)
+    before = context.document.text(block)
+    error = await refused(kernel, bo, tool, CALLS[tool](block))
+    assert waited == [block]
+    assert error.code is ErrorCode.PERMISSION_DENIED
+    assert context.document.text(block) == before

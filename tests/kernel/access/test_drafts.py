@@ -1,0 +1,269 @@
+"""A draft is changed by its author only: through every tool, and by raw updates."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from pycrdt import Doc, Map, Text
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole, Right
+from tests.kernel.kernel.calls import Make, refused
+
+TEXT: Final = "thank you\n"
+
+HIDDEN: Final = "!id > PWNED #" + "\n" * 40
+"""A command, and so many lines after it that it is scrolled out of a composer."""
+
+PATCH: Final = "@@ -1 +1 @@\n-thank you\n+!id\n"
+
+ATTEMPTS: Final[dict[str, tuple[dict[str, Any], ErrorCode]]] = {
+    "block.append": ({"text": "!id"}, ErrorCode.PERMISSION_DENIED),
+    "block.edit": (
+        {"operations": [{"op": "insert", "line": 0, "content": HIDDEN}]},
+        ErrorCode.PERMISSION_DENIED,
+    ),
+    "block.splice": ({"offset": 0, "insert": HIDDEN}, ErrorCode.PERMISSION_DENIED),
+    "block.apply_patch": ({"patch": PATCH}, ErrorCode.PERMISSION_DENIED),
+    "block.import": ({"content": "!id"}, ErrorCode.PERMISSION_DENIED),
+    "block.restore": ({"version": 1}, ErrorCode.PERMISSION_DENIED),
+    "block.undo": ({"principal": "bo"}, ErrorCode.PERMISSION_DENIED),
+    "block.redo": ({"principal": "bo"}, ErrorCode.PERMISSION_DENIED),
+    "block.status": ({"status": "done"}, ErrorCode.PERMISSION_DENIED),
+    "block.move": ({"before": "@other"}, ErrorCode.PERMISSION_DENIED),
+    "block.collapse": ({}, ErrorCode.PERMISSION_DENIED),
+    "block.exclude": ({}, ErrorCode.PERMISSION_DENIED),
+    # A text has none of these parts, whoever asks.
+    "block.set_field": ({"field": "a", "value": 1}, ErrorCode.SCHEMA_VIOLATION),
+    "block.increment": ({"field": "a"}, ErrorCode.SCHEMA_VIOLATION),
+    "block.push_item": ({"value": 1}, ErrorCode.SCHEMA_VIOLATION),
+    "block.insert_item": ({"index": 0, "value": 1}, ErrorCode.SCHEMA_VIOLATION),
+    "block.delete_item": ({"index": 0}, ErrorCode.SCHEMA_VIOLATION),
+    "block.append_log": ({"entry": 1}, ErrorCode.SCHEMA_VIOLATION),
+}
+"""By tool a change of a draft, and the code with which everybody but its author is refused."""
+
+CHANGING: Final = sorted(
+    tool for tool, (_, code) in ATTEMPTS.items() if code is ErrorCode.PERMISSION_DENIED
+)
+
+OTHERS: Final = {
+    "founder": ("amy", PrincipalKind.HUMAN, AccessRole.OWNER),
+    "owner": ("co", PrincipalKind.HUMAN, AccessRole.OWNER),
+    "editor": ("eve", PrincipalKind.HUMAN, AccessRole.EDITOR),
+    "agent": ("bot", PrincipalKind.HUMAN, AccessRole.AGENT),
+    "model": ("aria", PrincipalKind.MODEL, AccessRole.AGENT),
+}
+
+
+@pytest.fixture
+async def other(kernel: Kernel, make: Make) -> str:
+    return await make("another block")
+
+
+@pytest.fixture
+async def draft(kernel: Kernel, bo: Actor, other: str) -> str:
+    """A draft of bo's with an edit to undo and one to redo; it reads `TEXT`."""
+    new = {"role": "user", "kind": "text", "content": "thank\n"}
+    block = str((await kernel.call(bo, "block.create", new))["block_id"])
+    for offset, insert in ((5, " you"), (0, "I ")):
+        params = {"block_id": block, "offset": offset, "insert": insert}
+        await kernel.call(bo, "block.splice", params)
+    await kernel.call(bo, "block.undo", {"block_id": block})
+    assert (await kernel.context()).document.text(block) == TEXT
+    return block
+
+
+async def somebody(kernel: Kernel, who: str) -> Actor:
+    name, kind, role = OTHERS[who]
+    principal = await kernel.principal(name, kind)
+    await kernel.members.give_role(principal, role)
+    return kernel.open_session(principal, "test")
+
+
+def params_of(tool: str, draft: str, other: str) -> dict[str, Any]:
+    params = {
+        key: other if value == "@other" else value for key, value in ATTEMPTS[tool][0].items()
+    }
+    return {"block_id": draft, **params}
+
+
+def test_every_tool_that_writes_into_a_block_is_attempted() -> None:
+    writing = {
+        tool.name
+        for tool in (*KERNEL_TOOLS, *TURN_TOOLS)
+        if tool.needs is not Right.READ and "block_id" in tool.params.model_fields
+    }
+    assert writing == set(ATTEMPTS)
+
+
+@pytest.mark.parametrize("tool", sorted(ATTEMPTS))
+@pytest.mark.parametrize("who", sorted(OTHERS))
+async def test_a_tool_changes_no_draft_of_another(
+    kernel: Kernel, draft: str, other: str, who: str, tool: str
+) -> None:
+    error = await refused(kernel, await somebody(kernel, who), tool, params_of(tool, draft, other))
+    assert error.code is ATTEMPTS[tool][1]
+    await kernel.flush()
+    assert (await kernel.context()).document.text(draft) == TEXT
+
+
+@pytest.mark.parametrize("tool", CHANGING)
+async def test_a_tool_changes_a_draft_of_the_callers_own(
+    kernel: Kernel, bo: Actor, draft: str, other: str, tool: str
+) -> None:
+    before = (await kernel.context()).version(draft)
+    await kernel.call(bo, tool, params_of(tool, draft, other))
+    assert (await kernel.context()).version(draft) > before
+
+
+async def test_a_refusal_names_the_author_and_what_to_do(
+    kernel: Kernel, amy: Actor, draft: str
+) -> None:
+    params = {"block_id": draft, "offset": 0, "insert": HIDDEN}
+    error = await refused(kernel, amy, "block.splice", params)
+    assert error.message == (
+        f"Block {draft} is a draft of bo, who has not sent it yet: only bo changes it; you are"
+        " amy. Wait until it is sent, or write in a block of your own."
+    )
+    assert error.details["author"] == "bo"
+
+
+async def test_a_streamed_append_to_a_draft_of_another_is_not_buffered(
+    kernel: Kernel, amy: Actor, draft: str
+) -> None:
+    params = {"block_id": draft, "text": "!id", "stream": True}
+    await refused(kernel, amy, "block.append", params)
+    assert (await kernel.context()).appends.unflushed(draft) == 0
+
+
+async def test_undo_without_a_block_changes_no_draft_of_another(
+    kernel: Kernel, amy: Actor, draft: str
+) -> None:
+    error = await refused(kernel, amy, "block.undo", {"principal": "bo"})
+    assert error.code is ErrorCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("who", ["editor", "agent", "founder"])
+async def test_a_sent_message_is_edited_by_everybody_who_writes(
+    kernel: Kernel, bo: Actor, draft: str, who: str
+) -> None:
+    await kernel.call(bo, "block.status", {"block_id": draft, "status": "done"})
+    insert = {"block_id": draft, "offset": 0, "insert": "I "}
+    await kernel.call(await somebody(kernel, who), "block.splice", insert)
+    assert (await kernel.context()).document.text(draft) == "I " + TEXT
+
+
+@pytest.mark.parametrize("who", ["editor", "agent"])
+async def test_a_block_that_a_model_is_writing_is_edited_by_everybody_who_writes(
+    kernel: Kernel, amy: Actor, make: Make, who: str
+) -> None:
+    running = await make("Hel", role="model", parent_id=await make("?", status="done"))
+    insert = {"block_id": running, "offset": 3, "insert": "lo"}
+    await kernel.call(await somebody(kernel, who), "block.splice", insert)
+    assert (await kernel.context()).document.text(running) == "Hello"
+
+
+async def test_a_running_block_with_a_schema_is_no_draft(
+    kernel: Kernel, amy: Actor, bo: Actor
+) -> None:
+    schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
+    new = {"role": "user", "kind": "text", "schema": schema, "content": {"title": "a"}}
+    block = (await kernel.call(bo, "block.create", new))["block_id"]
+    title = {"block_id": block, "field": "title", "value": "b"}
+    await kernel.call(amy, "block.set_field", title)
+    assert (await kernel.call(amy, "block.get", {"block_id": block}))["value"] == {"title": "b"}
+
+
+async def test_the_kernel_itself_may_end_a_draft(kernel: Kernel, draft: str) -> None:
+    await kernel.call(kernel.system, "block.status", {"block_id": draft, "status": "error"})
+    assert (await kernel.context()).document.header(draft).status == "error"
+
+
+async def test_a_write_that_does_not_state_its_block_leaves_nothing(
+    kernel: Kernel, amy: Actor, draft: str
+) -> None:
+    context = await kernel.context()
+    with pytest.raises(RuntimeError, match="without stating it"):
+        context.write(amy, "test", lambda: context.document.append(draft, "!id"), blocks=())
+    assert (await kernel.context()).document.text(draft) == TEXT
+
+
+# Raw updates
+
+
+def inserting(document: Document, block: str, pieces: list[str]) -> bytes:
+    """A client's update that writes at the start of a block, one item a piece."""
+    replica: Doc[Any] = Doc()
+    replica.apply_update(document.update_since())
+    before = replica.get_state()
+    content = replica.get("blocks", type=Map)[block]["content"]
+    assert isinstance(content, Text)
+    for piece in pieces:
+        content.insert(0, piece)
+    return replica.get_update(before)
+
+
+def deleting(document: Document, block: str) -> bytes:
+    """A client's update that takes text away and brings nothing."""
+    replica: Doc[Any] = Doc()
+    replica.apply_update(document.update_since())
+    before = replica.get_state()
+    del replica.get("blocks", type=Map)[block]["content"][0:1]
+    return replica.get_update(before)
+
+
+@pytest.mark.parametrize("who", sorted(OTHERS))
+@pytest.mark.parametrize("deletes", [False, True])
+async def test_a_raw_update_changes_no_draft_of_another(
+    kernel: Kernel, draft: str, who: str, *, deletes: bool
+) -> None:
+    context = await kernel.context()
+    document = context.document
+    update = deleting(document, draft) if deletes else inserting(document, draft, [HIDDEN])
+    with pytest.raises(AntiphonError, match="is a draft of bo") as error:
+        context.remote.apply(await somebody(kernel, who), update, object())
+    assert error.value.code is ErrorCode.PERMISSION_DENIED
+    assert document.text(draft) == TEXT
+
+
+async def test_a_large_raw_update_changes_no_draft_of_another(
+    kernel: Kernel, amy: Actor, draft: str
+) -> None:
+    context = await kernel.context()
+    update = inserting(context.document, draft, ["x"] * 600)
+    with pytest.raises(AntiphonError, match="is a draft of bo"):
+        await context.remote.take_in(amy, update, object(), is_welcome=lambda: None)
+    assert context.document.text(draft) == TEXT
+
+
+async def test_a_raw_update_of_its_author_changes_a_draft(
+    kernel: Kernel, bo: Actor, draft: str
+) -> None:
+    context = await kernel.context()
+    await context.remote.apply(bo, inserting(context.document, draft, ["I "]), object())
+    assert context.document.text(draft) == "I " + TEXT
+
+
+async def test_a_draft_made_by_a_raw_update_is_its_authors_whatever_it_says(
+    kernel: Kernel, amy: Actor, bo: Actor, other: str
+) -> None:
+    context = await kernel.context()
+    replica: Doc[Any] = Doc()
+    replica.apply_update(context.document.update_since())
+    before = replica.get_state()
+    draft = str(BlockId(context.id, bo.principal.id, DRAFT_SEQ_MIN))
+    fields = {"kind": "text", "role": "user", "status": "pending", "author": amy.principal.id}
+    replica.get("blocks", type=Map)[draft] = Map({**fields, "content": Text(TEXT)})
+    await context.remote.apply(bo, replica.get_update(before), object())
+    update = inserting(context.document, draft, [HIDDEN])
+    with pytest.raises(AntiphonError, match="is a draft of bo"):
+        context.remote.apply(amy, update, object())

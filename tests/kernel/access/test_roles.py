@@ -1,0 +1,280 @@
+"""Roles hold for every tool of the registry, and for raw updates; finer rules for some."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pycrdt import Doc, Map, Text
+
+from antiphon_kernel.access.permissions import (
+    check_act_as,
+    check_arrange,
+    check_interrupt,
+    check_shell,
+    check_status,
+    check_undo_of,
+)
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.records import Actor, BlockHeader, Principal
+from antiphon_kernel.types.roles import AccessRole, Right
+from tests.kernel.kernel.calls import Make, OpenKernel
+
+TOOLS = {tool.name: tool for tool in (*KERNEL_TOOLS, *TURN_TOOLS)}
+
+ALLOWED = {
+    AccessRole.OWNER: {Right.READ, Right.WRITE, Right.OWN},
+    AccessRole.EDITOR: {Right.READ, Right.WRITE},
+    AccessRole.AGENT: {Right.READ, Right.WRITE},
+    AccessRole.VIEWER: {Right.READ},
+}
+
+
+async def somebody(kernel: Kernel, role: AccessRole) -> Actor:
+    principal = await kernel.principal(f"the-{role}")
+    await kernel.members.give_role(principal, role)
+    return kernel.open_session(principal, "test")
+
+
+async def outcome(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> str:
+    try:
+        await kernel.call(actor, tool, params)
+    except AntiphonError as error:
+        return str(error.code)
+    return "done"
+
+
+@pytest.mark.parametrize("role", list(AccessRole))
+async def test_a_role_reaches_the_tools_of_its_rights_and_no_others(
+    kernel: Kernel, role: AccessRole
+) -> None:
+    actor = await somebody(kernel, role)
+    state = (await kernel.context()).document.state_vector()
+    refused = set()
+    for name in kernel.registry.names:
+        # Refused before the parameters are looked at: these are wrong for every tool.
+        if await outcome(kernel, actor, name, {"\x00": 0}) == ErrorCode.PERMISSION_DENIED:
+            refused.add(name)
+    names = set(kernel.registry.names)
+    assert refused == {name for name in names if TOOLS[name].needs not in ALLOWED[role]}
+    assert (await kernel.context()).document.state_vector() == state
+
+
+def test_every_tool_of_the_process_says_which_right_it_needs() -> None:
+    assert {tool.needs for tool in TOOLS.values()} <= set(Right)
+    changing = {"block.edit", "block.create", "block.undo", "shell.run", "turn.interrupt"}
+    assert all(TOOLS[name].needs is not Right.READ for name in changing)
+    owning = {name for name in TOOLS if TOOLS[name].needs is Right.OWN}
+    assert {"kernel.invite", "kernel.revoke", "kernel.kick", "kernel.role"} <= owning
+
+
+async def test_a_refusal_names_the_role_and_those_that_would_do(kernel: Kernel) -> None:
+    viewer = await somebody(kernel, AccessRole.VIEWER)
+    with pytest.raises(AntiphonError) as refused:
+        await kernel.call(viewer, "block.create", {"role": "user", "kind": "text"})
+    assert refused.value.code is ErrorCode.PERMISSION_DENIED
+    assert refused.value.details["role"] == "viewer"
+    assert refused.value.details["allowed"] == ["owner", "editor", "agent"]
+
+
+async def test_a_demotion_counts_for_a_session_that_is_open(kernel: Kernel, amy: Actor) -> None:
+    bo = await kernel.principal("bo")
+    session = kernel.open_session(bo, "test")
+    request = {"role": "user", "kind": "text", "content": "x"}
+    assert await outcome(kernel, session, "block.create", request) == "done"
+    told: list[int] = []
+    kernel.sessions.on_dismissal(session.session, lambda one: told.append(one.code))
+    result = await kernel.call(amy, "kernel.role", {"principal": "bo", "role": "viewer"})
+    assert (result["role"], result["ended"], told) == ("viewer", 1, [4500])
+    assert await outcome(kernel, session, "block.list", {}) == "permission_denied"
+    again = kernel.open_session(bo, "test")
+    assert again.role is AccessRole.VIEWER
+    assert await outcome(kernel, again, "block.list", {}) == "done"
+    assert await outcome(kernel, again, "block.create", request) == "permission_denied"
+
+
+async def test_work_in_the_kernel_goes_on_with_the_new_role(kernel: Kernel, amy: Actor) -> None:
+    aria = await kernel.principal("aria", PrincipalKind.MODEL)
+    turn = kernel.open_session(aria, "turn")
+    request = {"role": "tool", "kind": "text", "content": "x"}
+    assert await outcome(kernel, turn, "block.create", request) == "done"
+    assert (await kernel.call(amy, "kernel.role", {"principal": "aria", "role": "viewer"}))[
+        "ended"
+    ] == 0
+    assert await outcome(kernel, turn, "block.list", {}) == "done"
+    assert await outcome(kernel, turn, "block.create", request) == "permission_denied"
+
+
+async def test_roles_are_stored(open_kernel: OpenKernel) -> None:
+    first = await open_kernel()
+    owner = first.open_session(first.owner, "test")
+    for name, role in (("vera", "viewer"), ("ed", "editor"), ("bot", "agent"), ("co", "owner")):
+        await first.principal(name)
+        await first.call(owner, "kernel.role", {"principal": name, "role": role})
+    await first.principal("aria", PrincipalKind.MODEL)
+    await first.close()
+    again = await open_kernel()
+    found = {one.username: str(again.role_of(one)) for one in again.members}
+    assert found == {
+        "system": "owner",
+        "amy": "owner",
+        "vera": "viewer",
+        "ed": "editor",
+        "bot": "agent",
+        "co": "owner",
+        "aria": "agent",
+    }
+
+
+async def test_the_founder_stays_owner_and_is_not_kicked(kernel: Kernel) -> None:
+    co = await somebody(kernel, AccessRole.OWNER)
+    for tool, params in (
+        ("kernel.role", {"principal": "amy", "role": "viewer"}),
+        ("kernel.kick", {"principal": "amy"}),
+        ("kernel.kick", {"principal": "system"}),
+        ("kernel.role", {"principal": "system", "role": "viewer"}),
+    ):
+        assert await outcome(kernel, co, tool, params) == "permission_denied"
+    assert kernel.role_of(kernel.owner) is AccessRole.OWNER
+
+
+async def test_members_are_listed_with_role_and_connections(kernel: Kernel, bo: Actor) -> None:
+    listed = (await kernel.call(bo, "kernel.members"))["members"]
+    by_name = {one["username"]: one for one in listed}
+    assert by_name["amy"]["founder"] and by_name["amy"]["role"] == "owner"
+    assert not by_name["bo"]["founder"]
+    assert [one["session"] for one in by_name["bo"]["sessions"]] == [bo.session]
+
+
+# Raw updates
+
+
+def typed(document: Any, block: str) -> bytes:
+    """A client's update that writes into a block."""
+    replica: Doc[Any] = Doc()
+    replica.apply_update(document.update_since())
+    before = replica.get_state()
+    blocks = replica.get("blocks", type=Map)
+    content = blocks[block]["content"]
+    assert isinstance(content, Text)
+    content += "!"
+    return replica.get_update(before)
+
+
+def deleted(document: Any, block: str) -> bytes:
+    """A client's update that takes text away and brings nothing."""
+    replica: Doc[Any] = Doc()
+    replica.apply_update(document.update_since())
+    before = replica.get_state()
+    content = replica.get("blocks", type=Map)[block]["content"]
+    del content[0:1]
+    return replica.get_update(before)
+
+
+@pytest.mark.parametrize("write", [typed, deleted])
+async def test_a_viewers_raw_update_is_refused_and_an_editors_is_not(
+    kernel: Kernel, make: Make, write: Callable[[Any, str], bytes]
+) -> None:
+    block = await make("text")
+    context = await kernel.context()
+    update = write(context.document, block)
+    viewer = await somebody(kernel, AccessRole.VIEWER)
+    with pytest.raises(AntiphonError) as refused:
+        context.remote.apply(viewer, update, object())
+    assert refused.value.code is ErrorCode.PERMISSION_DENIED
+    assert context.document.text(block) == "text"
+    editor = await somebody(kernel, AccessRole.EDITOR)
+    await context.remote.apply(editor, update, object())
+    assert context.document.text(block) != "text"
+
+
+async def test_what_a_reader_repeats_is_no_write(kernel: Kernel, make: Make) -> None:
+    await make("text")
+    context = await kernel.context()
+    viewer = await somebody(kernel, AccessRole.VIEWER)
+    before = context.seq
+    await context.remote.apply(viewer, context.document.update_since(), object())
+    assert context.seq == before
+
+
+# Finer rules, as a table
+
+AMY = Principal(PrincipalId("a" * 32), "amy", PrincipalKind.HUMAN)
+BO = Principal(PrincipalId("b" * 32), "bo", PrincipalKind.HUMAN)
+ARIA = Principal(PrincipalId("c" * 32), "aria", PrincipalKind.MODEL)
+
+
+def block_of(author: Principal) -> BlockHeader:
+    return BlockHeader("x.y.1", "text", "user", "done", "a", "", author.id)
+
+
+RULES: list[tuple[str, Callable[[Principal, AccessRole], None], set[str]]] = [
+    ("status of bo's block", lambda who, role: check_status(block_of(BO), who, role), {"owner"}),
+    (
+        "arranging bo's block",
+        lambda who, role: check_arrange(block_of(BO), who, role),
+        {"owner", "editor"},
+    ),
+    ("undo of a person", lambda who, role: check_undo_of(BO, who, role), {"owner"}),
+    ("undo of a model", lambda who, role: check_undo_of(ARIA, who, role), {"owner", "editor"}),
+    ("stopping bo", lambda who, role: check_interrupt("bo", who, role), {"owner", "editor"}),
+    ("stopping all", lambda who, role: check_interrupt(None, who, role), {"owner", "editor"}),
+    ("a command", check_shell, {"owner"}),
+]
+
+
+@pytest.mark.parametrize(("rule", "allowed"), [(one[1], one[2]) for one in RULES])
+def test_a_rule_about_others_lets_in_whom_it_names(
+    rule: Callable[[Principal, AccessRole], None], allowed: set[str]
+) -> None:
+    for role in AccessRole:
+        if role in allowed:
+            rule(AMY, role)
+            continue
+        with pytest.raises(AntiphonError) as refused:
+            rule(AMY, role)
+        assert refused.value.code is ErrorCode.PERMISSION_DENIED
+        assert refused.value.details["role"] == role
+
+
+@pytest.mark.parametrize("role", [AccessRole.EDITOR, AccessRole.AGENT])
+def test_ones_own_is_ones_own(role: AccessRole) -> None:
+    check_status(block_of(AMY), AMY, role)
+    check_arrange(block_of(AMY), AMY, role)
+    check_undo_of(AMY, AMY, role)
+    check_interrupt("amy", AMY, role)
+
+
+def test_only_the_founder_acts_as_somebody_else() -> None:
+    check_act_as("bo", AMY, founder=AMY)
+    check_act_as("bo", BO, founder=AMY)
+    with pytest.raises(AntiphonError, match="acts as somebody else"):
+        check_act_as("amy", BO, founder=AMY)
+
+
+async def test_the_tools_apply_the_finer_rules(kernel: Kernel, make: Make, bo: Actor) -> None:
+    block = await make("amy's")
+    status = {"block_id": block, "status": "error"}
+    assert await outcome(kernel, bo, "block.status", status) == "permission_denied"
+    undo = {"block_id": block, "principal": "amy"}
+    assert await outcome(kernel, bo, "block.undo", undo) == "permission_denied"
+
+
+async def test_a_data_folder_from_before_there_were_roles_gets_them(
+    data: Path, open_kernel: OpenKernel
+) -> None:
+    kernel = await open_kernel()
+    await kernel.principal("bo")
+    await kernel.principal("aria", PrincipalKind.MODEL)
+    await kernel.close()
+    (data / "auth.db").unlink()
+    again = await open_kernel()
+    roles = {one.username: str(again.role_of(one)) for one in again.members}
+    assert roles == {"system": "owner", "amy": "owner", "bo": "editor", "aria": "agent"}

@@ -1,0 +1,73 @@
+"""Tool calls from a client: in order, many at once, across restarts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.kernel.served import ServedKernel
+
+NEW = {"role": "user", "kind": "text"}
+
+
+@pytest.fixture
+async def calls(served: ServedKernel) -> AsyncIterator[KernelCalls]:
+    calls = KernelCalls(served.locate)
+    yield calls
+    await calls.close()
+
+
+async def test_a_call_returns_its_result(served: ServedKernel, calls: KernelCalls) -> None:
+    created = await calls.call("block.create", NEW)
+    assert created["block_id"] in (await served.context()).document
+
+
+async def test_an_error_comes_back_with_its_code_and_details(calls: KernelCalls) -> None:
+    with pytest.raises(AntiphonError) as failure:
+        await calls.call("block.read", {"block_id": "nowhere.amy.1"})
+    assert failure.value.code is ErrorCode.CONTEXT_NOT_FOUND
+    assert failure.value.details
+
+
+async def test_concurrent_calls_share_one_connection(
+    served: ServedKernel, calls: KernelCalls
+) -> None:
+    block = (await calls.call("block.create", NEW))["block_id"]
+    await asyncio.gather(
+        *(calls.call("block.append", {"block_id": block, "text": f"{one} "}) for one in range(50))
+    )
+    text = (await calls.call("block.read", {"block_id": block}))["content"]
+    assert text == "".join(f"{one} " for one in range(50))
+    assert served.doors.connections == 1
+
+
+async def test_a_call_after_a_restart_connects_again(
+    served: ServedKernel, calls: KernelCalls
+) -> None:
+    block = (await calls.call("block.create", NEW))["block_id"]
+    for _ in range(3):
+        await served.stop()
+        await served.start()
+        assert await calls.call("block.read", {"block_id": block})
+
+
+async def test_without_a_kernel_a_call_says_so(served: ServedKernel, calls: KernelCalls) -> None:
+    address = served.locate()
+    await calls.call("context.list", {})
+    await served.stop()
+    unreachable = KernelCalls(lambda: address)
+    for client in (calls, unreachable):
+        with pytest.raises(AntiphonError) as failure:
+            await client.call("context.list", {})
+        assert failure.value.code is ErrorCode.NO_KERNEL
+    await served.start()
+
+
+async def test_the_name_one_acts_under(served: ServedKernel) -> None:
+    calls = KernelCalls(served.locate_tcp, as_name="ben")
+    assert (await calls.call("session.whoami", {}))["username"] == "ben"
+    await calls.close()

@@ -1,0 +1,277 @@
+"""What was acknowledged is there after a crash; a commit that failed leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiosqlite
+import pytest
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make
+from tests.waiting import PATIENCE
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
+
+async def main():
+    data = Path(sys.argv[1])
+    kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    print(made["block_id"], flush=True)
+    for number in range(1_000_000):
+        word = f"{number} 😀 "
+        await kernel.call(aria, "block.append", {"block_id": made["block_id"], "text": word})
+        print(number, flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_every_acknowledged_append_survives_sigkill(
+    data: Path, open_kernel: Any, seed: int
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", WRITER, str(data), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    block = (await process.stdout.readline()).decode().strip()
+    for _ in range(random.Random(seed).randint(1, 60)):
+        await process.stdout.readline()
+    process.send_signal(signal.SIGKILL)
+    rest = (await process.stdout.read()).decode().split()
+    await process.wait()
+    kernel: Kernel = await open_kernel()
+    context = await kernel.context()
+    text = context.document.text(block)
+    words = text.split(" 😀 ")
+    assert words[-1] == ""
+    numbers = [int(word) for word in words[:-1]]
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) - 1 >= (int(rest[-1]) if rest else 0)
+    header = context.document.header(block)
+    assert (header.status, header.stop_reason) == ("error", "interrupted")
+
+
+async def test_a_session_that_ends_interrupts_what_it_left_running(kernel: Kernel) -> None:
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    block = (
+        await kernel.call(
+            aria, "block.create", {"role": "tool", "kind": "text", "content": "half a"}
+        )
+    )["block_id"]
+    await kernel.call(aria, "block.append", {"block_id": block, "text": " word", "stream": True})
+    await kernel.close_session(aria)
+    context = await kernel.context()
+    assert context.document.text(block) == "half a word"
+    assert context.document.header(block).stop_reason == "interrupted"
+
+
+async def test_a_models_block_that_was_never_written_to_is_not_left_pending(
+    kernel: Kernel, open_kernel: Any
+) -> None:
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    await kernel.close()
+    context = await (await open_kernel()).context()
+    assert context.document.header(made["block_id"]).stop_reason == "interrupted"
+
+
+async def test_a_persons_draft_keeps_its_status_over_a_restart(
+    kernel: Kernel, amy: Actor, make: Any, open_kernel: Any
+) -> None:
+    block = await make("draft")
+    await kernel.close_session(amy)
+    await kernel.close()
+    context = await (await open_kernel()).context()
+    assert context.document.header(block).status == "running"
+
+
+async def test_a_failed_commit_is_told_and_the_context_is_read_again_from_disk(
+    kernel: Kernel, amy: Actor, make: Any, data: Path
+) -> None:
+    block = await make("safe", status="done")
+    stopped: list[AntiphonError] = []
+    context = await kernel.context()
+    context.commits.on_failure(stopped.append)
+    async with broken_disk(data):
+        calls = [
+            kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "lost "})
+            for _ in range(5)
+        ]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert {one.code for one in outcomes if isinstance(one, AntiphonError)} == {
+        ErrorCode.STORAGE_FAILED
+    }
+    assert len(outcomes) == 5
+    assert len(stopped) == 1
+    found = await kernel.call(amy, "block.read", {"block_id": block})
+    assert (found["content"], found["version"]) == ("safe", 1)
+    await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "very "})
+    assert (await kernel.context()).document.text(block) == "very safe"
+
+
+@asynccontextmanager
+async def broken_disk(data: Path) -> AsyncIterator[None]:
+    """No commit succeeds inside."""
+    async with aiosqlite.connect(data / "journal.db") as rival:
+        await rival.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON ops BEGIN SELECT raise(ABORT, 'disk full'); END"
+        )
+        await rival.commit()
+        yield
+        await rival.execute("DROP TRIGGER full")
+        await rival.commit()
+
+
+async def test_a_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) -> None:
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    line = {"block_id": made["block_id"], "text": "a line\n", "stream": True}
+    await kernel.call(aria, "block.append", line)
+    await (await kernel.context()).settled()
+    async with broken_disk(data):
+        await kernel.call(aria, "block.append", line)
+        with pytest.raises(AntiphonError):
+            await (await kernel.context()).settled()
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(aria, "block.append", line)
+    assert caught.value.code is ErrorCode.INVALID_TRANSITION
+    context = await kernel.context()
+    assert context.document.text(made["block_id"]) == "a line\n"
+    assert context.document.header(made["block_id"]).stop_reason == "interrupted"
+
+
+async def test_a_repeated_call_is_not_acknowledged_before_the_first_is_on_disk(
+    kernel: Kernel, amy: Actor, make: Any, data: Path
+) -> None:
+    draft = await make("draft")
+    submit = {"block_id": draft, "status": "done"}
+    async with broken_disk(data):
+        outcomes = await asyncio.gather(
+            *(kernel.call(amy, "block.status", submit) for _ in range(2)), return_exceptions=True
+        )
+    assert all(isinstance(one, AntiphonError) for one in outcomes)
+
+
+async def test_each_of_several_calls_at_once_answers_its_own_version(
+    kernel: Kernel, amy: Actor, make: Any
+) -> None:
+    block = await make("x", status="done")
+    insert = {"block_id": block, "offset": 0, "insert": "y"}
+    answers = await asyncio.gather(*(kernel.call(amy, "block.splice", insert) for _ in range(5)))
+    assert [one["version"] for one in answers] == [2, 3, 4, 5, 6]
+
+
+async def test_a_commit_built_on_a_lost_one_is_refused_even_after_reading_again(
+    kernel: Kernel, amy: Actor, make: Any, data: Path
+) -> None:
+    block = await make("safe", status="done")
+    stale = await kernel.context()
+
+    def insert() -> None:
+        stale.document.splice(block, 0, 0, "lost ")
+
+    async with broken_disk(data):
+        first = stale.write(amy, "splice", insert, blocks=[block])
+        await asyncio.wait([first.on_disk])
+        second = (
+            stale.write(amy, "splice", insert, blocks=[block])
+            if not first.on_disk.exception()
+            else None
+        )
+        assert second is None
+    fresh = await kernel.context()
+    assert fresh is not stale
+    with pytest.raises(AntiphonError):
+        stale.write(amy, "splice", insert, blocks=[block])
+    assert fresh.document.text(block) == "safe"
+
+
+async def test_a_closed_kernel_takes_no_calls(kernel: Kernel, amy: Actor) -> None:
+    await kernel.close()
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.list", {})
+    assert caught.value.code is ErrorCode.NO_KERNEL
+
+
+async def test_what_is_under_way_when_the_kernel_closes_is_not_acknowledged(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("text")
+    context = await kernel.context()
+    await kernel.close()
+    with pytest.raises(AntiphonError) as late:
+        await context.append(amy, block, " lost").saved()
+    assert late.value.code is ErrorCode.NO_KERNEL
+    with pytest.raises(AntiphonError) as unread:
+        await context.changes(block)
+    assert unread.value.code is ErrorCode.NO_KERNEL
+    with pytest.raises(AntiphonError) as unfounded:
+        await asyncio.wait_for(kernel.contexts.create("late", amy), PATIENCE)
+    assert unfounded.value.code is ErrorCode.NO_KERNEL
+
+
+async def test_a_change_that_breaks_off_half_way_leaves_nothing_behind(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    block = await make("kept")
+    context = await kernel.context()
+
+    def break_off() -> None:
+        context.document.splice(block, 0, 4, "lost")
+        raise OverflowError("half-way")
+
+    with pytest.raises(OverflowError):
+        context.write(bo, "splice", break_off, blocks=[block])
+    with pytest.raises(AntiphonError) as caught:
+        context.write(bo, "splice", lambda: None, blocks=[block])
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+
+    again = {"block_id": block, "offset": 4, "insert": " and said"}
+    assert (await kernel.call(bo, "block.splice", again))["version"] == 2
+    assert (await kernel.call(bo, "block.read", {"block_id": block}))["content"] == "kept and said"
+    assert await kernel.context() is not context
+
+
+@pytest.mark.parametrize(
+    ("tool", "params"),
+    [("block.undo", {}), ("block.restore", {"version": 1})],
+)
+async def test_what_a_history_plans_leaves_nothing_behind_if_it_breaks_off(
+    kernel: Kernel, bo: Actor, make: Make, tool: str, params: dict[str, Any]
+) -> None:
+    block = await make("kept", status="done")
+    said = {"block_id": block, "offset": 4, "insert": " and said"}
+    await kernel.call(bo, "block.splice", said)
+    context = await kernel.context()
+    whole = Document.apply_update
+
+    def apply_and_break_off(document: Document, update: bytes, origin: object) -> None:
+        whole(document, update, origin)
+        raise OverflowError("half-way")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Document, "apply_update", apply_and_break_off)
+        with pytest.raises(OverflowError):
+            await kernel.call(bo, tool, {"block_id": block, **params})
+    assert (await kernel.call(bo, "block.read", {"block_id": block}))["content"] == "kept and said"
+    assert await kernel.context() is not context

@@ -1,0 +1,376 @@
+"""Forks: what is copied, at which version, who wrote it, and what may not be parted."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import BlockId
+from antiphon_kernel.types.records import Actor
+from tests.clocks import ManualClock
+from tests.kernel.kernel.calls import Make
+
+
+def texts(context: Context) -> list[str]:
+    document = context.document
+    return [document.text(block) for block in document.block_ids()]
+
+
+def in_fork(block: str, fork: Context) -> str:
+    old = BlockId.parse(block)
+    return str(BlockId(fork.id, old.principal, old.seq))
+
+
+async def fork_of(kernel: Kernel, actor: Actor, **params: Any) -> Context:
+    made = await kernel.call(actor, "context.fork", {"context": "default", **params})
+    return await kernel.context(made["context_id"])
+
+
+async def authors(kernel: Kernel, actor: Actor, block: str) -> list[tuple[str, str, int, str]]:
+    """Each run as its text, username, version and time."""
+    text = (await kernel.call(actor, "block.read", {"block_id": block}))["content"]
+    runs = (await kernel.call(actor, "block.blame", {"block_id": block}))["runs"]
+    assert "".join(text[run["start"] : run["end"]] for run in runs) == text
+    return [
+        (text[run["start"] : run["end"]], run["username"], run["version"], run["time"])
+        for run in runs
+    ]
+
+
+async def aria_of(kernel: Kernel) -> Actor:
+    return kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+
+
+async def test_a_fork_reads_as_the_original_and_each_goes_its_own_way(
+    kernel: Kernel, amy: Actor, make: Make, open_kernel: Any
+) -> None:
+    fields = {"language": "en", "path": "a/b", "mood": "calm", "collapsed": True, "excluded": True}
+    first = await make("one 😀\r\n", status="done", metadata=fields)
+    child = await make("two", role="model", parent_id=first, status="done")
+    fork = await fork_of(kernel, amy, label="other")
+    assert list(fork.document.block_ids()) == [in_fork(first, fork), in_fork(child, fork)]
+    read = await kernel.call(amy, "block.read", {"block_id": in_fork(first, fork)})
+    original = await kernel.call(amy, "block.read", {"block_id": first})
+    assert (read.pop("source_block"), read.pop("version")) == (first, 1)
+    assert read.pop("source_context") == (await kernel.context()).id
+    assert {**read, "block_id": first, "version": 1} == original
+    assert fork.document.header(in_fork(child, fork)).parent == in_fork(first, fork)
+    await kernel.call(amy, "block.splice", {"block_id": child, "offset": 0, "insert": "HERE "})
+    there = {"block_id": in_fork(child, fork), "offset": 0, "insert": "THERE "}
+    await kernel.call(amy, "block.splice", there)
+    expected = [texts(await kernel.context()), texts(fork)]
+    assert expected == [["one 😀\r\n", "HERE two"], ["one 😀\r\n", "THERE two"]]
+    await kernel.close()
+    again = await open_kernel()
+    assert [texts(await again.context(one)) for one in ("default", "other")] == expected
+
+
+async def test_a_fork_at_any_version_is_what_the_context_was_then(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    rng = random.Random(6)
+    context = await kernel.context()
+    blocks = [await make("first\n", status="done")]
+    seen: list[tuple[int, list[str], list[str]]] = []
+    for _ in range(30):
+        block = rng.choice(blocks)
+        match rng.randrange(4):
+            case 0:
+                blocks.append(await make(f"b{len(blocks)} 漢", status="done", after=block))
+            case 1:
+                other = rng.choice(blocks)
+                if other != block:
+                    await kernel.call(amy, "block.move", {"block_id": block, "before": other})
+            case _:
+                length = len(context.document.text(block))
+                at = rng.randint(0, length)
+                splice = {
+                    "block_id": block,
+                    "offset": at,
+                    "delete_count": rng.randint(0, min(2, length - at)),
+                    "insert": rng.choice(("x", "ü😀", "")),
+                }
+                await kernel.call(rng.choice((amy, bo)), "block.splice", splice)
+        seen.append((context.seq, list(context.document.block_ids()), texts(context)))
+    blames = {block: await authors(kernel, amy, block) for block in blocks}
+    for seq, ids, contents in [*rng.sample(seen, 6), seen[-1]]:
+        fork = await fork_of(kernel, amy, at=seq)
+        assert list(fork.document.block_ids()) == [in_fork(block, fork) for block in ids]
+        assert texts(fork) == contents
+        for block in ids:
+            copied = await authors(kernel, amy, in_fork(block, fork))
+            if seq == seen[-1][0]:
+                assert copied == blames[block]
+
+
+async def test_blame_goes_along_through_forks_of_forks_and_restarts(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make, clock: ManualClock, open_kernel: Any
+) -> None:
+    block = await make("amy wrote this", status="done")
+    clock.ms += 5_000
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 4, "insert": "(bo 😀) "})
+    original = await authors(kernel, amy, block)
+    assert [run[1] for run in original] == ["amy", "bo", "amy"]
+    clock.ms += 5_000
+    fork = await fork_of(kernel, bo, label="one")
+    copied = in_fork(block, fork)
+    assert await authors(kernel, amy, copied) == original
+    await kernel.call(amy, "block.splice", {"block_id": copied, "offset": 6, "insert": "AMY"})
+    changed = await authors(kernel, amy, copied)
+    assert [run[1] for run in changed] == ["amy", "bo", "amy", "bo", "amy"]
+    second = await fork_of(kernel, bo, context="one", label="two")
+    twice = in_fork(block, second)
+    assert await authors(kernel, amy, twice) == changed
+    assert second.document.header(twice).source_block == copied
+    await kernel.close()
+    again = await open_kernel()
+    amy = again.open_session(again.owner, "test")
+    assert await authors(again, amy, twice) == changed
+    assert await authors(again, amy, copied) == changed
+
+
+async def test_a_fork_begins_with_nothing_to_undo_and_counts_on(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    await make("one")
+    last = await make("two")
+    fork = await fork_of(kernel, amy, label="other")
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.undo", {"context": "other"})
+    assert caught.value.code is ErrorCode.NOTHING_TO_UNDO
+    new = await make("three", context="other")
+    assert BlockId.parse(new).seq == BlockId.parse(last).seq + 1
+    await kernel.call(amy, "block.undo", {"context": "other"})
+    assert texts(fork)[:2] == ["one", "two"]
+
+
+async def test_what_is_being_streamed_goes_on_in_the_original_and_is_interrupted_in_the_copy(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    prompt = await make("go", status="done")
+    aria = await aria_of(kernel)
+    new = {"role": "model", "kind": "text", "parent_id": prompt}
+    block = (await kernel.call(aria, "block.create", new))["block_id"]
+    stream = {"block_id": block, "text": "half a ", "stream": True}
+    await kernel.call(aria, "block.append", stream)
+    draft = await make("mine")
+    forking = asyncio.create_task(fork_of(kernel, amy, label="other"))
+    for word in ("sentence ", "and more\n") * 5:
+        await kernel.call(aria, "block.append", {**stream, "text": word})
+    fork = await forking
+    copy = fork.document.header(in_fork(block, fork))
+    assert (copy.status, copy.stop_reason) == ("error", "interrupted")
+    assert fork.document.text(copy.id).startswith("half a ")
+    assert fork.document.header(in_fork(draft, fork)).status == "running"
+    await kernel.call(aria, "block.status", {"block_id": block, "status": "done"})
+    document = (await kernel.context()).document
+    assert document.header(block).status == "done"
+    assert document.text(block) == "half a " + "sentence and more\n" * 5
+
+
+async def conversation(kernel: Kernel, make: Make) -> list[str]:
+    """Question, call, thought, result, answer."""
+    aria = await aria_of(kernel)
+    question = await make("?", status="done")
+    made = [question]
+    for role, kind, answered, extra in (
+        ("model", "tool_call", 0, {"tool_call_id": "c1"}),
+        ("model", "thinking", 0, {}),
+        ("tool", "tool_result", 1, {}),
+        ("model", "text", 0, {}),
+    ):
+        params = {
+            "role": role,
+            "kind": kind,
+            "content": kind,
+            "status": "done",
+            "parent_id": made[answered],
+            "metadata": extra,
+        }
+        made.append((await kernel.call(aria, "block.create", params))["block_id"])
+    return made
+
+
+@pytest.mark.parametrize("by_number", [False, True])
+async def test_no_range_parts_a_call_from_its_result(
+    kernel: Kernel, amy: Actor, make: Make, by_number: bool
+) -> None:
+    blocks = await conversation(kernel, make)
+    if by_number:
+        # As older kernels let it be written: the result answers the question as its call does.
+        context = await kernel.context()
+        document, question = context.document, blocks[0]
+        move = partial(document.set_fields, blocks[3], parent=question)
+        await context.write(kernel.system, "create", move, blocks=[blocks[3]], undo=None).saved()
+    for start in range(5):
+        for end in range(start, 5):
+            wanted = {"first": blocks[start], "last": blocks[end]}
+            if (start <= 1 <= end) == (start <= 3 <= end):
+                fork = await fork_of(kernel, amy, blocks=wanted)
+                expected = [in_fork(one, fork) for one in blocks[start : end + 1]]
+                assert list(fork.document.block_ids()) == expected
+                continue
+            count = len(kernel.context_rows())
+            with pytest.raises(AntiphonError) as caught:
+                await fork_of(kernel, amy, blocks=wanted)
+            assert caught.value.code is ErrorCode.INVALID_PARAMS
+            assert len(kernel.context_rows()) == count
+            details = caught.value.details
+            assert (details["call"], details["result"]) == (blocks[1], blocks[3])
+            whole = {name: details[name] for name in ("first", "last")}
+            assert whole == {"first": blocks[min(start, 1)], "last": blocks[max(end, 3)]}
+            await fork_of(kernel, amy, blocks=whole)
+
+
+async def test_what_answered_a_block_that_is_left_out_answers_the_nearest_above(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    top = await make("top", status="done")
+    middle = await make("middle", parent_id=top)
+    low = await make("low", parent_id=middle)
+    await kernel.call(amy, "block.move", {"block_id": middle, "before": top})
+    fork = await fork_of(kernel, amy, blocks={"first": top})
+    assert fork.document.header(in_fork(low, fork)).parent == in_fork(top, fork)
+    alone = await fork_of(kernel, amy, blocks={"first": low})
+    assert alone.document.header(in_fork(low, alone)).parent is None
+
+
+async def test_an_answer_without_its_question_is_tied_to_the_original_only(
+    kernel: Kernel, amy: Actor, make: Make, data: Path
+) -> None:
+    """Which is how to find what it answers: a fork takes only what is asked for."""
+    question, *_, answer = await conversation(kernel, make)
+    fork = await fork_of(kernel, amy, blocks={"first": answer})
+    copy = fork.document.header(in_fork(answer, fork))
+    assert (copy.parent, copy.source_block, copy.role) == (None, answer, "model")
+    original = await kernel.call(amy, "block.read", {"block_id": copy.source_block or ""})
+    assert original["parent_id"] == question
+    further = await fork_of(kernel, amy, context=fork.label)
+    again = further.document.header(in_fork(answer, further))
+    assert (again.parent, again.source_block) == (None, copy.id)
+    exported = await kernel.call(amy, "context.export", {"context": fork.label})
+    params = {"text": exported["text"], "label": "imported"}
+    imported = await kernel.context(
+        (await kernel.call(amy, "context.import", params))["context_id"]
+    )
+    assert imported.document.header(in_fork(answer, imported)).parent is None
+    new = {"role": "user", "kind": "text", "parent_id": copy.id, "content": "Why?"}
+    await kernel.call(amy, "block.create", new)
+    await kernel.close()
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [
+        ({"at": 0}, ErrorCode.INVALID_PARAMS),
+        ({"at": 99}, ErrorCode.INVALID_PARAMS),
+        ({"label": "default"}, ErrorCode.INVALID_PARAMS),
+        ({"label": "No Name"}, ErrorCode.INVALID_PARAMS),
+        ({"context": "nowhere"}, ErrorCode.CONTEXT_NOT_FOUND),
+        ({"blocks": {"first": "default.amy.9"}}, ErrorCode.BLOCK_NOT_FOUND),
+        ({"blocks": {"first": "other.amy.1"}}, ErrorCode.BLOCK_NOT_FOUND),
+        ({"blocks": {"first": "default.amy.2"}, "at": 2}, ErrorCode.BLOCK_NOT_FOUND),
+        (
+            {"blocks": {"first": "default.amy.2", "last": "default.amy.1"}},
+            ErrorCode.INVALID_PARAMS,
+        ),
+    ],
+)
+async def test_a_fork_that_cannot_be_leaves_nothing_behind(
+    kernel: Kernel, amy: Actor, make: Make, params: dict[str, Any], code: ErrorCode
+) -> None:
+    for _ in range(2):
+        await make("x")
+    await kernel.create_context("other")
+    await make("y", context="other")
+    with pytest.raises(AntiphonError) as caught:
+        await fork_of(kernel, amy, **params)
+    assert caught.value.code is code
+    assert len(kernel.context_rows()) == 2
+    await fork_of(kernel, amy, label="fine")
+
+
+COMPOSITE = {
+    "type": "composite",
+    "sections": [
+        {"name": "notes", "content": {"type": "text"}},
+        {"name": "items", "content": {"type": "list"}},
+        {
+            "name": "facts",
+            "content": {
+                "type": "map",
+                "fields": [
+                    {"name": "hits", "field_type": "counter"},
+                    {"name": "about", "field_type": "text", "default": "none"},
+                ],
+            },
+        },
+    ],
+}
+
+
+async def test_structured_contents_are_copied_with_their_authors(
+    kernel: Kernel, amy: Actor, bo: Actor
+) -> None:
+    new = {"role": "user", "kind": "text", "schema": COMPOSITE}
+    block = (await kernel.call(amy, "block.create", new))["block_id"]
+    for actor, insert in ((amy, "mine"), (bo, "bo's ")):
+        params = {"block_id": block, "section": "notes", "offset": 0, "insert": insert}
+        await kernel.call(actor, "block.splice", params)
+    count = {"block_id": block, "section": "facts", "field": "hits", "by": 4}
+    await kernel.call(bo, "block.increment", count)
+    item = {"block_id": block, "section": "items", "value": {"deep": [1, 2]}}
+    await kernel.call(bo, "block.push_item", item)
+    fork = await fork_of(kernel, amy)
+    copy = in_fork(block, fork)
+    contents = [
+        (await kernel.call(amy, "block.get", {"block_id": one}))["value"] for one in (block, copy)
+    ]
+    assert contents[0] == contents[1]
+    assert contents[0]["facts"] == {"hits": 4, "about": "none"}
+    blames = [
+        (await kernel.call(amy, "block.blame", {"block_id": one, "section": "notes"}))["runs"]
+        for one in (block, copy)
+    ]
+    assert blames[0] == blames[1]
+    assert [run["username"] for run in blames[1]] == ["bo", "amy"]
+    await kernel.call(bo, "block.increment", {**count, "block_id": copy})
+    values = [
+        (await kernel.call(amy, "block.get", {"block_id": one}))["value"]["facts"]["hits"]
+        for one in (block, copy)
+    ]
+    assert values == [4, 8]
+
+
+async def test_unknown_values_are_copied_as_they_are(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    odd = await make("x")
+    context = await kernel.context()
+    write = context.write(
+        amy,
+        "test",
+        lambda: context.document.set_fields(odd, kind="poem", status="asleep"),
+        blocks=[odd],
+    )
+    await write.saved()
+    fork = await fork_of(kernel, amy)
+    header = fork.document.header(in_fork(odd, fork))
+    assert (header.kind, header.status) == ("poem", "asleep")
+
+
+async def test_forks_without_a_label_get_one_each(kernel: Kernel, amy: Actor) -> None:
+    made = [await fork_of(kernel, amy) for _ in range(3)]
+    expected = ["default-fork", "default-fork-2", "default-fork-3"]
+    assert [fork.label for fork in made] == expected

@@ -1,0 +1,64 @@
+"""Whoever changes a context is introduced there; who changes nothing is not, and costs nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make, OpenKernel
+
+IDLE: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("block.edit", {"operations": []}),
+    (
+        "block.edit",
+        {"operations": [{"op": "replace", "start_line": 0, "end_line": 1, "content": "one"}]},
+    ),
+    ("block.splice", {"offset": 1, "delete_count": 0, "insert": ""}),
+    ("block.append", {"text": ""}),
+    ("block.collapse", {"collapsed": False}),
+    ("block.exclude", {"excluded": False}),
+    ("block.restore", {"version": 1}),
+)
+
+
+@pytest.mark.parametrize(("tool", "params"), IDLE)
+async def test_a_call_that_changes_nothing_leaves_no_trace_of_a_newcomer(
+    kernel: Kernel, bo: Actor, make: Make, tool: str, params: dict[str, Any]
+) -> None:
+    block = await make("one\n")
+    context = await kernel.context()
+    before = context.seq, context.document.state_vector()
+    done = await kernel.call(bo, tool, {"block_id": block, **params})
+    assert (done["version"], done["context_version"]) == (1, before[0])
+    assert (context.seq, context.document.state_vector()) == before
+    assert context.document.member(bo.principal.id) is None
+
+
+async def test_the_first_change_introduces_whoever_makes_it_in_the_same_transaction(
+    kernel: Kernel, bo: Actor, make: Make, open_kernel: OpenKernel
+) -> None:
+    block = await make("one\n")
+    context = await kernel.context()
+    seq = context.seq
+    await kernel.call(bo, "block.append", {"block_id": block, "text": ""})
+    written = await kernel.call(bo, "block.append", {"block_id": block, "text": "two"})
+    assert (written["version"], written["context_version"]) == (2, seq + 1)
+    member = context.document.member(bo.principal.id)
+    assert member is not None
+    assert (member.username, member.colour) == ("bo", 1)
+    await kernel.close()
+    again = await (await open_kernel()).context()
+    assert again.document.member(bo.principal.id) == member
+    assert again.seq == seq + 1
+
+
+async def test_who_only_comes_in_is_introduced_once(kernel: Kernel, bo: Actor) -> None:
+    context = await kernel.context()
+    first = context.welcome(bo)
+    seq = context.seq
+    assert context.welcome(bo) == first
+    assert (first.username, context.seq) == ("bo", seq)
+    await context.settled()

@@ -1,0 +1,191 @@
+"""A context opens from its snapshot as it would from its transactions, or from these."""
+
+from __future__ import annotations
+
+import logging
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+
+EAGER = Limits(snapshot_transactions=10, snapshot_transactions_on_close=1)
+"""A snapshot every ten transactions, and one at every end."""
+
+NEVER = Limits(snapshot_transactions=10**9, snapshot_transactions_on_close=10**9)
+
+Open = Callable[[Limits], Awaitable[Kernel]]
+
+
+@pytest.fixture
+async def reopen(data: Path) -> AsyncIterator[Open]:
+    """Closes the kernel that is open and opens the next one."""
+    opened: list[Kernel] = []
+
+    async def close_all() -> None:
+        while opened:
+            await opened.pop().close()
+
+    async def open_next(limits: Limits) -> Kernel:
+        await close_all()
+        registry = Registry(KERNEL_TOOLS)
+        kernel = await Kernel.open(data, data, registry=registry, owner="amy", limits=limits)
+        opened.append(kernel)
+        return kernel
+
+    yield open_next
+    await close_all()
+
+
+def execute(data: Path, sql: str, *values: object) -> list[Any]:
+    with sqlite3.connect(data / "journal.db") as database:
+        return database.execute(sql, values).fetchall()
+
+
+def contents(document: Document) -> list[tuple[object, str]]:
+    return [(document.header(block), document.text(block)) for block in document.block_ids()]
+
+
+async def write_at_random(kernel: Kernel, dice: random.Random, times: int) -> None:
+    names = ("amy", "bo", "cy")
+    actors = [kernel.open_session(await kernel.principal(name), "test") for name in names]
+    blocks: list[str] = list((await kernel.context()).document.block_ids())
+    for _ in range(times):
+        actor = dice.choice(actors)
+        if not blocks or dice.random() < 0.2:
+            text = dice.choice(["", "a\nb\n", "漢字 😀\n" * 5])
+            request = {"role": "user", "kind": "text", "content": text, "status": "done"}
+            blocks.append((await kernel.call(actor, "block.create", request))["block_id"])
+            continue
+        block = dice.choice(blocks)
+        length = len((await kernel.context()).document.text(block))
+        offset = dice.randint(0, length)
+        gone = dice.randint(0, min(3, length - offset))
+        splice = {"block_id": block, "offset": offset, "delete_count": gone, "insert": "x😀"}
+        await kernel.call(actor, "block.splice", splice)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_opening_gives_the_same_with_and_without_a_snapshot(
+    reopen: Open, data: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    for _ in range(3):
+        kernel = await reopen(EAGER)
+        await write_at_random(kernel, dice, dice.randint(1, 40))
+        live = contents((await kernel.context()).document)
+        kernel = await reopen(EAGER if dice.random() < 0.5 else NEVER)
+        context = await kernel.context()
+        assert contents(context.document) == live
+        await write_at_random(kernel, dice, dice.randint(1, 12))
+        live = contents(context.document)
+        kernel = await reopen(NEVER)
+        assert execute(data, "SELECT count(*) FROM snapshots") == [(1,)]
+        assert contents((await kernel.context()).document) == live
+        execute(data, "DELETE FROM snapshots")
+        kernel = await reopen(NEVER)
+        assert contents((await kernel.context()).document) == live
+    await reopen(EAGER)
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+
+
+async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
+    """A context with a snapshot and some transactions behind it; what it holds."""
+    kernel = await reopen(EAGER)
+    await write_at_random(kernel, random.Random(1), 25)
+    kernel = await reopen(NEVER)
+    await write_at_random(kernel, random.Random(2), 5)
+    held = contents((await kernel.context()).document)
+    await kernel.close()
+    assert execute(data, "SELECT count(*) FROM snapshots") == [(1,)]
+    return held
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "state = substr(state, 1, length(state) - 1)",
+        "state = zeroblob(40)",
+        "state = 'text'",
+        "headers = x'00'",
+        "state_vector = x'00'",
+        "seq = seq - 1",
+        "seq = seq + 100",
+        "format = 77",
+        "digest = zeroblob(16)",
+    ],
+)
+async def test_a_damaged_snapshot_is_left_out_and_the_log_says_so(
+    reopen: Open, data: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    held = await with_snapshot(reopen, data)
+    execute(data, f"UPDATE snapshots SET {damage}")
+    report = await examine(data)
+    assert [finding.check for finding in report.all()] == ["snapshot"]
+    with caplog.at_level(logging.WARNING):
+        kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), limits=EAGER)
+        assert contents((await kernel.context()).document) == held
+    assert "the snapshot of context default is left out" in caplog.text
+    await write_at_random(kernel, random.Random(3), 1)
+    await kernel.close()
+    assert (await examine(data)).clean
+
+
+async def test_a_snapshot_of_another_state_is_not_believed(
+    reopen: Open, data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Sound bytes, but of a journal that has lost its end."""
+    held = await with_snapshot(reopen, data)
+    (seq,) = execute(data, "SELECT seq FROM snapshots")[0]
+    execute(data, "DELETE FROM ops WHERE seq >= ?", seq)
+    assert "snapshot" in {str(finding.check) for finding in (await examine(data)).all()}
+    with caplog.at_level(logging.WARNING):
+        kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), limits=NEVER)
+        context = await kernel.context()
+    assert context.seq == seq - 1
+    assert contents(context.document) != held
+    assert "left out" in caplog.text
+    await kernel.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_fork_begins_with_a_snapshot_that_says_what_its_transactions_say(
+    reopen: Open, data: Path, seed: int
+) -> None:
+    dice = random.Random(seed)
+    kernel = await reopen(NEVER)
+    me = kernel.open_session(kernel.owner, "test")
+    await write_at_random(kernel, dice, 40)
+    versions = [{}, {"at": dice.randint(2, (await kernel.context()).seq)}]
+    for number, version in enumerate(versions):
+        params = {"context": "default", "label": f"fork-{number}", **version}
+        made = await kernel.call(me, "context.fork", params)
+        sql = "SELECT s.seq FROM snapshots s JOIN contexts c ON c.number = s.context WHERE c.id = ?"
+        assert execute(data, sql, made["context_id"]) == [(made["context_version"],)]
+    labels = [f"fork-{number}" for number in range(len(versions))]
+    begun = [contents((await kernel.context(label)).document) for label in labels]
+    assert all(begun)
+    kernel = await reopen(NEVER)
+    assert [contents((await kernel.context(label)).document) for label in labels] == begun
+    await kernel.close()
+    assert (await examine(data)).clean
+    execute(data, "DELETE FROM snapshots")
+    kernel = await reopen(NEVER)
+    assert [contents((await kernel.context(label)).document) for label in labels] == begun
+
+
+async def test_the_transactions_are_kept(reopen: Open, data: Path) -> None:
+    kernel = await reopen(EAGER)
+    await write_at_random(kernel, random.Random(4), 60)
+    seq = (await kernel.context()).seq
+    await kernel.close()
+    assert execute(data, "SELECT count(*), min(seq), max(seq) FROM ops") == [(seq, 1, seq)]

@@ -1,0 +1,144 @@
+"""SIGTERM: everybody is told why, what was half done is brought to an end, and all is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sqlite3
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
+
+from antiphon_kernel.client.address import KernelAddress
+from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
+from tests.kernel.daemon.test_kernel_process import first_line, kernel
+
+SECONDS = 10.0
+REASON = "The kernel is shutting down."
+STREAMED = "streamed, and in no block yet"
+
+
+class Running:
+    """A kernel process, and how to speak to it."""
+
+    def __init__(self, process: subprocess.Popen[str], data: Path) -> None:
+        self.process = process
+        self.data = data
+        self.address: KernelAddress = first_line(process)
+        self.calls = KernelCalls(lambda: self.address)
+
+    async def call(self, tool: str, **params: Any) -> dict[str, Any]:
+        return await self.calls.call(tool, params)
+
+    async def socket(self, path: str) -> ClientConnection:
+        base = self.address.http.replace("http", "ws", 1)
+        return await connect(f"{base}{path}?token={self.address.token}", max_size=None)
+
+    async def end(self) -> None:
+        """SIGTERM, and wait until it is gone."""
+        self.process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(self.process.wait, SECONDS) == 0
+
+
+@contextlib.asynccontextmanager
+async def running(data: Path, project: Path) -> AsyncIterator[Running]:
+    with kernel(data, project) as process:
+        one = Running(process, data)
+        yield one
+        await one.calls.close()
+
+
+async def goodbye(socket: ClientConnection) -> tuple[int | None, str | None]:
+    with contextlib.suppress(ConnectionClosed):
+        while True:
+            await asyncio.wait_for(socket.recv(), SECONDS)
+    return socket.close_code, socket.close_reason
+
+
+@pytest.mark.parametrize("path", ["/sync/default", "/call"])
+async def test_clients_are_told_with_a_code_and_a_reason(tmp_path: Path, path: str) -> None:
+    async with running(tmp_path / "data", tmp_path) as one:
+        sockets = [await one.socket(path) for _ in range(3)]
+        for socket in sockets:
+            if path == "/call":
+                await socket.send(json.dumps({"id": 1, "tool": "session.whoami"}))
+            else:
+                await socket.send(encode_frame(SyncStep1(b"\x00")))
+            await socket.recv()
+        ending = asyncio.create_task(one.end())
+        assert [await goodbye(socket) for socket in sockets] == [(1012, REASON)] * 3
+        await ending
+
+
+async def test_what_was_answered_is_on_disk_and_the_rest_in_order_or_not_at_all(
+    tmp_path: Path,
+) -> None:
+    async with running(tmp_path / "data", tmp_path) as one:
+        made = await one.call("block.create", role="user", kind="text", content="")
+        block = made["block_id"]
+        socket = await one.socket("/call")
+        for number in range(300):
+            insert = {"block_id": block, "offset": 0, "insert": f"{number} "}
+            call = {"id": number, "tool": "block.splice", "params": insert}
+            await socket.send(json.dumps(call))
+        ending = asyncio.create_task(one.end())
+        answered = 0
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                answer = json.loads(await asyncio.wait_for(socket.recv(), SECONDS))
+                answered += "result" in answer
+        assert (socket.close_code, socket.close_reason) == (1012, REASON)
+        await ending
+    async with running(tmp_path / "data", tmp_path) as one:
+        text = (await one.call("block.read", block_id=block))["content"]
+        numbers = [int(word) for word in text.split()][::-1]
+        assert numbers == list(range(len(numbers)))
+        assert len(numbers) >= answered
+
+
+async def test_what_was_streamed_is_written_and_what_ran_is_marked(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with running(data, tmp_path) as one:
+        model = KernelCalls(lambda: one.address, as_name="aria")
+        made = await model.call("block.create", {"role": "tool", "kind": "text", "content": "I "})
+        block = made["block_id"]
+        append = {"block_id": block, "text": STREAMED, "stream": True}
+        await model.call("block.append", append)
+        await one.end()
+        await model.close()
+    assert not (data / "kernel.json").exists()
+    wal = data / "journal.db-wal"
+    assert not wal.exists() or wal.stat().st_size == 0
+    with sqlite3.connect(f"file:{data}/journal.db?immutable=1", uri=True) as alone:
+        # Everything is in the file itself.
+        (last,) = alone.execute(
+            "SELECT operation FROM ops ORDER BY context, seq DESC LIMIT 1"
+        ).fetchone()
+        assert last == "interrupt"
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+    async with running(data, tmp_path) as one:
+        read = await one.call("block.read", block_id=block)
+        assert read["content"] == "I " + STREAMED
+        (found,) = (await one.call("block.list"))["blocks"]
+        assert (found["status"], found["stop_reason"]) == ("error", "interrupted")
+
+
+async def test_a_client_that_does_not_read_its_goodbye_holds_nobody_up(tmp_path: Path) -> None:
+    async with running(tmp_path / "data", tmp_path) as one:
+        made = await one.call("block.create", role="user", kind="text", content="x" * 4_000_000)
+        deaf = await one.socket("/sync/default")
+        await deaf.send(encode_frame(SyncStep1(b"\x00")))
+        deaf.transport.pause_reading()
+        append = {"block_id": made["block_id"], "text": "y" * 4_000_000}
+        await one.calls.call("block.append", append)
+        await one.end()
+        deaf.transport.abort()

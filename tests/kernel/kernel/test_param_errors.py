@@ -1,0 +1,125 @@
+"""What a caller is told whose parameters cannot be taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon_kernel.registry import Registry, Tool
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+MADE = {"role": "user", "kind": "text"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "said"),
+    [
+        ("block.create", {"role": "user"}, "block.create needs kind, which is missing."),
+        (
+            "block.create",
+            MADE | {"contents": "x"},
+            "block.create does not know contents. Did you mean content?",
+        ),
+        (
+            "block.create",
+            MADE | {"role": "usr"},
+            """cannot take role = "usr": expected 'user', 'model', 'system' or 'tool'.""",
+        ),
+        ("block.create", MADE | {"schema": {"type": "map"}}, "needs schema.fields, which is"),
+        ("block.create", MADE | {"schema": {"type": "x"}}, "expected 'text', 'map', 'list', 'log'"),
+        ("block.read", {"block_id": 5}, "cannot take block_id = 5: expected a string."),
+        ("block.list", {"limit": 0}, "cannot take limit = 0: expected at least 1."),
+        ("block.list", {"limit": 1.5}, "expected a whole number."),
+        ("kernel.tools", {"all": True}, "does not know all. It takes no parameters."),
+        (
+            "block.edit",
+            {"block_id": "default.amy.1", "operations": [{"type": "insert"}]},
+            "expected an object with 'op'.",
+        ),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_what_is_expected(
+    tool: str, params: dict[str, object], said: str
+) -> None:
+    with pytest.raises(AntiphonError) as caught:
+        Registry(KERNEL_TOOLS)[tool].parse(params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert said in caught.value.message
+    assert set(caught.value.details["errors"][0]) == {"field", "expected", "found"}
+
+
+def test_parameters_are_listed_by_the_names_that_callers_use() -> None:
+    with pytest.raises(AntiphonError, match="content, schema, after"):
+        Registry(KERNEL_TOOLS)["block.create"].parse({})
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("block.raed", "block.read"), ("block.reads", "block.read"), ("blocklist", "block.list")],
+)
+def test_an_unknown_tool_is_answered_with_the_likeliest_one(name: str, meant: str) -> None:
+    with pytest.raises(AntiphonError, match=rf"Did you mean {meant}\?") as caught:
+        Registry(KERNEL_TOOLS)[name]
+    assert caught.value.code is ErrorCode.UNKNOWN_TOOL
+
+
+@pytest.mark.parametrize("tool", KERNEL_TOOLS, ids=lambda tool: tool.name)
+def test_no_tool_answers_in_the_words_of_the_validator(tool: Tool) -> None:
+    """Whatever a parameter is given as: nobody is told of inputs, extras and valid strings."""
+    said = []
+    for name, field in tool.params.model_fields.items():
+        for wrong in (None, 5.5, "?", [], [[]], {}, {"a": 1}):
+            try:
+                tool.parse({field.alias or name: wrong})
+            except AntiphonError as error:
+                said += [f"{error.message} {one['expected']}" for one in error.details["errors"]]
+    assert not [one for one in said if "nput" in one or "valid" in one or "iscrimi" in one]
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "field", "expected"),
+    [
+        ("block.sync", {"versions": {"default.amy.1": -1}}, "versions.default.amy.1", "at least 0"),
+        ("block.sync", {"versions": [["default.amy.1", "x"]]}, "versions.0.1", "a whole number"),
+        ("block.sync", {"versions": 5}, "versions", "a list or an object"),
+        ("block.create", MADE | {"content": 5}, "content", "a string or an object or a list"),
+        ("block.create", MADE | {"unheard": None}, "unheard", "nothing of this name"),
+        (
+            "block.create",
+            MADE | {"schema": {"type": "composite", "sections": [{"name": 3}]}},
+            "schema.sections.0.name",
+            "a string",
+        ),
+        (
+            "block.edit",
+            {"block_id": "b", "operations": [{"op": "insert", "line": "x", "content": ""}]},
+            "operations.0.line",
+            "a whole number",
+        ),
+        (
+            "block.edit",
+            {"block_id": "b", "operations": [{"op": "insert", "insert": "x", "line": 0}]},
+            "operations.0.content",
+            "a value",
+        ),
+        ("block.increment", {"block_id": "b", "field": "n", "by": "x"}, "by", "a whole number or"),
+    ],
+)
+def test_what_is_wrong_is_named_by_the_way_that_leads_to_it_in_what_was_sent(
+    tool: str, params: dict[str, object], field: str, expected: str
+) -> None:
+    with pytest.raises(AntiphonError) as caught:
+        Registry(KERNEL_TOOLS)[tool].parse(params)
+    first = caught.value.details["errors"][0]
+    assert first["field"] == field
+    assert first["expected"].startswith(expected)
+    assert field in caught.value.message
+
+
+def test_of_very_many_wrong_values_the_first_are_told() -> None:
+    operations = [{"op": "insert", "line": "x", "content": ""} for _ in range(5_000)]
+    with pytest.raises(AntiphonError) as caught:
+        Registry(KERNEL_TOOLS)["block.edit"].parse({"block_id": "b", "operations": operations})
+    fields = [one["field"] for one in caught.value.details["errors"]]
+    assert fields == [f"operations.{number}.line" for number in range(len(fields))]
+    assert len(fields) == 20

@@ -1,0 +1,31 @@
+"""`antiphon log`: who joined, wrote and ran what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.audit_log import EventKind, chronicle
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+async def test_one_context_is_told_without_the_others(
+    kernel: Kernel, make: Any, data: Path
+) -> None:
+    await make("in default")
+    await kernel.create_context("notes")
+    wrote = [one for one in await chronicle(data) if one.kind is EventKind.WROTE]
+    assert {one.context for one in wrote} == {"default", "notes"}
+    wrote = [one for one in await chronicle(data, "notes") if one.kind is EventKind.WROTE]
+    assert {one.context for one in wrote} == {"notes"}
+
+
+async def test_a_context_that_is_not_there_is_an_error_and_not_an_empty_log(
+    kernel: Kernel, data: Path
+) -> None:
+    with pytest.raises(AntiphonError, match="Known: default") as caught:
+        await chronicle(data, "nowhere")
+    assert caught.value.code is ErrorCode.CONTEXT_NOT_FOUND

@@ -1,0 +1,207 @@
+"""The doctor finds each kind of damage, and nothing where there is none."""
+
+from __future__ import annotations
+
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.yjs.update import decode_update
+
+
+@pytest.fixture
+async def sound(kernel: Kernel, data: Path) -> Path:
+    """A folder with a prompt, an answer with a tool call and its result, undone edits and more."""
+    amy = kernel.open_session(kernel.owner, "test")
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+
+    async def make(actor: Any, **fields: Any) -> str:
+        request = {"kind": "text", "content": "text 😀\n", "status": "done", **fields}
+        return str((await kernel.call(actor, "block.create", request))["block_id"])
+
+    prompt = await make(amy, role="user")
+    context = await kernel.context()
+    call = str(context.next_block_id(aria.principal.id))
+    for block, kind, parent in (
+        (call, BlockKind.TOOL_CALL, prompt),
+        (str(context.next_block_id(aria.principal.id)), BlockKind.TOOL_RESULT, call),
+    ):
+        header = BlockHeader(
+            block,
+            kind,
+            Role.TOOL,
+            Status.DONE,
+            order=f"b{kind}",
+            created=iso_time(kernel.clock.now_ms()),
+            author=aria.principal.id,
+            parent=parent,
+            tool_kind="shell",
+            tool_call_id="t1",
+        )
+        await context.write(
+            aria, "create", partial(context.document.create_block, header, "ls"), blocks=()
+        ).saved()
+    for number in range(110):
+        insert = {"block_id": prompt, "offset": 0, "insert": f"{number} "}
+        await kernel.call(amy, "block.splice", insert)
+    await kernel.call(amy, "block.undo", {"block_id": prompt})
+    deletion = {"op": "delete", "start_line": 0, "end_line": 1}
+    await kernel.call(amy, "block.edit", {"block_id": prompt, "operations": [deletion]})
+    await kernel.call(amy, "block.undo", {"block_id": prompt})
+    await kernel.create_context("other")
+    await kernel.call(amy, "context.fork", {"context": "default", "label": "copy"})
+    await kernel.call(amy, "kernel.invite", {"role": "viewer", "uses": 1})
+    await kernel.call(amy, "kernel.search", {"query": "text"})
+    await kernel.search.settled()
+    await kernel.close()
+    return data
+
+
+async def test_a_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: Any) -> None:
+    report = await examine(sound)
+    assert [str(finding) for finding in report.all()] == []
+    assert [(one.row.label, one.blocks) for one in report.contexts] == [
+        ("default", 3),
+        ("other", 0),
+        ("copy", 3),
+    ]
+    kernel: Kernel = await open_kernel()
+    amy = kernel.open_session(kernel.owner, "test")
+    await kernel.call(amy, "block.create", {"role": "user", "kind": "text", "content": "x"})
+    report = await examine(sound)
+    assert report.clean
+    assert report.contexts[0].blocks == 4
+
+
+FIRST = "(SELECT min(row) FROM searched)"
+DAMAGES = {
+    "sequence": "DELETE FROM ops WHERE context = 1 AND seq = 4",
+    "transaction": "UPDATE ops SET changes = substr(changes, 1, 9) WHERE context = 1 AND seq = 4",
+    "versions": "UPDATE blocks SET version = version + 1 WHERE context = 1 AND number = 1",
+    "index": "UPDATE blocks SET id = id || '0' WHERE context = 1 AND number = 2",
+    "undo": "UPDATE undo SET unit = unit + 1000 WHERE unit = (SELECT max(unit) FROM undo)",
+    "file": "UPDATE ops SET principal = 77 WHERE context = 1 AND seq = 5",
+    "snapshot: bytes": "UPDATE snapshots SET state = zeroblob(9) WHERE context = 1",
+    "snapshot: too new": "UPDATE snapshots SET seq = seq + 1 WHERE context = 1",
+    "revived: format": "UPDATE revived SET format = 9",
+    "revived: bytes": "UPDATE revived SET revivals = x'01'",
+    "revived: elsewhere": "UPDATE revived SET seq = seq - 1",
+    "inherited: format": "UPDATE inherited_blame SET format = 9 WHERE block = 1",
+    "inherited: short": "UPDATE inherited_blame SET runs = '[]' WHERE block = 1",
+    "inherited: nobody": "UPDATE inherited_blame SET runs = replace(runs, '0', '1')",
+    "inherited: no block": "UPDATE inherited_blame SET block = 99 WHERE block = 1",
+    "search: version": f"UPDATE searched SET version = 99 WHERE row = {FIRST}",
+    "search: length": f"UPDATE searched SET length = 99 WHERE row = {FIRST}",
+    "search: text": f"UPDATE search SET text = 'other' WHERE rowid = {FIRST}",
+    "search: lacks": f"DELETE FROM searched WHERE row = {FIRST}",
+    "search: ahead": "UPDATE searched_contexts SET seq = seq + 1 WHERE context = 1",
+    "search: trigrams": "UPDATE search_data SET block = zeroblob(4) WHERE id > 10",
+    "auth: principal": "UPDATE users SET principal = '0' WHERE username = 'aria'",
+    "auth: role": "UPDATE users SET role = 'king' WHERE username = 'aria'",
+    "auth: founder": "UPDATE users SET role = 'viewer' WHERE username = 'amy'",
+    "auth: uses": "UPDATE credentials SET uses = uses_allowed + 1",
+    "auth: kind": "UPDATE credentials SET kind = 'charm'",
+    "auth: no user": "UPDATE credentials SET user = 99",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_each_kind_of_damage_is_found_and_named(sound: Path, damage: str) -> None:
+    check = damage.partition(":")[0]
+    path = sound / ("auth.db" if check == "auth" else "journal.db")
+    with sqlite3.connect(path) as database:
+        assert database.execute(DAMAGES[damage]).rowcount >= 1
+    database.close()
+    before = path.read_bytes()
+    report = await examine(sound)
+    found = {str(finding.check) for finding in report.all()}
+    assert check in found
+    if ":" in damage:
+        assert found == {check}
+    assert {finding.context for finding in report.all()} <= {"default", "copy", None}
+    assert report.contexts[1].findings == []
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("check", "fields"),
+    [
+        ("parents", {"parent": "nobody"}),
+        ("parents", {"parent": "itself"}),
+        ("answers", {"parent": None}),
+        ("answers", {"tool_call_id": "another"}),
+    ],
+)
+async def test_a_document_that_does_not_hang_together_is_found(
+    sound: Path, open_kernel: Any, check: str, fields: dict[str, Any]
+) -> None:
+    """Written past every check, as a bug might."""
+    kernel: Kernel = await open_kernel()
+    context = await kernel.context()
+    document = context.document
+    (result,) = [
+        block
+        for block in document.block_ids()
+        if document.header(block).kind is BlockKind.TOOL_RESULT
+    ]
+    if fields.get("parent") == "itself":
+        fields = {"parent": result}
+    amy = kernel.open_session(kernel.owner, "test")
+    await context.write(
+        amy, "bug", lambda: document.set_fields(result, **fields), blocks=[result]
+    ).saved()
+    await kernel.close()
+    assert check in {finding.check for finding in (await examine(sound)).all()}
+
+
+async def test_an_auth_file_that_is_no_database_is_found(sound: Path) -> None:
+    (sound / "auth.db").write_bytes(b"no database at all" * 100)
+    assert {finding.check for finding in (await examine(sound)).all()} == {"auth"}
+
+
+async def test_a_folder_without_credentials_is_sound(sound: Path) -> None:
+    """A backup does not say who may come in."""
+    (sound / "auth.db").unlink()
+    assert (await examine(sound)).clean
+
+
+async def test_another_epoch_in_the_index_is_found(sound: Path) -> None:
+    with sqlite3.connect(sound / "journal.db") as database:
+        database.execute("UPDATE contexts SET epoch = '0' WHERE number = 1")
+    assert [finding.check for finding in (await examine(sound)).all()] == ["index"]
+
+
+async def test_a_client_id_used_by_somebody_else_is_found(sound: Path) -> None:
+    with sqlite3.connect(sound / "journal.db") as database:
+        aria = database.execute("SELECT number FROM principals WHERE username = 'aria'").fetchone()
+        changes = database.execute("SELECT changes FROM ops WHERE context = 1 AND seq = 2")
+        client = first_client(changes.fetchone()[0])
+        database.execute("INSERT INTO clients VALUES (1, ?, ?)", (client, *aria))
+    assert "clients" in {finding.check for finding in (await examine(sound)).all()}
+
+
+def first_client(update: bytes) -> int:
+    return decode_update(update).structs[0].client
+
+
+async def test_pages_that_are_broken_are_said_to_be(sound: Path) -> None:
+    path = sound / "journal.db"
+    with sqlite3.connect(path) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (page,) = database.execute(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'principals'"
+        ).fetchone()
+        (size,) = database.execute("PRAGMA page_size").fetchone()
+    database.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size : (page - 1) * size + 200] = b"\xee" * 200
+    path.write_bytes(content)
+    assert "file" in {finding.check for finding in (await examine(sound)).all()}

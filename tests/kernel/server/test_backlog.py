@@ -1,0 +1,56 @@
+"""What the server holds of a client that sends faster than it is taken up."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket as sockets
+import tracemalloc
+
+import pytest
+
+from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
+from tests.kernel.served import ServedKernel
+
+SENT = 48 * 2**20
+HELD = 12 * 2**20
+REFUSED = b"\x63" * 200_000
+"""A message that is no frame of ours."""
+
+
+def masked(message: bytes) -> bytes:
+    """A binary WebSocket frame of a client."""
+    return b"\x82\xff" + len(message).to_bytes(8, "big") + bytes(4) + message
+
+
+def pour(port: int, token: str, *messages: bytes) -> None:
+    """Join a room, then send `messages` again and again, whatever the kernel says to that."""
+    head = (
+        "GET /sync/default HTTP/1.1",
+        "Host: localhost",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}",
+        f"Authorization: Bearer {token}",
+    )
+    data = b"".join(map(masked, messages))
+    with sockets.create_connection(("127.0.0.1", port), timeout=5) as sock:
+        sock.sendall("\r\n".join((*head, "", "")).encode())
+        assert sock.recv(4096).startswith(b"HTTP/1.1 101 ")
+        sock.sendall(masked(encode_frame(SyncStep1(b"\x00"))))
+        for _ in range(SENT // len(data)):
+            sock.sendall(data)
+
+
+@pytest.mark.parametrize("messages", [(REFUSED,), (b"\x63", REFUSED)], ids=["large", "mixed"])
+async def test_client_that_sends_on_after_a_refusal_fills_no_memory(
+    served: ServedKernel, messages: tuple[bytes, ...]
+) -> None:
+    token = served.locate_tcp().token
+    assert token is not None
+    tracemalloc.start()
+    await asyncio.to_thread(pour, served.doors.port, token, *messages)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < HELD

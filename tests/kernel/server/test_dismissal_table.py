@@ -1,0 +1,444 @@
+"""Every door, every way to have to go, in every state: nothing more is delivered, nothing taken.
+
+Doors come from the routes and tools from the registry, so that a new one is here too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from pydantic import ConfigDict
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel import Call, Kernel
+from antiphon_kernel.registry import Params, Result, Tool
+from antiphon_kernel.server.application import routes
+from antiphon_kernel.server.authentication import Access
+from antiphon_kernel.server.connections import Connections
+from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.rpc import Calls
+from antiphon_kernel.server.sync.endpoint import SyncDoor
+from antiphon_kernel.server.transfers import Transfers
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.yjs.frames import SyncUpdate, encode_frame
+from tests.kernel.served import ServedKernel, served_kernel
+from tests.kernel.server.invited import (
+    KICKED,
+    REVOKED,
+    ROLE_CHANGED,
+    UNAUTHORISED,
+    call_socket,
+    closing,
+    sync_as,
+)
+from tests.waiting import PATIENCE, until
+
+TOOLS = (*KERNEL_TOOLS, *TURN_TOOLS)
+STREAMING = [
+    tool.name
+    for tool in TOOLS
+    if "subscription" in tool.result.model_fields and "subscription" not in tool.params.model_fields
+]
+MINUTE = 60_000
+LARGE = 12
+"""Millions of code points that a reader leaves in the kernel."""
+LIMITS = DoorLimits(connections_each=1_000, strangers=1_000)
+SECRET = "written after the dismissal"
+LATE = "sent after the dismissal"
+WORDS = {"role": "user", "kind": "text", "content": LATE}
+
+
+@dataclass
+class World:
+    """A kernel with somebody who was invited, is an owner, and will have to go."""
+
+    served: ServedKernel
+    guest: Principal
+    token: str
+    number: int
+    now: list[int]
+    """The clock of the kernel."""
+
+    async def demote(self) -> int:
+        gate = self.served.kernel.gate
+        await gate.change_role(self.guest, AccessRole.VIEWER, self.served.kernel.owner)
+        return ROLE_CHANGED
+
+    async def kick(self) -> int:
+        await self.served.kernel.gate.kick(self.guest, 0, "lunch", self.served.kernel.owner)
+        return KICKED
+
+    async def revoke(self) -> int:
+        await self.served.kernel.gate.revoke([self.number], self.served.kernel.owner)
+        return REVOKED
+
+    async def expire(self) -> int:
+        self.now[0] += MINUTE
+        self.served.kernel.gate.end_expired()
+        return UNAUTHORISED
+
+    async def post(self, tool: str, body: bytes, length: int | None = None) -> Posted:
+        return await self.request(f"POST /call/{tool}", body, length)
+
+    async def request(self, target: str, body: bytes = b"", length: int | None = None) -> Posted:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.served.doors.port)
+        head = (
+            f"{target} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.token}"
+            f"\r\nContent-Length: {len(body) if length is None else length}\r\n\r\n"
+        )
+        writer.write(head.encode() + body)
+        return Posted(reader, writer)
+
+
+@dataclass
+class Posted:
+    """A request over HTTP whose answer is still to come, or goes on."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def rest(self) -> bytes:
+        """All that comes until the connection is closed, or the answer is complete."""
+        data = b""
+        with contextlib.suppress(ConnectionError):
+            while not data.endswith(b"0\r\n\r\n"):
+                chunk = await asyncio.wait_for(self.reader.read(65_536), PATIENCE)
+                if not chunk:
+                    break
+                data += chunk
+        self.writer.close()
+        return data
+
+    async def has_begun(self) -> None:
+        await asyncio.wait_for(self.reader.readuntil(b"subscription"), PATIENCE)
+
+
+VERBS: list[Callable[[World], Awaitable[int]]] = [
+    World.demote,
+    World.kick,
+    World.revoke,
+    World.expire,
+]
+
+
+@contextlib.asynccontextmanager
+async def world(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tools: Iterable[Tool] = KERNEL_TOOLS
+) -> AsyncIterator[World]:
+    async with served_kernel(folder, LIMITS, tools) as served:
+        kernel, now = served.kernel, [served.kernel.clock.now_ms()]
+        monkeypatch.setattr(kernel.clock, "now_ms", lambda: now[0])
+        issued = await kernel.invitations.invite(
+            AccessRole.EDITOR, name="vera", expires=now[0] + MINUTE, uses=None
+        )
+        await kernel.members.give_role(issued.principal, AccessRole.OWNER)
+        number = issued.credential.number
+        yield World(served, issued.principal, issued.token, number, now)
+
+
+def close_code_of(answer: bytes) -> int:
+    """The code with which an HTTP answer says that the session is over, as its last line."""
+    start = answer.rindex(b'{"type": "error"')
+    end = answer.index(b"\n", start)
+    return int(json.loads(answer[start:end])["error"]["close_code"])
+
+
+Opened = Callable[[int], Awaitable[None]]
+"""What a door has open; called after the dismissal, it checks what came of it."""
+
+
+# A stream is open
+
+
+async def follow_by_sync(world: World) -> list[Opened]:
+    client = await sync_as(world.served, world.token)
+    await client.join()
+
+    async def check(code: int) -> None:
+        assert (await client.closed())[0] == code
+        assert not any(SECRET.encode() in encode_frame(frame) for frame in client.received)
+
+    return [check]
+
+
+async def follow_by_calls(world: World) -> list[Opened]:
+    return [await follow_over_socket(world, tool) for tool in STREAMING]
+
+
+async def follow_over_socket(world: World, tool: str) -> Opened:
+    socket = await call_socket(world.served, world.token)
+    await socket.send(json.dumps({"id": 1, "tool": tool, "params": {}}))
+    assert "subscription" in json.loads(await socket.recv())["result"]
+
+    async def check(code: int) -> None:
+        told: list[str | bytes] = []
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                told.append(await asyncio.wait_for(socket.recv(), PATIENCE))
+        assert socket.close_code == code
+        assert not any(SECRET in str(message) for message in told)
+
+    return check
+
+
+async def follow_by_posting(world: World) -> list[Opened]:
+    return [await follow_over_http(world, tool) for tool in STREAMING]
+
+
+async def follow_over_http(world: World, tool: str) -> Opened:
+    posted = await world.post(tool, b"{}")
+    await posted.has_begun()
+
+    async def check(code: int) -> None:
+        answer = await posted.rest()
+        assert close_code_of(answer) == code
+        assert SECRET.encode() not in answer
+
+    return check
+
+
+async def follow_an_export(world: World) -> list[Opened]:
+    for _ in range(LARGE):
+        await world.served.block("a line that nobody reads\n" * 40_000, status="done")
+    posted = await world.request("GET /export")
+    await asyncio.wait_for(posted.reader.readuntil(b"context_id"), PATIENCE)
+
+    async def check(code: int) -> None:
+        answer = await posted.rest()
+        assert close_code_of(answer) == code
+        assert SECRET.encode() not in answer and b'"type": "end"' not in answer
+
+    return [check]
+
+
+# A body is held back
+
+
+async def hold_back_an_update(world: World) -> list[Opened]:
+    client = await sync_as(world.served, world.token)
+    document = Document(client_id=4242)
+    document.apply_update((await client.join()).update)
+    block = document.block_ids()[0]
+    before = document.state_vector()
+    document.splice(block, 0, 0, LATE)
+    update = encode_frame(SyncUpdate(document.update_since(before)))
+    return [await hold_back(client.socket, update[:5], update[5:])]
+
+
+async def hold_back_a_frame(world: World) -> list[Opened]:
+    call = json.dumps({"id": 1, "tool": "block.create", "params": WORDS})
+    return [await hold_back(await call_socket(world.served, world.token), call[:9], call[9:])]
+
+
+async def hold_back(socket: ClientConnection, first: str | bytes, rest: str | bytes) -> Opened:
+    dismissed, begun = asyncio.Event(), asyncio.Event()
+
+    async def parts() -> AsyncIterator[str | bytes]:
+        yield first
+        begun.set()
+        await dismissed.wait()
+        yield rest
+
+    async def send() -> None:
+        with contextlib.suppress(ConnectionClosed):
+            await socket.send(parts())
+
+    sending = asyncio.create_task(send())
+    await begun.wait()
+
+    async def check(code: int) -> None:
+        dismissed.set()
+        await sending
+        assert (await closing(socket))[0] == code
+
+    return check
+
+
+async def hold_back_a_body(world: World) -> list[Opened]:
+    body = json.dumps(WORDS).encode()
+    return [await hold_back_rest(world, "POST /call/block.create", body)]
+
+
+async def hold_back_an_import(world: World) -> list[Opened]:
+    line = {"type": "context", "format": 2, "context_id": "x", "label": LATE, "version": 1}
+    return [await hold_back_rest(world, "POST /import", json.dumps(line).encode())]
+
+
+async def hold_back_rest(world: World, target: str, body: bytes) -> Opened:
+    posted = await world.request(target, body[:9], len(body))
+
+    async def check(code: int) -> None:
+        with contextlib.suppress(ConnectionError):
+            posted.writer.write(body[9:])
+            await posted.writer.drain()
+        answer = await posted.rest()
+        assert b" 403 " in answer.split(b"\r\n")[0] and close_code_of(answer) == code
+
+    return check
+
+
+# A call is under way
+
+
+class AnyParams(Params):
+    """Whatever is said."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
+@dataclass
+class UnderWay:
+    """Tools that begin and do not end by themselves."""
+
+    begun: list[str] = field(default_factory=list)
+    running: int = 0
+
+    def hanging(self, tool: Tool) -> Tool:
+        async def handler(call: Call, params: AnyParams) -> Result:
+            self.begun.append(call.tool.name)
+            self.running += 1
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.running -= 1
+            raise AssertionError("it went on")
+
+        return replace(tool, params=AnyParams, handler=handler)
+
+
+async def call_over_sockets(world: World) -> list[Opened]:
+    return [await call_over_socket(world, tool.name) for tool in TOOLS]
+
+
+async def call_over_socket(world: World, tool: str) -> Opened:
+    socket = await call_socket(world.served, world.token)
+    await socket.send(json.dumps({"id": 1, "tool": tool}))
+
+    async def check(code: int) -> None:
+        assert (await closing(socket))[0] == code
+
+    return check
+
+
+async def call_by_posting(world: World) -> list[Opened]:
+    return [await call_over_http(world, tool.name) for tool in TOOLS]
+
+
+async def call_over_http(world: World, tool: str) -> Opened:
+    posted = await world.post(tool, b"{}")
+
+    async def check(code: int) -> None:
+        assert close_code_of(await posted.rest()) == code
+
+    return check
+
+
+async def nothing(world: World) -> list[Opened]:
+    """Of a door that lets nobody in, or has no calls."""
+    return []
+
+
+Driver = Callable[[World], Awaitable[list[Opened]]]
+
+DOORS: dict[str, tuple[Driver, Driver, Driver]] = {
+    "/sync/{context}": (follow_by_sync, hold_back_an_update, nothing),
+    "/call": (follow_by_calls, hold_back_a_frame, call_over_sockets),
+    "/call/{tool:path}": (follow_by_posting, hold_back_a_body, call_by_posting),
+    "/export": (follow_an_export, nothing, nothing),
+    "/import": (nothing, hold_back_an_import, nothing),
+    "/health": (nothing, nothing, nothing),
+}
+"""By path, how a stream is opened, how a body is held back, and how all tools are called."""
+
+
+async def open_at_every_door(world: World, state: int) -> list[Opened]:
+    served = world.served
+    paths = paths_of(served.kernel)
+    assert sorted(paths) == sorted(DOORS), "each door has its row in this table"
+    return [opened for path in paths for opened in await DOORS[path][state](world)]
+
+
+def paths_of(kernel: Kernel) -> list[str]:
+    connections = Connections(LIMITS)
+    connections.close()
+    access = Access(kernel, "", connections, LIMITS)
+    calls, sync = Calls(kernel, access, LIMITS), SyncDoor(kernel, access, LIMITS)
+    return [route.path for route in routes(kernel, calls, sync, Transfers(kernel, access))]
+
+
+async def dismiss(world: World, verb: Callable[[World], Awaitable[int]]) -> int:
+    assert world.served.kernel.sessions.of(world.guest.id)
+    code = await verb(world)
+    assert not world.served.kernel.sessions.of(world.guest.id)
+    return code
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_stream_is_open_delivers_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[World], Awaitable[int]]
+) -> None:
+    async with world(tmp_path, monkeypatch) as here:
+        opened = await open_at_every_door(here, 0)
+        assert len(opened) == 2 + 2 * len(STREAMING)
+        code = await dismiss(here, verb)
+        await here.served.block(SECRET)
+        for check in opened:
+            await check(code)
+        await until(lambda: here.served.doors.connections == 0, "every session is over")
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_body_is_held_back_takes_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[World], Awaitable[int]]
+) -> None:
+    async with world(tmp_path, monkeypatch) as here:
+        block = await here.served.block("before")
+        opened = await open_at_every_door(here, 1)
+        assert len(opened) == 4
+        await until(lambda: here.served.doors.connections == 4, "all are in")
+        code = await dismiss(here, verb)
+        for check in opened:
+            await check(code)
+        await until(lambda: here.served.doors.connections == 0, "every session is over")
+        document = (await here.served.context()).document
+        assert document.block_ids() == [block] and document.text(block) == "before"
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_any_tool_is_under_way_ends_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[World], Awaitable[int]]
+) -> None:
+    under_way = UnderWay()
+    async with world(tmp_path, monkeypatch, map(under_way.hanging, TOOLS)) as here:
+        opened = await open_at_every_door(here, 2)
+        await until(lambda: under_way.running == len(opened), "all calls are under way")
+        assert sorted(under_way.begun) == sorted(2 * [tool.name for tool in TOOLS])
+        code = await dismiss(here, verb)
+        for check in opened:
+            await check(code)
+        await until(lambda: under_way.running == 0, "no call goes on")
+        await until(lambda: here.served.doors.connections == 0, "every session is over")
+
+
+async def test_expiry_ends_a_session_at_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world(tmp_path, monkeypatch) as here:
+        here.now[0] += MINUTE - 5
+        client = await sync_as(here.served, here.token)
+        await client.join()
+        here.now[0] += 5
+        code, reason = await client.closed()
+        assert code == UNAUTHORISED and "expired" in (reason or "")
+        assert not here.served.kernel.sessions.of(here.guest.id)

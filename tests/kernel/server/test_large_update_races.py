@@ -1,0 +1,236 @@
+"""What happens around a large update while its parts go in: it is there whole, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.storage.backup import JOURNAL_FILE
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.yjs.close_codes import CloseCode
+from antiphon_kernel.yjs.frames import Ack, PermissionDenied, SyncStep2, SyncUpdate
+from tests.kernel.served import RawClient, ServedKernel
+from tests.kernel.validation.offline import BetweenParts, Offline, Share, share
+from tests.waiting import until
+
+
+class Returner:
+    """Cyd comes back with a large update, over a connection that asks for acknowledgements."""
+
+    def __init__(self, served: ServedKernel) -> None:
+        self.served = served
+        self.there = ""
+        self.cyd: Actor
+        self.client: RawClient
+        self.offline: Offline
+        self.update = b""
+        self.before = b""
+
+    async def begin(self, items: int = 2_000) -> None:
+        served = self.served
+        self.there = await served.block("there")
+        context = await served.context()
+        self.cyd = served.kernel.open_session(await served.kernel.principal("cyd"), "test")
+        self.client = await self.connect()
+        self.offline = Offline(context, self.cyd, 1)
+        self.offline.write(self.there, items)
+        self.offline.write(self.offline.draft(), 10)
+        self.update = self.offline.update()
+        self.before = context.document.state_vector()
+
+    async def connect(self) -> RawClient:
+        client = await self.served.raw(query="ack=1&as=cyd")
+        await client.join()
+        return client
+
+    async def send(self) -> None:
+        await self.client.send(SyncUpdate(self.update))
+
+    async def between_parts(self, act: Callable[[], Awaitable[object]]) -> BetweenParts:
+        """What happens when a part of it, and not all, has been applied."""
+        return BetweenParts(await self.served.context(), self.cyd, act)
+
+    async def share(self) -> Share:
+        return share(await self.served.context(), self.update, self.before)
+
+    async def all_there(self) -> None:
+        context = await self.served.context()
+        await until(lambda: share(context, self.update, self.before) is Share.ALL)
+        await context.remote.arrivals.gone_in(self.cyd)
+        assert context.document.text(self.there) == self.text
+
+    @property
+    def text(self) -> str:
+        return str(self.offline.blocks[self.there]["content"])
+
+
+@pytest.fixture
+async def returner(served: ServedKernel) -> Returner:
+    returner = Returner(served)
+    await returner.begin()
+    return returner
+
+
+async def test_another_window_of_the_same_person_waits_for_it(returner: Returner) -> None:
+    window = await returner.connect()
+    writer = Offline(await returner.served.context(), returner.cyd, 2, 4900)
+    writer.write(returner.there, 5)
+    order: list[str] = []
+
+    async def type_there() -> None:
+        await window.send(SyncUpdate(writer.update()))
+        await window.next(Ack)
+        order.append("window")
+
+    between = await returner.between_parts(type_there)
+    await returner.send()
+    await returner.client.next(Ack)
+    order.append("large")
+    await between.happened()
+    assert await returner.share() is Share.ALL
+    assert share(await returner.served.context(), writer.update(), returner.before) is Share.ALL
+    assert sorted(order) == ["large", "window"]
+
+
+async def test_another_window_that_makes_the_same_draft_is_refused(returner: Returner) -> None:
+    window = await returner.connect()
+    twin = Offline(await returner.served.context(), returner.cyd, 2, 4900)
+    assert twin.draft(DRAFT_SEQ_MIN) == returner.offline.drafts[0]
+    refused: list[str] = []
+
+    async def make_it_too() -> None:
+        await window.send(SyncUpdate(twin.update()))
+        refused.append((await window.next(PermissionDenied)).reason)
+
+    between = await returner.between_parts(make_it_too)
+    await returner.send()
+    await returner.client.next(Ack)
+    await between.happened()
+    await returner.all_there()
+    assert "already a block" in refused[0]
+
+
+async def test_who_is_demoted_after_it_was_accepted_has_written_all_of_it(
+    returner: Returner,
+) -> None:
+    served = returner.served
+
+    async def demote() -> None:
+        await served.kernel.gate.change_role(
+            returner.cyd.principal, AccessRole.VIEWER, served.me.principal
+        )
+
+    between = await returner.between_parts(demote)
+    await returner.send()
+    assert (await returner.client.closed())[0] == CloseCode.ROLE_CHANGED
+    await returner.all_there()
+    await between.happened()
+
+
+async def test_who_is_demoted_before_it_is_accepted_has_written_nothing(
+    returner: Returner,
+) -> None:
+    served, context = returner.served, await returner.served.context()
+    async with context.remote.arrivals.turn(returner.cyd):
+        await returner.send()
+        await until(lambda: is_waiting("sync large update"), "it is here")
+        await served.kernel.gate.change_role(
+            returner.cyd.principal, AccessRole.VIEWER, served.me.principal
+        )
+    assert (await returner.client.closed())[0] == CloseCode.ROLE_CHANGED
+    await until(lambda: not is_waiting("sync large update"), "it is decided")
+    assert await returner.share() is Share.NOTHING
+
+
+async def test_a_connection_that_breaks_off_leaves_all_of_it(returner: Returner) -> None:
+    async def cut() -> None:
+        returner.client.socket.transport.abort()
+
+    between = await returner.between_parts(cut)
+    await returner.send()
+    await returner.all_there()
+    await between.happened()
+    await until(lambda: returner.served.doors.connections == 0, "it is gone")
+
+
+async def test_a_kernel_that_stops_takes_in_all_of_it(returner: Returner) -> None:
+    stopping = asyncio.Event()
+
+    async def stop() -> None:
+        stopping.set()
+
+    between = await returner.between_parts(stop)
+    await returner.send()
+    await stopping.wait()
+    await returner.served.stop()
+    await between.happened()
+    await returner.served.start()
+    await returner.all_there()
+
+
+async def test_what_is_lost_between_the_parts_was_not_acknowledged_and_is_sent_again(
+    served: ServedKernel,
+) -> None:
+    returner = Returner(served)
+    await returner.begin(10_000)  # so much that the disk is broken before the end
+    between = await returner.between_parts(served.break_disk)
+    await returner.send()
+    assert (await returner.client.closed())[0] in (CloseCode.RESTART, CloseCode.INTERNAL_ERROR)
+    await between.happened()
+    assert not any(isinstance(frame, Ack) for frame in returner.client.received)
+    await served.mend_disk()
+    assert await returner.share() is not Share.ALL
+    await send_what_is_missing(returner)
+    await returner.all_there()
+
+
+async def test_a_kernel_that_dies_between_the_parts_has_acknowledged_nothing(
+    returner: Returner, tmp_path: Path
+) -> None:
+    served = returner.served
+    died = tmp_path / "died" / "data"
+
+    async def copy() -> None:
+        """What is on disk at this moment is what a kernel finds that starts after the end."""
+        assert not any(isinstance(frame, Ack) for frame in returner.client.received)
+        await asyncio.to_thread(copy_data, tmp_path / "data", died)
+
+    between = await returner.between_parts(copy)
+    await returner.send()
+    await returner.client.next(Ack)
+    await between.happened()
+    await served.stop()
+    served.move(died.parent)
+    await served.start()
+    assert await returner.share() is not Share.ALL
+    await send_what_is_missing(returner)
+    await returner.all_there()
+
+
+async def send_what_is_missing(returner: Returner) -> None:
+    """As a client does that comes back."""
+    context = await returner.served.context()
+    client = await returner.connect()
+    rest = returner.offline.doc.get_update(context.document.state_vector())
+    await client.send(SyncStep2(rest))
+    await client.next(Ack)
+
+
+def copy_data(source: Path, target: Path) -> None:
+    target.mkdir(parents=True)
+    for name in (JOURNAL_FILE, "auth.db"):
+        with (
+            sqlite3.connect(source / name) as database,
+            sqlite3.connect(target / name) as copied,
+        ):
+            database.backup(copied)
+
+
+def is_waiting(name: str) -> bool:
+    return any(task.get_name() == name for task in asyncio.all_tasks())

@@ -1,0 +1,65 @@
+"""Somebody who was offline for long comes back with very much; nobody else has to wait.
+
+Set ANTIPHON_LONG for as many items as one update may have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pycrdt
+
+from antiphon_kernel.client.replica import Replica
+from antiphon_kernel.limits import DEFAULT_LIMITS
+from antiphon_kernel.yjs.frames import Ack, SyncUpdate
+from tests.kernel.served import served_kernel
+from tests.waiting import until
+
+ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 40_000
+STALL_SECONDS = 0.25
+
+
+def has_arrived(replica: Replica, block: str, text: str) -> bool:
+    return replica.document.text(block) == text
+
+
+async def test_others_type_on_while_a_very_large_update_is_taken_in(tmp_path: Path) -> None:
+    async with served_kernel(tmp_path) as served:
+        far, near = await served.block("x"), await served.block()
+        ann, ben = await served.replica("ann"), await served.replica("ben")
+        returner = await served.raw(query="ack=1&as=cyd")
+        doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=77)
+        doc.apply_update((await returner.join()).update)
+        before = doc.get_state()
+        content = doc.get("blocks", type=pycrdt.Map)[far]["content"]
+        for _ in range(ITEMS // 100):
+            with doc.transaction():
+                for _ in range(100):
+                    content.insert(0, "ab")
+        update = doc.get_update(before)
+        await returner.send(SyncUpdate(update))
+        slowest, keys = 0.0, ""
+        taken = asyncio.create_task(returner.next(Ack))
+        began = time.perf_counter()
+        while not taken.done():
+            start = time.process_time()  # kernel and replicas are this process
+            ann.document.append(near, "k")
+            keys += "k"
+            await until(partial(has_arrived, ben, near, keys))
+            slowest = max(slowest, time.process_time() - start)
+            await asyncio.sleep(0.005)
+        seconds = time.perf_counter() - began
+        sys.stdout.write(
+            f"\n{ITEMS} items, {len(update)} bytes, taken in after {seconds:.1f} s;"
+            f" slowest of {len(keys)} keystrokes {slowest * 1e3:.0f} ms\n"
+        )
+        document = (await served.context()).document
+        await until(lambda: document.length(far) == 2 * (ITEMS // 100 * 100) + 1)
+        assert len(keys) > 10
+        assert slowest < STALL_SECONDS

@@ -1,0 +1,144 @@
+"""What waits for a slow reader is bounded, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pycrdt
+import pytest
+from websockets.frames import Frame, Opcode
+
+from antiphon_kernel.server.sync.message import binary_message, text_message
+from antiphon_kernel.server.sync.send_queue import Outgoing, StateRequest, UpdateFrame
+from antiphon_kernel.yjs.frames import SyncStep2, SyncUpdate, decode_frame, encode_frame
+from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+
+
+def test_frames_are_taken_in_order() -> None:
+    outgoing = Outgoing(1000, lambda _: False)
+    update = UpdateFrame(b"\x00\x00")
+    outgoing.frame(b"a")
+    outgoing.update(update)
+    outgoing.state(b"\x00")
+    outgoing.frame(b"b")
+    taken = [outgoing.take() for _ in range(5)]
+    assert taken[:2] == [b"a", update.frame]
+    assert isinstance(taken[2], StateRequest)
+    assert taken[3:] == [b"b", None]
+    assert outgoing.size == 0
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 100_000])
+def test_a_message_is_one_frame_as_a_server_sends_it(size: int) -> None:
+    payload = bytes(size)
+    frame = Frame(Opcode.BINARY, payload)
+    assert binary_message(payload) == frame.serialize(mask=False)
+    text = Frame(Opcode.TEXT, payload)
+    assert text_message(payload.decode()) == text.serialize(mask=False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_what_is_sent_at_once_overtakes_nothing(seed: int) -> None:
+    chance = random.Random(seed)
+    sent: list[bytes] = []
+
+    def send_now(message: bytes) -> bool:
+        can = chance.random() < 0.7
+        if can:
+            sent.append(message)
+        return can
+
+    outgoing = Outgoing(1_000_000, send_now)
+
+    asked = False
+
+    async def write() -> None:
+        nonlocal asked
+        while True:
+            item = outgoing.take()
+            if item is None:
+                await outgoing.changed()
+                continue
+            for _ in range(chance.randrange(3)):
+                await asyncio.sleep(0)
+            sent.append(item.state_vector if isinstance(item, StateRequest) else item)
+            asked = asked and not isinstance(item, StateRequest)
+
+    writer = asyncio.create_task(write())
+    due: list[bytes] = []
+    for number in range(500):
+        name = f"{number:04}".encode()
+        kind = chance.randrange(10)
+        if kind == 0 and not asked:
+            outgoing.state(name)
+            asked = True
+        elif kind < 5:
+            outgoing.frame(name)
+        else:
+            outgoing.update(UpdateFrame(name))
+        due.append(name)
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+    while len(sent) < len(due):
+        await asyncio.sleep(0)
+    assert [one[-4:] for one in sent] == due
+    writer.cancel()
+
+
+def test_of_several_acks_the_last_is_sent() -> None:
+    outgoing = Outgoing(1000, lambda _: False)
+    outgoing.ack(3)
+    outgoing.ack(5)
+    assert outgoing.take_ack() == 5
+    assert outgoing.take_ack() is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_dropped_a_resync_brings_it(seed: int) -> None:
+    rng = random.Random(seed)
+    source = pycrdt.Doc()
+    others = [pycrdt.Doc() for _ in range(2)]
+    outgoing = Outgoing(600, lambda _: False)
+    reader = pycrdt.Doc()
+    updates: list[bytes] = []
+    source.observe(lambda event: updates.append(event.update))
+    for _ in range(300):
+        writer = rng.choice([source, *others])
+        text = writer.get("t", type=pycrdt.Text)
+        if len(text) and rng.random() < 0.2:
+            del text[0]
+        else:
+            text.insert(rng.randint(0, len(text)), "x" * rng.randint(1, 20))
+        for other in others:
+            source.apply_update(other.get_update(source.get_state()))
+        for update in updates:
+            outgoing.update(UpdateFrame(update))
+        updates.clear()
+        assert outgoing.size <= 600
+        if rng.random() < 0.1:
+            _drain(outgoing, source, reader)
+    _drain(outgoing, source, reader)
+    assert str(reader.get("t", type=pycrdt.Text)) == str(source.get("t", type=pycrdt.Text))
+    assert reader.get_state() and decode_state_vector(reader.get_state()) == decode_state_vector(
+        source.get_state()
+    )
+
+
+def _drain(outgoing: Outgoing, source: pycrdt.Doc[Any], reader: pycrdt.Doc[Any]) -> None:
+    """What a connection's writer does, without a connection."""
+    while True:
+        item = outgoing.take()
+        if isinstance(item, bytes):
+            frame = decode_frame(item)
+            assert isinstance(frame, SyncUpdate)
+            reader.apply_update(frame.update)
+        elif (missed := outgoing.take_missed()) is not None:
+            clocks = decode_state_vector(source.get_state()) | missed
+            state = encode_frame(SyncStep2(source.get_update(encode_state_vector(clocks))))
+            answer = decode_frame(state)
+            assert isinstance(answer, SyncStep2)
+            reader.apply_update(answer.update)
+        else:
+            return

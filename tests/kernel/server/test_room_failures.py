@@ -1,0 +1,289 @@
+"""The failures of pycrdt-websocket's rooms, each event tried on ours.
+
+| event | what it did to the library's room | test |
+|---|---|---|
+| unreadable frames | swallowed without a word | `test_unreadable_frames` |
+| a text frame | KeyError | `test_a_text_frame` |
+| a bomb of five bytes | the loop stood for up to 1.9 s, 536 MB | `test_a_bomb_of_five_bytes` |
+| abrupt disconnects | the server stopped | `test_abrupt_disconnects_under_traffic` |
+| one abort at 500 of 1000 | readers stuck at 501, 310 rows left | `test_one_abort_at_500_of_1000` |
+| five join at once | one served, four hang | `test_five_join_a_room_that_has_not_started` |
+| 70,000 at once | what came after 65,536 was dropped | `test_a_burst_of_70_000_transactions` |
+| one never reads | unbounded tasks and memory | `test_one_client_never_reads` |
+| message size | no limit of its own | `test_messages_up_to_the_limit_and_over` |
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import time
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.server.limits import DEFAULT_DOOR_LIMITS, DoorLimits
+from antiphon_kernel.server.sync.connection import Connection
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.yjs.frames import SyncUpdate
+from antiphon_kernel.yjs.varint import write_var_uint
+from tests.kernel.served import ServedKernel, served_kernel
+from tests.waiting import until
+
+READERS = 3
+
+
+async def append(served: ServedKernel, block: str, text: str) -> None:
+    await served.kernel.call(served.me, "block.append", {"block_id": block, "text": text})
+
+
+def connections(served: ServedKernel) -> list[Connection]:
+    """Those of the owner's that something holds on to."""
+    gc.collect()
+    found = [one for one in gc.get_objects() if type(one) is Connection]
+    return [one for one in found if one.actor.principal == served.kernel.owner]
+
+
+class Stall:
+    """The longest work that the event loop did at a stretch, in processor time."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0.001)
+            self.seconds = max(self.seconds, time.thread_time() - before)
+
+
+@contextlib.asynccontextmanager
+async def watched() -> AsyncIterator[Stall]:
+    stall = Stall()
+    watching = asyncio.create_task(stall.watch())
+    try:
+        yield stall
+    finally:
+        watching.cancel()
+
+
+UNREADABLE = {
+    "empty": b"",
+    "unknown": b"\x63",
+    "unknown sync message": b"\x00\x07\x00",
+    "cut short": b"\x00\x02",
+    "cut short in the update": b"\x00\x02\x05abc",
+    "garbage as awareness": b"\x01\x06\x01\x01\x01\x03abc",
+    "garbage": bytes(range(3, 256)),
+    "letters": b"text",
+}
+
+
+async def test_unreadable_frames(served: ServedKernel) -> None:
+    """Whoever sends one is told so and goes; the others do not notice."""
+    block = await served.block()
+    healthy = await served.replica()
+
+    def has_dots(count: int) -> bool:
+        return healthy.document.text(block) == "." * count
+
+    for number, frame in enumerate(UNREADABLE.values(), 1):
+        bad = await served.raw()
+        await bad.join()
+        await bad.send(frame)
+        code, reason = await bad.closed()
+        assert code == 4400
+        assert reason
+        await append(served, block, ".")
+        await until(partial(has_dots, number))
+
+
+async def test_a_text_frame(served: ServedKernel) -> None:
+    block = await served.block()
+    healthy = await served.replica()
+    bad = await served.raw()
+    await bad.join()
+    await bad.send("text")
+    assert await bad.closed() == (1003, "A sync connection takes binary frames, not text.")
+    await append(served, block, ".")
+    await until(lambda: healthy.document.text(block) == ".")
+
+
+BOMB = write_var_uint(2**28)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [b"\x00\x02\x05" + BOMB, b"\x00\x01\x05" + BOMB, b"\x00\x00\x05" + BOMB, b"\x01\x05" + BOMB],
+    ids=["update", "step 2", "state vector", "awareness"],
+)
+async def test_a_bomb_of_five_bytes(served: ServedKernel, frame: bytes) -> None:
+    """No count is believed before as many bytes are there."""
+    block = await served.block()
+    healthy = await served.replica()
+    clients = [await served.raw() for _ in range(10)]
+    for client in clients:
+        await client.join()
+    async with watched() as stall:
+        for client in clients:
+            await client.send(frame)
+        for client in clients:
+            code, _ = await client.closed()
+            assert code in (4400, 4403)
+    assert stall.seconds < 0.25
+    await append(served, block, ".")
+    await until(lambda: healthy.document.text(block) == ".")
+
+
+async def test_abrupt_disconnects_under_traffic(served: ServedKernel) -> None:
+    block = await served.block()
+    readers = [await served.replica() for _ in range(READERS)]
+    for number in range(400):
+        if number % 20 == 0:
+            leaver = await served.raw()
+            await leaver.join()
+            await append(served, block, f"{number} ")
+            leaver.socket.transport.abort()
+        await append(served, block, f"{number} ")
+    text = (await served.context()).document.text(block)
+    await until(lambda: all(reader.document.text(block) == text for reader in readers))
+    await until(lambda: served.doors.connections == READERS, "the aborted ones are gone")
+
+
+async def test_one_abort_at_500_of_1000(served: ServedKernel) -> None:
+    """All readers get all thousand, all are on disk, and nothing of the aborted client is held."""
+    block = await served.block()
+    readers = [await served.replica() for _ in range(READERS)]
+    writer, leaver = await served.raw(), await served.raw()
+    document = Document(77)
+    document.apply_update((await writer.join()).update)
+    await leaver.join()
+    updates: list[bytes] = []
+    document.watch_updates(lambda update, _: updates.append(update))
+    for number in range(1000):
+        document.append(block, f"{number} ")
+    for number, update in enumerate(updates):
+        await writer.send(SyncUpdate(update))
+        if number == 500:
+            await until(lambda: "400 " in readers[0].document.text(block), "traffic goes on")
+            leaver.socket.transport.abort()
+    text = document.text(block)
+    await until(lambda: all(reader.document.text(block) == text for reader in readers))
+    served.forget_raw()
+    await until(
+        lambda: len(connections(served)) == READERS + 1, "nothing of the aborted one is held"
+    )
+    await writer.socket.close()
+    await served.stop()
+    await served.start()
+    assert (await served.context()).document.text(block) == text
+
+
+async def test_five_join_a_room_that_has_not_started(served: ServedKernel) -> None:
+    block = await served.block("here")
+    await served.stop()
+    await served.start()
+    assert served.doors.rooms == 0
+    clients = [await served.raw() for _ in range(5)]
+    states = await asyncio.gather(*(client.join() for client in clients))
+    for state in states:
+        document = Document(1)
+        document.apply_update(state.update)
+        assert document.text(block) == "here"
+    assert served.doors.rooms == 1
+    await append(served, block, "!")
+    for client in clients:
+        await client.next(SyncUpdate)
+
+
+async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
+    block = await served.block("x")
+    context = await served.context()
+    reader = await served.replica()
+    for number in range(70_000):
+        context.write(
+            served.me,
+            "burst",
+            partial(context.document.set_fields, block, language=str(number)),
+            blocks=[block],
+            undo=None,
+        )
+    await context.settled()
+    vector = context.document.state_vector()
+    await until(lambda: reader.document.state_vector() == vector)
+    assert reader.document.header(block).language == "69999"
+
+
+async def test_one_client_never_reads(tmp_path: Path) -> None:
+    """30,000 times a kilobyte: the healthy reader has it all, the other's queue is bounded."""
+    # Nobody is cut off for being slow, however long a busy machine takes for this.
+    limits = DoorLimits(unread=256 * 1024, heartbeat=0.2, stalled=3600)
+    async with served_kernel(tmp_path, limits) as served:
+        blocks = [await served.block() for _ in range(30)]
+        slow = await served.slow_reader()
+        await slow.join()
+        healthy = await served.replica()
+        context = await served.context()
+        both = connections(served)
+        assert len(both) == 2
+        most = 0
+        for block in blocks:
+            for _ in range(1_000):
+                context.write(
+                    served.me,
+                    "burst",
+                    partial(context.document.append, block, "x" * 1_000),
+                    blocks=[block],
+                    undo=None,
+                )
+            await context.settled()
+            most = max(most, *(one.outgoing.size for one in both))
+        vector = context.document.state_vector()
+        await until(lambda: healthy.document.state_vector() == vector)
+        assert served.doors.connections == 2
+        assert all(healthy.document.length(block) == 1_000_000 for block in blocks)
+        assert 0 < most <= limits.unread
+
+
+async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
+    """What was written offline may come in one frame of 17 MB; one over the limit is not read."""
+    reader = await served.replica()
+    context, owner = await served.context(), served.kernel.owner
+    writer = await served.raw()
+    document = Document(77)
+    document.apply_update((await writer.join()).update)
+    before = document.state_vector()
+    drafts = [f"{context.id}.{owner.id}.{DRAFT_SEQ_MIN + number}" for number in range(3)]
+    for draft in drafts:
+        header = BlockHeader(
+            id=draft,
+            kind=BlockKind.TEXT,
+            role=Role.USER,
+            status=Status.PENDING,
+            order="a5",
+            created="2026-01-01T00:00:00.000Z",
+            author=owner.id,
+        )
+        document.create_block(header, "y" * 5_900_000)
+    update = document.update_since(before)
+    assert 17 * 10**6 < len(update) < DEFAULT_DOOR_LIMITS.frame
+    await writer.send(SyncUpdate(update))
+    await until(
+        lambda: all(
+            draft in reader.document and reader.document.length(draft) == 5_900_000
+            for draft in drafts
+        )
+    )
+    with contextlib.suppress(ConnectionClosed):
+        # The kernel hangs up while it is still being sent.
+        await writer.send(b"\x00" * (DEFAULT_DOOR_LIMITS.frame + 1))
+    assert (await writer.closed())[0] == 1009
+    await append(served, drafts[0], "!")
+    await until(lambda: reader.document.length(drafts[0]) == 5_900_001)

@@ -1,0 +1,220 @@
+"""The sync protocol as a client sees it, frame by frame."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pycrdt
+import pytest
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.types.ids import RandomIds
+from antiphon_kernel.yjs.frames import (
+    Ack,
+    AwarenessUpdate,
+    PermissionDenied,
+    QueryAwareness,
+    SyncStep1,
+    SyncStep2,
+    SyncUpdate,
+)
+from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
+from antiphon_kernel.yjs.update import EMPTY_UPDATE
+from tests.kernel.served import RawClient, ServedKernel
+from tests.waiting import until
+
+
+class Writer:
+    """A document of its own behind a raw connection: says exactly what the test wants."""
+
+    def __init__(self, client: RawClient, document: Document) -> None:
+        self.client = client
+        self.document = document
+
+    def write(self, change: Callable[[Document], None]) -> bytes:
+        """Change the document; the update, not sent."""
+        updates: list[bytes] = []
+        unwatch = self.document.watch_updates(lambda update, _: updates.append(update))
+        change(self.document)
+        unwatch()
+        return updates[0]
+
+
+async def join(served: ServedKernel, query: str = "") -> Writer:
+    client = await served.raw(query=query)
+    document = Document(RandomIds().client_id())
+    document.apply_update((await client.join()).update)
+    return Writer(client, document)
+
+
+async def test_joining_gives_the_kernels_state_vector_the_document_and_presence(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("hello")
+    client = await served.raw()
+    answer = await client.join()
+    await client.next(AwarenessUpdate)
+    first = client.received[0]
+    assert isinstance(first, SyncStep1)
+    document = Document(5)
+    document.apply_update(answer.update)
+    assert document.text(block) == "hello"
+    assert decode_state_vector(first.state_vector) == decode_state_vector(document.state_vector())
+
+
+async def test_nothing_is_said_before_the_client_says_what_it_has(served: ServedKernel) -> None:
+    client = await served.raw()
+    await served.block("hello")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(client.socket.recv(), 0.05)
+
+
+async def test_an_update_reaches_the_others_and_not_its_sender(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    writer, reader = await join(served), await join(served)
+    update = writer.write(lambda document: document.splice(block, 5, 0, "!"))
+    await writer.client.send(SyncUpdate(update))
+    reader.document.apply_update((await reader.client.next(SyncUpdate)).update)
+    assert reader.document.text(block) == "hello!"
+    context = await served.context()
+    await context.settled()
+    await writer.client.send(SyncStep1(writer.document.state_vector()))
+    await writer.client.next(SyncStep2)
+    own = decode_state_vector(writer.document.state_vector())[writer.document.client_id]
+    for frame in writer.client.received:
+        if isinstance(frame, SyncUpdate):
+            clocks = decode_state_vector(pycrdt.get_state(frame.update))
+            assert clocks.get(writer.document.client_id, 0) < own
+
+
+async def test_what_the_kernel_adds_to_an_update_reaches_its_sender(served: ServedKernel) -> None:
+    block = await served.block("hello", status="done")
+    writer = await join(served)
+    update = writer.write(lambda document: document.splice(block, 0, 0, ">"))
+    await writer.client.send(SyncUpdate(update))
+    writer.document.apply_update((await writer.client.next(SyncUpdate)).update)
+    assert writer.document.header(block).edited_after_done
+    assert writer.document.text(block) == ">hello"
+
+
+async def test_updates_are_acknowledged_once_they_are_on_disk(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    writer = await join(served, "ack=1")
+    for _ in range(50):
+        update = writer.write(lambda document: document.splice(block, 0, 0, "x"))
+        await writer.client.send(SyncUpdate(update))
+    await writer.client.send(SyncStep2(EMPTY_UPDATE))
+    acks = []
+    while not acks or acks[-1] < 51:
+        acks.append((await writer.client.next(Ack)).count)
+    assert acks == sorted(set(acks))
+    assert (await served.context()).document.text(block) == "x" * 50 + "hello"
+
+
+async def test_a_client_that_did_not_ask_gets_no_acks(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    writer = await join(served)
+    update = writer.write(lambda document: document.splice(block, 0, 0, "x"))
+    await writer.client.send(SyncUpdate(update))
+    context = await served.context()
+    await until(lambda: context.document.text(block) == "xhello")
+    await context.settled()
+    await writer.client.send(SyncStep1(b"\x00"))
+    await writer.client.next(SyncStep2)
+    assert not any(isinstance(frame, Ack) for frame in writer.client.received)
+
+
+async def test_an_update_with_a_gap_is_answered_with_a_question(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    writer = await join(served, "ack=1")
+    await writer.client.send(SyncStep2(EMPTY_UPDATE))
+    await writer.client.next(Ack, lambda ack: ack.count == 1)
+    writer.write(lambda document: document.splice(block, 0, 0, "lost "))
+    second = writer.write(lambda document: document.splice(block, 0, 0, "found "))
+    await writer.client.send(SyncUpdate(second))
+    asked = await writer.client.next(SyncStep1)
+    assert (await served.context()).document.text(block) == "hello"
+    await writer.client.send(SyncStep2(writer.document.update_since(asked.state_vector)))
+    await writer.client.next(Ack, lambda ack: ack.count == 3)
+    assert (await served.context()).document.text(block) == "found lost hello"
+
+
+async def test_a_refused_update_is_denied_and_nobody_else_notices(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    writer, reader = await join(served, "as=ben"), await join(served)
+    before = (await served.context()).document.state_vector()
+    update = writer.write(lambda document: document.set_fields(block, status="error"))
+    await writer.client.send(SyncUpdate(update))
+    denied = await writer.client.next(PermissionDenied)
+    assert denied.reason.startswith("permission_denied: ")
+    assert (await writer.client.closed())[0] == 4403
+    assert (await served.context()).document.state_vector() == before
+    await reader.client.send(QueryAwareness())
+    await reader.client.next(AwarenessUpdate)
+
+
+async def test_a_replica_of_another_epoch_is_turned_away_before_anything(
+    served: ServedKernel,
+) -> None:
+    stranger = pycrdt.Doc()
+    stranger.get("blocks", type=pycrdt.Map)["mine"] = "all of it"
+    client = await served.raw()
+    await client.send(SyncStep1(stranger.get_state()))
+    code, reason = await client.closed()
+    assert code == 4409
+    assert reason is not None and "epoch" in reason
+    assert client.received == []
+
+
+async def test_asking_again_is_answered_again(served: ServedKernel) -> None:
+    block = await served.block("hello")
+    writer = await join(served)
+    again = await writer.client.join(encode_state_vector({}))
+    document = Document(7)
+    document.apply_update(again.update)
+    assert document.text(block) == "hello"
+
+
+async def test_a_burst_of_updates_arrives_as_few_frames(served: ServedKernel) -> None:
+    block = await served.block()
+    reader = await join(served)
+    calls = [
+        served.kernel.call(served.me, "block.append", {"block_id": block, "text": f"{number} "})
+        for number in range(300)
+    ]
+    await asyncio.gather(*calls)
+    expected = "".join(f"{number} " for number in range(300))
+    frames = 0
+    while reader.document.text(block) != expected:
+        reader.document.apply_update((await reader.client.next(SyncUpdate)).update)
+        frames += 1
+    assert frames < 100
+
+
+async def test_hours_of_offline_writing_come_in_one_message_and_later_ones_are_smaller(
+    served: ServedKernel,
+) -> None:
+    block = await served.block("hello")
+    writer = await join(served, "ack=1")
+    update = writer.write(lambda document: document.append(block, "x" * 5_000_000))
+    await writer.client.send(SyncStep2(update))
+    await writer.client.next(Ack, lambda ack: ack.count == 1)
+    update = writer.write(lambda document: document.append(block, "y" * 5_000_000))
+    await writer.client.send(SyncUpdate(update))
+    denied = await writer.client.next(PermissionDenied)
+    assert denied.reason.startswith("too_large: ")
+    assert len((await served.context()).document.text(block)) == 5_000_005
+
+
+async def test_small_frames_over_tcp_are_not_delayed(served: ServedKernel) -> None:
+    seconds = []
+    for _ in range(10):
+        raw = await served.raw()
+        began = time.perf_counter()
+        await raw.join()
+        seconds.append(time.perf_counter() - began)
+    assert (
+        min(seconds) < 0.03
+    )  # what a system waits for, to acknowledge two frames at once, is 0.04

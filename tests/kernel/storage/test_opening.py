@@ -1,0 +1,105 @@
+"""A journal that cannot be opened says why, and leaves nothing running."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.schema import MIGRATIONS
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+
+async def refusal(path: Path) -> AntiphonError:
+    """The error of opening; no thread may be left behind by it."""
+    before = set(threading.enumerate())
+    with pytest.raises(AntiphonError) as caught:
+        await Kernel.open(path.parent, path.parent, registry=Registry(()), owner="amy")
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=5)
+        assert not thread.is_alive()
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+    return caught.value
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+async def test_a_new_file_has_the_newest_version_and_opens_again(path: Path) -> None:
+    for _ in range(2):
+        await (await Journal.open(path)).close()
+    with sqlite3.connect(path) as reader:
+        assert reader.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+
+
+async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
+    with sqlite3.connect(path) as writer:
+        writer.execute("PRAGMA user_version = 99")
+    assert "version 99" in (await refusal(path)).message
+
+
+async def test_a_file_that_is_no_database_is_refused_and_kept(path: Path) -> None:
+    path.write_bytes(b"not a database, but perhaps somebody's only copy" * 50)
+    before = path.read_bytes()
+    await refusal(path)
+    assert path.read_bytes() == before
+
+
+async def test_a_principal_of_an_unknown_kind_is_named(path: Path) -> None:
+    await (await Journal.open(path)).close()
+    with sqlite3.connect(path) as writer:
+        writer.execute("INSERT INTO principals VALUES (1, 'x', 'x', 'hologram', 0)")
+    assert "hologram" in (await refusal(path)).message
+
+
+async def test_a_query_that_fails_is_a_storage_failure(path: Path) -> None:
+    database = await Database.open(path)
+    with pytest.raises(AntiphonError) as caught:
+        await database.select("SELECT * FROM nothing")
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+    await database.close()
+
+
+async def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
+    database = await Database.open(path)
+    insert = "INSERT INTO kernel VALUES (?, ?)"
+    with pytest.raises(AntiphonError):
+        await database.write([(insert, [("a", "1")]), (insert, [("b", "2"), ("b", "3")])])
+    assert await database.select("SELECT * FROM kernel") == []
+    await database.write([(insert, [("a", "1")])])
+    assert len(await database.select("SELECT * FROM kernel")) == 1
+    await database.close()
+
+
+async def test_a_migration_keeps_rows_and_raises_the_version(path: Path) -> None:
+    first = "CREATE TABLE people (name TEXT NOT NULL);"
+    second = "ALTER TABLE people ADD COLUMN role TEXT NOT NULL DEFAULT 'viewer';"
+    database = await Database.open(path, (first,))
+    await database.write([("INSERT INTO people VALUES (?)", [("amy",), ("bo",)])])
+    await database.close()
+    for _ in range(2):
+        database = await Database.open(path, (first, second))
+        rows = await database.select("SELECT name, role FROM people ORDER BY name")
+        assert [tuple(row) for row in rows] == [("amy", "viewer"), ("bo", "viewer")]
+        assert tuple((await database.select("PRAGMA user_version"))[0]) == (2,)
+        await database.close()
+
+
+async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
+    first = "CREATE TABLE people (name TEXT NOT NULL);"
+    await (await Database.open(path, (first,))).close()
+    broken = "DROP TABLE people; SELECT * FROM nothing;"
+    with pytest.raises(AntiphonError) as caught:
+        await Database.open(path, (first, broken))
+    assert caught.value.code is ErrorCode.STORAGE_FAILED
+    database = await Database.open(path, (first,))
+    assert await database.select("SELECT * FROM people") == []
+    await database.close()

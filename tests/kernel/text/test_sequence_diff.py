@@ -1,0 +1,75 @@
+"""What has changed between two sequences is found exactly while it is little, and always right."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Hashable, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon_kernel.text.sequence_diff import ChangedRange, changed_ranges
+
+short = st.lists(st.integers(0, 3), max_size=25)
+
+
+def applied(
+    old: Sequence[Hashable], new: Sequence[Hashable], ranges: list[ChangedRange]
+) -> list[Hashable]:
+    result: list[Hashable] = []
+    at = 0
+    for one in ranges:
+        result += old[at : one.start]
+        assert len(result) == one.new_start
+        result += new[one.new_start : one.new_end]
+        at = one.end
+    return [*result, *old[at:]]
+
+
+def longest_common(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
+    best = [[0] * (len(new) + 1) for _ in range(len(old) + 1)]
+    for i, this in enumerate(old):
+        for j, that in enumerate(new):
+            more = best[i][j] + 1
+            best[i + 1][j + 1] = more if this == that else max(best[i][j + 1], best[i + 1][j])
+    return best[-1][-1]
+
+
+@settings(max_examples=300)
+@given(short, short)
+def test_as_much_as_possible_is_kept(old: list[int], new: list[int]) -> None:
+    ranges = changed_ranges(old, new)
+    assert applied(old, new, ranges) == new
+    assert len(old) - sum(one.end - one.start for one in ranges) == longest_common(old, new)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32))
+def test_many_changes_in_long_sequences_come_out_right(seed: int) -> None:
+    rng = random.Random(seed)
+    alphabet = rng.choice([2, 5, 1000])
+    old = [rng.randrange(alphabet) for _ in range(rng.randrange(3_000))]
+    new = list(old)
+    for _ in range(rng.randrange(600)):
+        at = rng.randint(0, len(new))
+        new[at : at + rng.randrange(3)] = [rng.randrange(alphabet)] * rng.randrange(3)
+    ranges = changed_ranges(old, new)
+    assert applied(old, new, ranges) == new
+    assert all(one.start < one.end or one.new_start < one.new_end for one in ranges)
+
+
+def test_sequences_with_nothing_in_common_do_not_take_long() -> None:
+    rng = random.Random(1)
+    old, new = ([rng.randrange(3) for _ in range(300_000)] for _ in range(2))
+    start = time.process_time()
+    assert applied(old, new, changed_ranges(old, new)) == new
+    assert time.process_time() - start < 10
+
+
+def test_far_changes_among_equal_elements_are_found_exactly() -> None:
+    old = [0] * 100_000
+    new = [0] * 10 + [1] + [0] * 99_980 + [2] + [0] * 9
+    ranges = changed_ranges(old, new)
+    assert applied(old, new, ranges) == new
+    assert sum(one.end - one.start for one in ranges) <= 2

@@ -1,0 +1,128 @@
+"""`block.apply_patch`: all or nothing, merged with what others write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make
+
+TEXT = "".join(f"line {n}\n" for n in range(20))
+PATCH = """--- a/file
++++ b/file
+@@ -2,3 +2,3 @@
+ line 1
+-line 2
++line two
+ line 3
+@@ -16,3 +16,4 @@
+ line 15
+ line 16
++between
+ line 17
+"""
+PATCHED = TEXT.replace("line 2\n", "line two\n").replace("line 16\n", "line 16\nbetween\n")
+
+
+async def content(kernel: Kernel, actor: Actor, block: str) -> str:
+    return str((await kernel.call(actor, "block.read", {"block_id": block}))["content"])
+
+
+async def apply(kernel: Kernel, actor: Actor, block: str, **params: Any) -> dict[str, Any]:
+    request = {"block_id": block, "patch": PATCH, **params}
+    return await kernel.call(actor, "block.apply_patch", request)
+
+
+async def test_a_patch_is_one_change_of_the_block(kernel: Kernel, amy: Actor, make: Make) -> None:
+    block = await make(TEXT)
+    done = await apply(kernel, amy, block)
+    assert await content(kernel, amy, block) == PATCHED
+    assert done == {"success": True, "version": 2, "context_version": done["context_version"]}
+    await kernel.call(amy, "block.undo", {"block_id": block})
+    assert await content(kernel, amy, block) == TEXT
+
+
+@pytest.mark.parametrize("spoilt", [2, 16])
+async def test_a_hunk_that_fails_leaves_the_state_vector_as_it_was(
+    kernel: Kernel, amy: Actor, make: Make, spoilt: int
+) -> None:
+    block = await make(TEXT.replace(f"line {spoilt}\n", "other\n"))
+    context = await kernel.context()
+    before = context.document.state_vector()
+    with pytest.raises(AntiphonError) as caught:
+        await apply(kernel, amy, block)
+    assert caught.value.code is ErrorCode.PATCH_FAILED
+    assert [one["hunk"] for one in caught.value.details["hunks"]] == [0 if spoilt == 2 else 1]
+    dry = await apply(kernel, amy, block, dry_run=True)
+    assert dry == {"success": False, "errors": caught.value.details["errors"]}
+    assert context.document.state_vector() == before
+
+
+async def test_a_dry_run_says_that_it_would_apply_and_changes_nothing(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make(TEXT)
+    context = await kernel.context()
+    before = context.document.state_vector()
+    assert await apply(kernel, amy, block, dry_run=True) == {"success": True, "errors": []}
+    assert context.document.state_vector() == before
+
+
+async def test_what_others_write_beside_the_changed_characters_survives(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    """A replica that has not seen the patch edits the patched line and every line about it."""
+    block = await make(TEXT)
+    document = (await kernel.context()).document
+    replica = Document(document.client_id + 1)
+    replica.apply_update(document.update_since())
+    for at in (TEXT.index("line 2"), TEXT.index("line 1"), 0):
+        replica.splice(block, at, 0, "<")
+    theirs = replica.update_since(document.state_vector())
+    await apply(kernel, amy, block)
+    document.apply_update(theirs)
+    expected = "<" + PATCHED.replace("line two", "<line two").replace("line 1\n", "<line 1\n")
+    assert document.text(block) == expected
+
+
+async def test_a_patch_over_the_limit_is_too_large(kernel: Kernel, amy: Actor, make: Make) -> None:
+    block = await make(TEXT)
+    limit = kernel.limits.patch_code_points
+    with pytest.raises(AntiphonError) as caught:
+        await apply(kernel, amy, block, patch=PATCH + "\n" * limit)
+    assert caught.value.code is ErrorCode.TOO_LARGE
+    assert caught.value.details["limit"] == limit
+
+
+async def test_a_patch_that_makes_the_text_too_long_is_too_large(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    limit = kernel.limits.block_code_points
+    block = await make("a\nb\n" + "x" * (limit - 4))
+    with pytest.raises(AntiphonError) as caught:
+        await apply(kernel, amy, block, patch="@@ -1,2 +1,3 @@\n a\n+new\n b\n")
+    assert caught.value.code is ErrorCode.TOO_LARGE
+    assert caught.value.details["found"] == limit + 4
+
+
+async def test_a_patch_of_very_many_places_is_too_large(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    most = kernel.limits.splices_per_patch
+    block = await make("a\n" * (most + 1))
+
+    def patch(places: int) -> str:
+        header = f"@@ -1,{places} +1,{places} @@\n"
+        return header + "-a\n" * places + "+b\n" * places
+
+    with pytest.raises(AntiphonError) as caught:
+        await apply(kernel, amy, block, patch=patch(most + 1))
+    assert caught.value.code is ErrorCode.TOO_LARGE
+    assert (caught.value.details["limit"], caught.value.details["found"]) == (most, most + 1)
+    await apply(kernel, amy, block, patch=patch(most))
+    assert await content(kernel, amy, block) == "b\n" * most + "a\n"

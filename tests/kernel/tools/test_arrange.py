@@ -1,0 +1,157 @@
+"""Blocks are moved, folded and excluded: by whom, where to, and what changes with it."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
+from tests.kernel.kernel.calls import Make, refused
+
+
+async def standing(kernel: Kernel) -> list[str]:
+    return list((await kernel.context()).document.block_ids())
+
+
+async def test_blocks_stand_where_a_list_would_have_them_after_every_move(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    rng = random.Random(11)
+    oracle = [await make(str(n)) for n in range(7)]
+    for _ in range(300):
+        block, neighbour = rng.sample(oracle, 2)
+        side = rng.choice(("after", "before"))
+        await kernel.call(amy, "block.move", {"block_id": block, side: neighbour})
+        oracle.remove(block)
+        oracle.insert(oracle.index(neighbour) + (side == "after"), block)
+        assert await standing(kernel) == oracle
+
+
+async def test_a_block_that_stands_there_already_is_not_changed(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    first, second = await make("1"), await make("2")
+    seq = (await kernel.context()).seq
+    for params in ({"block_id": second, "after": first}, {"block_id": first, "before": second}):
+        done = await kernel.call(amy, "block.move", params)
+        assert done == {"version": 1, "context_version": seq}
+
+
+@pytest.mark.parametrize("side", ["after", "before"])
+async def test_between_blocks_of_one_key_there_is_room_for_another(
+    kernel: Kernel, amy: Actor, make: Make, side: str
+) -> None:
+    blocks = sorted([await make(str(n)) for n in range(5)])
+    document = (await kernel.context()).document
+    for block in blocks[:4]:
+        document.set_fields(block, order="a5")
+    last = blocks.pop()
+    await kernel.call(amy, "block.move", {"block_id": last, side: blocks[1]})
+    expected = [*blocks]
+    expected.insert(2 if side == "after" else 1, last)
+    assert await standing(kernel) == expected
+
+
+@pytest.mark.parametrize("keys", [("a", "a0"), ("", "", ""), ("é", "ü"), ("~", "~"), ("a0", "zz")])
+@pytest.mark.parametrize("side", ["after", "before"])
+async def test_stored_keys_that_leave_no_room_or_are_none_are_replaced(
+    kernel: Kernel, amy: Actor, make: Make, keys: tuple[str, ...], side: str
+) -> None:
+    mover = await make("mover")
+    blocks = [await make(str(n)) for n in range(len(keys))]
+    document = (await kernel.context()).document
+    for block, key in zip(blocks, keys, strict=True):
+        document.set_fields(block, order=key)
+    expected = [one for one in await standing(kernel) if one != mover]
+    for neighbour in expected:
+        await kernel.call(amy, "block.move", {"block_id": mover, side: neighbour})
+        at = expected.index(neighbour) + (side == "after")
+        assert await standing(kernel) == [*expected[:at], mover, *expected[at:]]
+    appended = await make("last")
+    assert (await standing(kernel))[-1] == appended
+
+
+async def test_a_move_looks_at_neighbours_only(kernel: Kernel, amy: Actor, make: Make) -> None:
+    blocks = [await make(str(n)) for n in range(60)]
+    document = (await kernel.context()).document
+    asked: list[str] = []
+    order = document.order
+    whole = order.key
+
+    def counting(block: str) -> tuple[str, str]:
+        asked.append(block)
+        return whole(block)
+
+    order.key = counting  # type: ignore[method-assign]
+    await kernel.call(amy, "block.move", {"block_id": blocks[50], "after": blocks[10]})
+    assert len(asked) <= 4
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [
+        ({}, ErrorCode.INVALID_PARAMS),
+        ({"after": "default.amy.2", "before": "default.amy.2"}, ErrorCode.INVALID_PARAMS),
+        ({"after": "default.amy.1"}, ErrorCode.INVALID_PARAMS),
+        ({"after": "default.amy.99"}, ErrorCode.BLOCK_NOT_FOUND),
+        ({"before": "other.amy.1"}, ErrorCode.BLOCK_NOT_FOUND),
+        ({"before": "nowhere.amy.1"}, ErrorCode.CONTEXT_NOT_FOUND),
+    ],
+)
+async def test_a_move_that_leads_nowhere_changes_nothing(
+    kernel: Kernel, amy: Actor, make: Make, params: dict[str, str], code: ErrorCode
+) -> None:
+    await kernel.create_context("other")
+    await make("elsewhere", context="other")
+    for text in ("1", "2"):
+        await make(text)
+    error = await refused(kernel, amy, "block.move", {"block_id": "default.amy.1", **params})
+    assert error.code is code
+
+
+@pytest.mark.parametrize(
+    ("tool", "flag"), [("block.collapse", "collapsed"), ("block.exclude", "excluded")]
+)
+async def test_a_flag_is_set_and_taken_back_and_the_same_again_is_no_change(
+    kernel: Kernel, amy: Actor, make: Make, tool: str, flag: str
+) -> None:
+    block = await make("x", status="done")
+    versions = [
+        (await kernel.call(amy, tool, {"block_id": block, **params}))["version"]
+        for params in ({}, {}, {flag: True}, {flag: False}, {flag: False}, {flag: True})
+    ]
+    assert versions == [2, 2, 2, 3, 3, 4]
+    found = await kernel.call(amy, "block.read", {"block_id": block})
+    assert found[flag] is True
+    assert not found["edited_after_done"]
+
+
+async def test_an_editor_arranges_anyones_blocks_and_a_model_only_its_own(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    first, last = await make("1"), await make("2")
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    own = str(
+        (
+            await kernel.call(
+                aria,
+                "block.create",
+                {"role": "model", "kind": "text", "content": "x", "parent_id": first},
+            )
+        )["block_id"]
+    )
+    calls = [("block.move", {"before": first}), ("block.collapse", {}), ("block.exclude", {})]
+    for tool, params in calls:
+        error = await refused(kernel, aria, tool, {"block_id": last, **params})
+        assert error.code is ErrorCode.PERMISSION_DENIED
+        await kernel.call(aria, tool, {"block_id": own, **params})
+        await kernel.call(bo, tool, {"block_id": last, **params})
+    await kernel.members.give_role(bo.principal, AccessRole.VIEWER)
+    for tool, params in calls:
+        error = await refused(kernel, bo, tool, {"block_id": last, **params})
+        assert error.code is ErrorCode.PERMISSION_DENIED

@@ -1,0 +1,141 @@
+"""Every version of a block can be listed, read and brought back."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make, OpenKernel
+
+
+async def content(kernel: Kernel, actor: Actor, block: str, version: int | None = None) -> str:
+    asked: dict[str, Any] = {} if version is None else {"version": version}
+    return str((await kernel.call(actor, "block.read", {"block_id": block, **asked}))["content"])
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_each_version_reads_as_it_was_also_after_a_restart(
+    open_kernel: OpenKernel, seed: int
+) -> None:
+    rng = random.Random(seed)
+    kernel = await open_kernel()
+    amy = kernel.open_session(kernel.owner, "test")
+    bo = kernel.open_session(await kernel.principal("bo"), "test")
+    made = await kernel.call(
+        amy, "block.create", {"role": "system", "kind": "text", "content": "start 😀\n"}
+    )
+    block = made["block_id"]
+    texts = {1: "start 😀\n"}
+    for _ in range(25):
+        actor = rng.choice([amy, bo])
+        text = texts[max(texts)]
+        offset = rng.randint(0, len(text))
+        count = rng.randint(0, min(5, len(text) - offset))
+        splice = {
+            "offset": offset,
+            "delete_count": count,
+            "insert": rng.choice(["é\n", "x", "👩‍🚀"]),
+        }
+        act = rng.random()
+        try:
+            if act < 0.6:
+                await kernel.call(actor, "block.splice", {"block_id": block, **splice})
+            elif act < 0.9:
+                turn = rng.choice(["block.undo", "block.redo"])
+                await kernel.call(actor, turn, {"block_id": block})
+            else:
+                old = rng.choice(sorted(texts))
+                await kernel.call(actor, "block.restore", {"block_id": block, "version": old})
+                assert await content(kernel, amy, block) == texts[old]
+        except AntiphonError as error:
+            if error.code not in (ErrorCode.NOTHING_TO_UNDO, ErrorCode.NOTHING_TO_REDO):
+                raise
+        read = await kernel.call(amy, "block.read", {"block_id": block})
+        texts.setdefault(read["version"], read["content"])
+    for opened in (kernel, None):
+        if opened is None:
+            await kernel.close()
+            kernel = await open_kernel()
+            amy = kernel.open_session(kernel.owner, "test")
+        for version, text in texts.items():
+            assert await content(kernel, amy, block, version) == text
+
+
+async def test_the_history_names_who_when_and_how(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    block = await make("one\n")
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "insert": "X"})
+    await kernel.call(bo, "block.undo", {"block_id": block})
+    found = await kernel.call(amy, "block.history", {"block_id": block})
+    assert [(one["version"], one["username"], one["operation"]) for one in found["versions"]] == [
+        (1, "amy", "create"),
+        (2, "bo", "splice"),
+        (3, "bo", "undo"),
+    ]
+    assert not found["truncated"]
+
+
+async def test_a_long_history_comes_in_pages(kernel: Kernel, amy: Actor, make: Make) -> None:
+    block = await make("")
+    for letter in "abcdefg":
+        await kernel.call(amy, "block.append", {"block_id": block, "text": letter})
+    seen, after = [], 0
+    while True:
+        page = await kernel.call(
+            amy, "block.history", {"block_id": block, "limit": 3, "after_version": after}
+        )
+        seen += [one["version"] for one in page["versions"]]
+        if not page["truncated"]:
+            break
+        after = page["next"]
+    assert seen == list(range(1, 9))
+
+
+async def test_restoring_can_be_undone_and_changes_only_what_differs(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    block = await make("one\ntwo\nthree\n")
+    await kernel.call(
+        bo, "block.splice", {"block_id": block, "offset": 4, "delete_count": 3, "insert": "ZWEI"}
+    )
+    await kernel.call(amy, "block.restore", {"block_id": block, "version": 1})
+    assert await content(kernel, amy, block) == "one\ntwo\nthree\n"
+    runs = (await kernel.call(amy, "block.blame", {"block_id": block}))["runs"]
+    assert [(run["start"], run["end"], run["version"]) for run in runs] == [
+        (0, 4, 1),
+        (4, 7, 3),
+        (7, 14, 1),
+    ]
+    await kernel.call(amy, "block.undo", {"block_id": block})
+    assert await content(kernel, amy, block) == "one\nZWEI\nthree\n"
+
+
+async def test_restoring_what_is_there_commits_nothing(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("one\n")
+    restored = await kernel.call(amy, "block.restore", {"block_id": block, "version": 1})
+    assert restored["version"] == 1
+
+
+async def test_a_reader_that_breaks_off_takes_nothing_from_another(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("before")
+    context = await kernel.context()
+    first, second = (asyncio.create_task(context.history(block)) for _ in range(2))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.wait((second,))
+    assert not first.done()
+    context.write(
+        amy, "splice", lambda: context.document.splice(block, 0, 6, "after"), blocks=[block]
+    )
+    assert (await first).text() == "after"

@@ -1,0 +1,199 @@
+"""`block.list`: every filter works, depth counts generations, pages hold together."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.contexts.block_tree import Family
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor, BlockHeader
+from tests.kernel.kernel.calls import Make
+
+
+async def listed(kernel: Kernel, actor: Actor, **params: Any) -> list[str]:
+    """All pages."""
+    found: list[str] = []
+    while True:
+        page = await kernel.call(actor, "block.list", params)
+        found += [one["block_id"] for one in page["blocks"]]
+        assert page["truncated"] == ("next" in page)
+        if not page["truncated"]:
+            return found
+        params["after_block"] = page["next"]
+
+
+async def test_every_filter_holds_alone_and_together(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    rng = random.Random(3)
+    root = await make("root")
+    made: list[tuple[str, dict[str, Any]]] = []
+    for number in range(60):
+        parent = rng.choice([root] + [block for block, _ in made])
+        fields: dict[str, Any] = {
+            "role": rng.choice(("user", "model", "tool", "system")),
+            "kind": rng.choice(("text", "thinking", "file", "drift", "error")),
+            "status": rng.choice(("running", "done")),
+        }
+        path = rng.choice((None, "src/a.py", "src/b/c.py", "docs/a.md", ""))
+        extra = {"metadata": {"path": path}} if path is not None else {}
+        given = {name: value for name, value in fields.items() if value != "running"}
+        block = await make(str(number), parent_id=parent, **given, **extra)
+        made.append((block, {**fields, "path": path, "parent": parent}))
+    parents = {block: fields["parent"] for block, fields in made}
+
+    def removes(block: str, above: str) -> int:
+        """Generations between the two; 0 if there are none."""
+        count = 0
+        while block in parents:
+            block, count = parents[block], count + 1
+            if block == above:
+                return count
+        return 0
+
+    for _ in range(150):
+        wanted: dict[str, Any] = {}
+        for name, values in (
+            ("role", ("user", "model")),
+            ("kind", ("text", "file")),
+            ("status", ("pending", "done", "running")),
+            ("path_prefix", ("src/", "docs/a.md", "nope", "")),
+        ):
+            if rng.random() < 0.4:
+                wanted[name] = rng.choice(values)
+        above, depth = None, 1
+        if rng.random() < 0.6:
+            above = wanted["parent_id"] = rng.choice([root] + [block for block, _ in made])
+            if rng.random() < 0.6:
+                depth = wanted["depth"] = rng.randint(1, 5)
+        expected = [
+            block
+            for block, fields in made
+            if all(
+                fields[one] == wanted[one] for one in ("role", "kind", "status") if one in wanted
+            )
+            and (
+                "path_prefix" not in wanted
+                or (fields["path"] is not None and fields["path"].startswith(wanted["path_prefix"]))
+            )
+            and (above is None or 1 <= removes(block, above) <= depth)
+        ]
+        found = await listed(kernel, amy, **wanted, limit=rng.choice((1, 4, 100)))
+        assert [block for block in found if block != root] == expected, wanted
+
+
+async def test_pages_hold_every_block_once_while_others_create_blocks(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    rng = random.Random(4)
+    there = [await make(str(n)) for n in range(40)]
+    found: list[str] = []
+    params: dict[str, Any] = {"limit": 3}
+    while True:
+        page = await kernel.call(amy, "block.list", params)
+        found += [one["block_id"] for one in page["blocks"]]
+        if not page["truncated"]:
+            break
+        params["after_block"] = page["next"]
+        await make("new", after=rng.choice(there))
+    assert [block for block in found if block in there] == there
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [
+        ({"depth": 2}, ErrorCode.INVALID_PARAMS),
+        ({"depth": 0, "parent_id": "default.amy.1"}, ErrorCode.INVALID_PARAMS),
+        ({"limit": 0}, ErrorCode.INVALID_PARAMS),
+        ({"limit": 1_001}, ErrorCode.INVALID_PARAMS),
+        ({"kind": "poem"}, ErrorCode.INVALID_PARAMS),
+        ({"status": "asleep"}, ErrorCode.INVALID_PARAMS),
+        ({"colour": "red"}, ErrorCode.INVALID_PARAMS),
+        ({"parent_id": "default.amy.9"}, ErrorCode.BLOCK_NOT_FOUND),
+        ({"parent_id": "default.amy.1", "context": "other"}, ErrorCode.BLOCK_NOT_FOUND),
+        ({"after_block": "default.amy.9"}, ErrorCode.BLOCK_NOT_FOUND),
+        ({"after_block": "default.amy.1", "context": "other"}, ErrorCode.BLOCK_NOT_FOUND),
+    ],
+)
+async def test_a_filter_that_cannot_hold_is_an_error(
+    kernel: Kernel, amy: Actor, make: Make, params: dict[str, Any], code: ErrorCode
+) -> None:
+    await kernel.create_context("other")
+    await make("x")
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.list", params)
+    assert caught.value.code is code
+
+
+async def test_the_next_page_is_of_the_context_of_its_block(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    await kernel.create_context("other")
+    blocks = [await make(str(n), context="other") for n in range(3)]
+    page = await kernel.call(amy, "block.list", {"context": "other", "limit": 1})
+    rest = await kernel.call(amy, "block.list", {"after_block": page["next"]})
+    assert [one["block_id"] for one in rest["blocks"]] == blocks[1:]
+
+
+async def test_what_is_listed_is_on_disk_and_so_not_dirty(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("a", kind="file", metadata={"path": "a"})
+    context = await kernel.context()
+    context.write(amy, "append", lambda: context.document.append(block, "b"), blocks=[block])
+    assert context.commits.persisted_version(block) == 1
+    page = await kernel.call(amy, "block.list", {})
+    assert [(one["version"], one["dirty"]) for one in page["blocks"]] == [(2, False)]
+    assert context.commits.persisted_version(block) == 2
+
+
+def header(block: str, order: str, parent: str | None) -> BlockHeader:
+    return BlockHeader(block, "text", "user", "done", order, "", "amy", parent=parent)
+
+
+def test_parents_that_run_in_a_circle_are_followed_once() -> None:
+    document = Document(1)
+    ring = [f"{'0' * 32}.{'1' * 32}.{n}" for n in range(5)]
+    for at, block in enumerate(ring):
+        document.create_block(header(block, f"a{at}", ring[at - 1]))
+    family = Family(document)
+    assert family.descendants(ring[0], 1_000_000) == ring[1:]
+    assert family.descendants(ring[0], 2) == ring[1:3]
+
+
+def test_the_index_of_children_follows_the_document() -> None:
+    rng = random.Random(8)
+    document = Document(1)
+    blocks = [f"{'0' * 32}.{'1' * 32}.{n}" for n in range(200)]
+    document.create_block(header(blocks[0], "a0", None))
+    family = Family(document)
+    assert family.descendants(blocks[0], 3) == []
+    for at, block in enumerate(blocks[1:], 1):
+        document.create_block(header(block, f"b{at:03}", rng.choice(blocks[:at])))
+        document.set_fields(rng.choice(blocks[1 : at + 1]), parent=blocks[0])
+    fresh = Family(document)
+    for block in blocks:
+        for depth in (1, 3):
+            assert family.descendants(block, depth) == fresh.descendants(block, depth)
+    assert replace(document.header(blocks[0])).parent is None
+
+
+async def test_a_chain_of_parents_may_not_be_too_long(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    limit = (await kernel.context()).limits.parent_depth
+    block = await make("0")
+    for number in range(limit - 1):
+        block = await make(str(number), parent_id=block)
+    params = {"role": "user", "kind": "text", "parent_id": block}
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "block.create", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert caught.value.details["limit"] == limit

@@ -1,0 +1,85 @@
+"""What a block answers: a model's something, a result its call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make, refused
+
+
+@pytest.fixture
+async def aria(kernel: Kernel) -> Actor:
+    return kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+
+
+@pytest.mark.parametrize("kind", list(BlockKind))
+@pytest.mark.parametrize("who", ["amy", "aria"])
+async def test_a_block_of_role_model_has_a_parent(
+    kernel: Kernel, amy: Actor, aria: Actor, make: Make, kind: BlockKind, who: str
+) -> None:
+    prompt = await make("?", status="done")
+    call = {"role": "tool", "kind": "tool_call", "content": "ls"}
+    parent = prompt if kind is not BlockKind.TOOL_RESULT else await make(**call)
+    actor = amy if who == "amy" else aria
+    new = {"role": "model", "kind": kind.value, "content": "!", "status": "done"}
+    error = await refused(kernel, actor, "block.create", new)
+    assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "parent_id")
+    assert "give parent_id" in error.message
+    made = await kernel.call(actor, "block.create", {**new, "parent_id": parent})
+    header = (await kernel.context()).document.header(made["block_id"])
+    assert (header.parent, header.role) == (parent, "model")
+
+
+@pytest.mark.parametrize("role", ["user", "system", "tool"])
+async def test_what_people_say_and_run_may_stand_at_the_beginning(make: Make, role: str) -> None:
+    await make("hello", role=role)
+    await make("ls", role=role, kind="tool_call")
+
+
+@pytest.mark.parametrize("role", ["user", "model", "system", "tool"])
+async def test_a_result_answers_a_call_and_nothing_else(
+    kernel: Kernel, amy: Actor, make: Make, role: str
+) -> None:
+    prompt = await make("?", status="done")
+    fields = {"tool_call_id": "c1", "tool_kind": "shell"}
+    call = await make("ls", role="model", kind="tool_call", parent_id=prompt, metadata=fields)
+    new: dict[str, Any] = {"role": role, "kind": "tool_result", "content": "a"}
+    for wrong in ({}, {"parent_id": prompt}):
+        error = await refused(kernel, amy, "block.create", {**new, **wrong})
+        assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "parent_id")
+        assert "of kind tool_call" in error.message
+    other = {"parent_id": call, "metadata": {"tool_call_id": "c2"}}
+    error = await refused(kernel, amy, "block.create", {**new, **other})
+    assert error.details["field"] == "metadata.tool_call_id"
+    assert error.details["expected"] == "c1"
+    for right in ({}, {"metadata": {"tool_call_id": "c1"}}):
+        made = await kernel.call(amy, "block.create", {**new, "parent_id": call, **right})
+        header = (await kernel.context()).document.header(made["block_id"])
+        assert (header.parent, header.tool_call_id) == (call, "c1")
+
+
+async def test_what_older_kernels_wrote_without_a_parent_is_read_and_goes_on(
+    kernel: Kernel, amy: Actor, aria: Actor, make: Make, open_kernel: Any
+) -> None:
+    old = await make("an answer", role="model", parent_id=await make("?", status="done"))
+    context = await kernel.context()
+    forget = lambda: context.document.set_fields(old, parent=None)  # noqa: E731
+    await context.write(kernel.system, "create", forget, blocks=[old], undo=None).saved()
+    await kernel.close()
+    kernel = await open_kernel()
+    amy = kernel.open_session(kernel.owner, "test")
+    read = await kernel.call(amy, "block.read", {"block_id": old})
+    assert (read["content"], read["role"]) == ("an answer", "model")
+    assert "parent_id" not in read
+    exported = await kernel.call(amy, "context.export", {})
+    params = {"text": exported["text"], "label": "imported"}
+    assert (await kernel.call(amy, "context.import", params))["blocks"] == 2
+    assert (await kernel.call(amy, "context.fork", {"context": "default"}))["blocks"] == 2
+    new = {"role": "model", "kind": "text", "parent_id": old}
+    await kernel.call(amy, "block.create", new)

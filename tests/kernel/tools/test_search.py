@@ -1,0 +1,275 @@
+"""`block.search` and `kernel.search` find what is there, wherever and whenever it was written."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make
+
+OpenKernel = Callable[[], Awaitable[Kernel]]
+
+ALPHABET = (
+    "abAB \n\té\N{LATIN SMALL LETTER LONG S}ßİıK\N{KELVIN SIGN}\0\ufffd\N{GRINNING FACE}\"'*漢"
+)
+
+
+async def search(kernel: Kernel, actor: Actor, query: str, **params: Any) -> dict[str, Any]:
+    request = {"query": query, "kinds": ["file", "text"], **params}
+    return await kernel.call(actor, "kernel.search", request)
+
+
+async def found(kernel: Kernel, actor: Actor, query: str, **params: Any) -> list[str]:
+    answer = await search(kernel, actor, query, **params)
+    return [one["block_id"] for one in answer["results"]]
+
+
+async def refused(kernel: Kernel, actor: Actor, tool: str, **params: Any) -> AntiphonError:
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(actor, tool, params)
+    return caught.value
+
+
+async def test_a_match_says_where_it_is_in_lines_and_code_points(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("zero\none\n\N{GRINNING FACE} two two\nthree\n")
+    answer = await kernel.call(
+        amy, "block.search", {"block_id": block, "query": "two", "context_lines": 1}
+    )
+    around = {"line": 2, "content": "\N{GRINNING FACE} two two"}
+    around |= {"before": ["one"], "after": ["three"]}
+    assert answer == {
+        "matches": [
+            {**around, "match_start": 2, "match_end": 5},
+            {**around, "match_start": 6, "match_end": 9},
+        ],
+        "truncated": False,
+        "version": 1,
+    }
+
+
+async def test_no_match_is_an_empty_list(kernel: Kernel, amy: Actor, make: Make) -> None:
+    block = await make("text")
+    answer = await kernel.call(amy, "block.search", {"block_id": block, "query": "absent"})
+    assert answer["matches"] == [] and not answer["truncated"]
+    assert (await search(kernel, amy, "absent")) == {"results": [], "truncated": False}
+
+
+async def test_a_query_is_literal_unless_it_says_that_it_is_a_regular_expression(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("a.c\nabc\n")
+    for regex, lines in ((False, [0]), (True, [0, 1])):
+        request = {"block_id": block, "query": "a.c", "regex": regex}
+        answer = await kernel.call(amy, "block.search", request)
+        assert [one["line"] for one in answer["matches"]] == lines
+        answer = await search(kernel, amy, "a.c", regex=regex)
+        assert [one["line"] for one in answer["results"][0]["matches"]] == lines
+
+
+@pytest.mark.parametrize("tool", ["block.search", "kernel.search"])
+async def test_a_regular_expression_that_is_bad_or_runs_away_is_an_error(
+    kernel: Kernel, amy: Actor, make: Make, tool: str
+) -> None:
+    block = await make("a" * 60 + "!", kind="file")
+    extra = {"block_id": block} if tool == "block.search" else {}
+    error = await refused(kernel, amy, tool, query="(a", regex=True, **extra)
+    assert error.code is ErrorCode.INVALID_REGEX
+    error = await refused(kernel, amy, tool, query="(a|aa)+$", regex=True, **extra)
+    assert error.code is ErrorCode.REGEX_TIMEOUT
+    error = await refused(kernel, amy, tool, query="x" * 1_001, **extra)
+    assert error.code is ErrorCode.TOO_LARGE
+    error = await refused(kernel, amy, tool, query="a\nb", **extra)
+    assert error.code is ErrorCode.INVALID_PARAMS
+
+
+async def test_others_are_served_while_a_regular_expression_runs_away(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("a" * 60 + "!", kind="file")
+    request = {"block_id": block, "query": "(a|aa)+$", "regex": True}
+    running = asyncio.create_task(kernel.call(amy, "block.search", request))
+    longest = 0.0
+    while not running.done():
+        begun = time.process_time()
+        await kernel.call(amy, "block.read", {"block_id": block})
+        await asyncio.sleep(0)
+        longest = max(longest, time.process_time() - begun)
+    assert longest < 0.25
+    with pytest.raises(AntiphonError):
+        await running
+
+
+async def test_only_files_are_searched_unless_other_kinds_are_named(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    file = await make("needle", kind="file", metadata={"path": "src/a.py"})
+    text = await make("needle")
+    answer = await kernel.call(amy, "kernel.search", {"query": "needle"})
+    assert [(one["block_id"], one["path"]) for one in answer["results"]] == [(file, "src/a.py")]
+    assert await found(kernel, amy, "needle") == [file, text]
+    assert await found(kernel, amy, "needle", path_prefix="src/") == [file]
+    assert await found(kernel, amy, "needle", path_prefix="SRC/") == []
+    assert await found(kernel, amy, "nee", kinds=["thinking"]) == []
+
+
+async def test_what_was_written_before_the_search_is_found_and_what_was_deleted_is_not(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("first")
+    assert await found(kernel, amy, "first") == [block]
+    await kernel.call(
+        amy, "block.splice", {"block_id": block, "offset": 0, "delete_count": 5, "insert": "second"}
+    )
+    assert await found(kernel, amy, "first") == []
+    answer = await search(kernel, amy, "second")
+    assert [(one["block_id"], one["version"]) for one in answer["results"]] == [(block, 2)]
+
+
+async def test_what_is_still_buffered_by_a_stream_is_found(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("")
+    await kernel.call(amy, "block.append", {"block_id": block, "text": "need", "stream": True})
+    await kernel.call(amy, "block.append", {"block_id": block, "text": "le", "stream": True})
+    assert await found(kernel, amy, "needle") == [block]
+
+
+async def test_contexts_that_are_not_open_are_searched_too(
+    open_kernel: OpenKernel,
+) -> None:
+    kernel = await open_kernel()
+    amy = kernel.open_session(kernel.owner, "test")
+    blocks = []
+    for label in ("one", "two"):
+        await kernel.create_context(label)
+        request = {"context": label, "role": "user", "kind": "file", "content": f"needle {label}"}
+        blocks.append((await kernel.call(amy, "block.create", request))["block_id"])
+    await kernel.close()
+    for _ in range(2):
+        kernel = await open_kernel()
+        amy = kernel.open_session(kernel.owner, "test")
+        assert await found(kernel, amy, "needle") == blocks
+        await kernel.close()
+
+
+async def test_pages_join_without_gaps_and_the_last_says_that_it_is(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    await kernel.create_context("other")
+    blocks = [await make(f"needle {n}") for n in range(4)]
+    blocks += [await make(f"needle {n}", context="other") for n in range(3)]
+    await make("nothing")
+    for size in (1, 2, 3, 7, 8):
+        if size == 3:
+            await kernel.search.settled()
+            await kernel.call(amy, "block.append", {"block_id": blocks[1], "text": "changed"})
+        pages: list[str] = []
+        after: dict[str, str] = {}
+        for _ in range(8):
+            answer = await search(kernel, amy, "needle", max_blocks=size, **after)
+            pages += [one["block_id"] for one in answer["results"]]
+            assert answer["truncated"] == ("next" in answer) == (len(pages) < len(blocks))
+            if not answer["truncated"]:
+                break
+            after = {"after_block": answer["next"]}
+        assert pages == blocks
+
+
+async def test_a_block_gives_only_so_many_matches(kernel: Kernel, amy: Actor, make: Make) -> None:
+    await make("needle\n" * 3)
+    for most, truncated in ((3, False), (2, True)):
+        answer = await search(kernel, amy, "needle", max_matches_per_block=most)
+        assert len(answer["results"][0]["matches"]) == most
+        assert answer["results"][0]["truncated"] is truncated
+        assert not answer["truncated"]
+
+
+async def test_an_index_that_was_thrown_away_is_made_again(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("needle")
+    for _ in range(2):
+        for _ in range(2):
+            assert await found(kernel, amy, "needle") == [block]
+            await kernel.search.settled()
+        await kernel.search.clear()
+
+
+async def test_what_is_indexed_is_not_looked_at_again_until_it_changes(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block, other = await make("needle"), await make("other")
+    assert [one.block for one in (await kernel.search.changes()).blocks] == [block, other]
+    await kernel.search.settled()
+    assert (await kernel.search.changes()).blocks == []
+    await kernel.call(amy, "block.splice", {"block_id": other, "offset": 0, "insert": "x"})
+    assert [one.block for one in (await kernel.search.changes()).blocks] == [other]
+
+
+async def test_long_texts_are_found_like_short_ones(kernel: Kernel, amy: Actor, make: Make) -> None:
+    long = "x" * 200_000
+    blocks = [await make(f"{one}needle") for one in ("", long, "", long)]
+    for _ in range(2):
+        assert await found(kernel, amy, "needle") == blocks
+        await kernel.search.settled()
+    cut = {"block_id": blocks[1], "offset": 0, "delete_count": len(long)}
+    await kernel.call(amy, "block.splice", cut)
+    await kernel.call(amy, "block.splice", {"block_id": blocks[2], "offset": 0, "insert": long})
+    for _ in range(2):
+        assert await found(kernel, amy, "needle") == blocks
+        assert await found(kernel, amy, "xneedle") == blocks[2:]
+        await kernel.search.settled()
+
+
+async def test_two_searches_at_once_agree(kernel: Kernel, amy: Actor, make: Make) -> None:
+    blocks = [await make(f"needle {n}") for n in range(10)]
+    answers = await asyncio.gather(*(found(kernel, amy, "needle") for _ in range(5)))
+    assert answers == [blocks] * 5
+
+
+async def test_any_text_is_found_as_by_looking_through_every_block(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    """Case that folds, characters that the index does not know, quotes, short and long queries."""
+    rng = random.Random(7)
+
+    def text(length: int) -> str:
+        return "".join(rng.choice(ALPHABET) for _ in range(length))
+
+    blocks = {await make(content): content for content in (text(60) for _ in range(40))}
+    for step in range(150):
+        source = rng.choice(list(blocks.values()))
+        at = rng.randrange(len(source))
+        query = source[at : at + rng.randrange(1, 8)].split("\n")[0] or text(2).strip("\n")
+        if step % 10 == 0:
+            block = rng.choice(list(blocks))
+            new = text(5)
+            splice = {"block_id": block, "offset": 3, "insert": new}
+            await kernel.call(amy, "block.splice", splice)
+            blocks[block] = blocks[block][:3] + new + blocks[block][3:]
+        if not query or "\n" in query:
+            continue
+        expected = [block for block, content in blocks.items() if query in content]
+        assert await found(kernel, amy, query, max_blocks=100) == expected, repr(query)
+        if step % 3 == 0:
+            await kernel.search.settled()
+            assert await found(kernel, amy, query, max_blocks=100) == expected, repr(query)
+
+
+async def test_a_regular_expression_finds_the_same_with_and_without_literals_in_it(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    blocks = [await make(content) for content in ("def one_test", "def two", "Def one_test", "")]
+    for query in ("def \\w+_test", "(?:def) [a-z]+_test"):
+        assert await found(kernel, amy, query, regex=True) == blocks[:1]
+    assert await found(kernel, amy, "(?i)def \\w+_test", regex=True) == [blocks[0], blocks[2]]

@@ -1,0 +1,298 @@
+"""What is exported can be imported: the same texts, headers, order, parents and authors."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.document.reply_depth import chain_length
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+
+
+@pytest.fixture
+async def written(kernel: Kernel, amy: Actor, bo: Actor, make: Any) -> str:
+    """A conversation of two people and a model; the first block."""
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    first = str(await make("one\n漢字 😀\nthree", status="done", metadata={"a": [1, "ü"]}))
+    await kernel.call(bo, "block.splice", {"block_id": first, "offset": 4, "insert": "two "})
+    answer = {"role": "model", "kind": "text", "content": "```\ncode\n```", "parent_id": first}
+    await kernel.call(aria, "block.create", answer)
+    await kernel.call(bo, "block.create", {"role": "user", "kind": "text", "content": "a draft"})
+    between = {"role": "user", "kind": "text", "content": "in between", "after": first}
+    await kernel.call(amy, "block.create", {**between, "status": "done"})
+    return first
+
+
+def told(text: str) -> list[dict[str, Any]]:
+    """An export without what an import changes: ids of the context and of principals, versions."""
+    lines = [json.loads(line) for line in text.splitlines()]
+    names = {line["id"]: line["username"] for line in lines if line["type"] == "principal"}
+    for line in lines:
+        if line["type"] == "context":
+            line |= {"context_id": "", "version": 0}
+        elif line["type"] == "principal":
+            line["id"] = line["username"]
+        elif line["type"] == "block":
+            line["version"] = 0
+            line["id"] = short(line["id"], names)
+            line["header"]["author"] = names[line["header"]["author"]]
+            if "parent" in line["header"]:
+                line["header"]["parent"] = short(line["header"]["parent"], names)
+            for run in line["authors"]:
+                run["principal"] = names[run["principal"]]
+    return sorted(lines, key=lambda line: line["type"] == "block")
+
+
+def without_authors(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    kept = (line for line in lines if line["type"] != "principal")
+    return [{name: value for name, value in line.items() if name != "authors"} for line in kept]
+
+
+def short(block: str, names: dict[str, str]) -> str:
+    _, principal, seq = block.split(".")
+    return f"{names[principal]}.{seq}"
+
+
+async def test_an_import_into_another_kernel_is_exported_as_the_same(
+    kernel: Kernel, amy: Actor, written: str, tmp_path: Path
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    folder = tmp_path / "other"
+    other = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS), owner="zoe")
+    zoe = other.open_session(other.owner, "test")
+    made = await other.call(zoe, "context.import", {"text": exported, "label": "taken-over"})
+    assert made["blocks"] == 4
+    again = (await other.call(zoe, "context.export", {"context": "taken-over"}))["text"]
+    before, after = told(exported), told(again)
+    # A model that is not there leaves no block running.
+    for line in before:
+        header = line.get("header", {})
+        if header.get("status") == "running" and header["role"] == "model":
+            header |= {"status": "error", "stop_reason": "interrupted"}
+    before, after = ([line | {"label": ""} for line in lines] for lines in (before, after))
+    assert without_authors(after) == without_authors(before)
+    bo = other.open_session(await other.principal("bo"), "test")
+    with pytest.raises(AntiphonError) as caught:
+        await other.call(bo, "block.undo", {"context": "taken-over"})
+    assert caught.value.code is ErrorCode.NOTHING_TO_UNDO
+    fresh = {"role": "user", "kind": "text", "content": "new", "context": "taken-over"}
+    await other.call(bo, "block.create", fresh)
+    await other.close()
+    assert [str(finding) for finding in (await examine(folder)).all()] == []
+
+
+async def test_who_wrote_what_comes_along(kernel: Kernel, amy: Actor, written: str) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
+    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+    assert [one.get("authors") for one in told(again)] == [
+        one.get("authors") for one in told(exported)
+    ]
+
+
+async def test_an_export_comes_back_beside_the_original(
+    kernel: Kernel, amy: Actor, written: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "context.import", {"text": exported})
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    made = await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
+    document = (await kernel.context("copy")).document
+    original = (await kernel.context()).document
+    assert [document.text(one) for one in document.block_ids()] == [
+        original.text(one) for one in original.block_ids()
+    ]
+    assert all(block.startswith(made["context_id"]) for block in document.block_ids())
+
+
+def less(line: str) -> str:
+    return line.replace('"blocks": 4', '"blocks": 3')
+
+
+BROKEN_OFF = '{"type": "error", "error": {"code": "storage_failed", "message": "No disk."}}'
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda lines: lines[1:], "line of the context"),
+        (lambda lines: [*lines, "{"], f"Line {10}"),
+        (lambda lines: [lines[0].replace('"format": 2', '"format": 3'), *lines[1:]], "format 3"),
+        (lambda lines: lines[:-1], "broken off"),
+        (lambda lines: [one for one in lines if "a draft" not in one], "4 blocks, here are 3"),
+        (lambda lines: [*lines[:-2], BROKEN_OFF], "Line 8"),
+        (lambda lines: [one for one in lines if '"aria"' not in one], "principal"),
+        (lambda lines: [less(one) for one in lines if ' "one\\n' not in one], "parent"),
+        (lambda lines: [*lines[:-1], lines[-2], lines[-1]], "Line 9: Block"),
+        (lambda lines: [re.sub(r'"parent": "[^"]*"', '"parent": {}', one) for one in lines], "{}"),
+        (lambda lines: [one.replace('"end": 7', '"end": 6') for one in lines], "authors"),
+        (lambda lines: [one.replace('"kind": "text"', '"kinds": 1') for one in lines], "kinds"),
+    ],
+)
+async def test_what_is_no_export_is_refused_and_leaves_nothing(
+    kernel: Kernel, amy: Actor, written: str, damage: Any, says: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    text = "\n".join(damage(exported.splitlines()))
+    assert text != exported.rstrip("\n")
+    with pytest.raises(AntiphonError) as caught:
+        await kernel.call(amy, "context.import", {"text": text, "label": "copy"})
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert says in caught.value.message
+    assert [row.label for row in kernel.context_rows()] == ["default"]
+    await kernel.create_context("copy")
+
+
+async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]:
+    """The lines of an export of blocks that answer one another; the shuffled ones are no worse."""
+    new = {"role": "user", "kind": "text", "content": "x"}
+    await kernel.call(amy, "block.create", new)
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    *head, block, _ = map(json.loads, exported.splitlines())
+    stem = block["id"].rpartition(".")[0]
+    blocks = []
+    for number in range(1, length + 1):
+        above = {"parent": f"{stem}.{number - 1}"} if number > 1 else {}
+        fields = {**block["header"], "order": f"a{number:05}", **above}
+        blocks.append({**block, "id": f"{stem}.{number}", "header": fields})
+    random.Random(length).shuffle(blocks)
+    return [*head, *blocks, {"type": "end", "blocks": length}]
+
+
+async def test_a_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
+    kernel: Kernel, amy: Actor
+) -> None:
+    lines = await chain(kernel, amy, 512)
+    params = {"text": "\n".join(map(json.dumps, lines)), "label": "long"}
+    assert (await kernel.call(amy, "context.import", params))["blocks"] == 512
+    document = (await kernel.context("long")).document
+    assert chain_length(document, document.block_ids()[-1], 1_000) == 512
+    last = {"role": "user", "kind": "text", "parent_id": document.block_ids()[-1]}
+    with pytest.raises(AntiphonError):
+        await kernel.call(amy, "block.create", last)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 513, 2_000])
+async def test_parents_in_a_circle_or_too_many_are_not_imported(
+    kernel: Kernel, amy: Actor, length: int
+) -> None:
+    lines = await chain(kernel, amy, length)
+    blocks = sorted((one for one in lines if one["type"] == "block"), key=number_of)
+    if length < 512:
+        blocks[0]["header"]["parent"] = blocks[-1]["id"]
+    params = {"text": "\n".join(map(json.dumps, lines)), "label": "long"}
+    with pytest.raises(AntiphonError, match="run in a circle, or are more than 511") as caught:
+        await kernel.call(amy, "context.import", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert len(kernel.context_rows()) == 1
+
+
+def number_of(block: dict[str, Any]) -> int:
+    return int(block["id"].rpartition(".")[2])
+
+
+async def test_markdown_shows_every_text_under_who_wrote_it(
+    kernel: Kernel, amy: Actor, written: str
+) -> None:
+    text = (await kernel.call(amy, "context.export", {"format": "markdown"}))["text"]
+    document = (await kernel.context()).document
+    at = 0
+    for block in document.block_ids():
+        at = text.index(document.text(block), at)
+    assert [line.split(" ")[1] for line in text.splitlines() if line.startswith("## ")] == [
+        "amy",
+        "amy",
+        "aria",
+        "bo",
+    ]
+
+
+def credited_to(exported: str, name: str, kind: str) -> str:
+    """An export whose author bo has another name and kind."""
+    bo = '"username": "bo", "kind": "human"'
+    assert bo in exported
+    return exported.replace(bo, f'"username": "{name}", "kind": "{kind}"')
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("amy", "human"), ("bo", "human"), ("aria", "model"), ("system", "system")),
+        ("a-feed", "source"),
+    ],
+)
+async def test_an_import_by_another_owner_credits_nobody_else_who_is_here(
+    kernel: Kernel, amy: Actor, written: str, name: str, kind: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    eve = await other_owner(kernel, amy)
+    strangers = exported.replace('"username": "amy"', '"username": "eve"').replace(
+        '"username": "aria"', '"username": "nova"'
+    )
+    params = {"text": credited_to(strangers, name, kind), "label": "forged"}
+    with pytest.raises(AntiphonError, match=name) as caught:
+        await kernel.call(eve, "context.import", params)
+    assert caught.value.code is ErrorCode.PERMISSION_DENIED
+    assert caught.value.details["author"] == name
+    assert [row.label for row in kernel.context_rows()] == ["default"]
+
+
+async def other_owner(kernel: Kernel, amy: Actor) -> Actor:
+    await kernel.principal("eve")
+    await kernel.call(amy, "kernel.role", {"principal": "eve", "role": "owner"})
+    return kernel.open_session(kernel.find_principal("eve"), "test")
+
+
+async def test_an_import_by_another_owner_takes_what_they_and_strangers_wrote(
+    kernel: Kernel, amy: Actor, written: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    for name, taken in (("amy", "eve"), ("bo", "zoe"), ("aria", "nova")):
+        exported = exported.replace(f'"username": "{name}"', f'"username": "{taken}"')
+    eve = await other_owner(kernel, amy)
+    await kernel.call(eve, "context.import", {"text": exported, "label": "copy"})
+    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+    assert [one.get("authors") for one in told(again)] == [
+        one.get("authors") for one in told(exported)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("system", "human"), ("zoe", "system"), ("bo", "model"), ("aria", "human")]
+)
+async def test_an_author_of_another_kind_than_the_one_here_is_refused(
+    kernel: Kernel, amy: Actor, written: str, name: str, kind: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    params = {"text": credited_to(exported, name, kind), "label": "forged"}
+    with pytest.raises(AntiphonError, match=name) as caught:
+        await kernel.call(amy, "context.import", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert "zoe" not in kernel.members
+
+
+async def test_what_the_kernel_itself_wrote_is_imported_by_its_owner(
+    kernel: Kernel, amy: Actor
+) -> None:
+    said = {"role": "system", "kind": "text", "content": "begin", "status": "done"}
+    await kernel.call(kernel.system, "block.create", said)
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
+    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+    assert without_label(told(again)) == without_label(told(exported))
+
+
+def without_label(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [line | {"label": ""} for line in lines]

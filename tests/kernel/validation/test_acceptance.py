@@ -1,0 +1,318 @@
+"""A large update is accepted or refused whole, whatever others do before, between and after."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+from tests.kernel.validation.offline import (
+    BetweenParts,
+    Offline,
+    Share,
+    share,
+    take_in,
+)
+
+SECOND = 4712
+"""The client id that `bo` goes on with."""
+
+
+@pytest.fixture
+async def context(kernel: Kernel) -> Context:
+    return await kernel.context()
+
+
+class Case:
+    """Bo comes back with a large update: text, an old draft submitted, another client id, a draft.
+
+    What others can spoil is at its end, so that most of it would be there by then.
+    """
+
+    def __init__(self, kernel: Kernel, context: Context, amy: Actor, bo: Actor) -> None:
+        self.kernel = kernel
+        self.context = context
+        self.amy = amy
+        self.bo = bo
+        self.there = ""
+        self.waiting = ""
+        self.draft = ""
+        self.update = b""
+        self.before = b""
+        self.text = ""
+
+    async def begin(self) -> None:
+        context, bo = self.context, self.bo
+        created = {"role": "system", "kind": "text", "content": "there 😀 "}
+        self.there = (await self.kernel.call(self.amy, "block.create", created))["block_id"]
+        first = Offline(context, bo, 1, 4710)
+        self.waiting = first.draft(DRAFT_SEQ_MIN + 1_000)
+        await take_in(context, bo, first.update())
+        offline = Offline(context, bo, 2)
+        offline.write(self.there, 1_500)
+        offline.go_on_as(SECOND)
+        offline.write(self.there, 300)
+        offline.submit(self.waiting)
+        self.draft = offline.draft(DRAFT_SEQ_MIN)
+        offline.write(self.draft, 20)
+        self.update = offline.update()
+        self.before = context.document.state_vector()
+        self.text = str(offline.blocks[self.there]["content"])
+
+    def share(self) -> Share:
+        """How much of it is there."""
+        return share(self.context, self.update, self.before)
+
+    async def refused(self, meanwhile: Callable[[], None], code: ErrorCode) -> None:
+        """`meanwhile` happens when it has been checked; then it is refused whole."""
+        seq = 0
+
+        def happens() -> None:
+            nonlocal seq
+            meanwhile()
+            seq = self.context.seq
+
+        with pytest.raises(AntiphonError) as caught:
+            await take_in(self.context, self.bo, self.update, happens)
+        assert caught.value.code is code
+        assert self.context.seq == seq
+        assert len(self.context.document.text(self.there)) < 20
+
+    async def sound(self, data: Path) -> None:
+        await self.kernel.close()
+        assert [str(finding) for finding in (await examine(data)).all()] == []
+
+
+@pytest.fixture
+async def case(kernel: Kernel, context: Context, amy: Actor, bo: Actor) -> Case:
+    case = Case(kernel, context, amy, bo)
+    await case.begin()
+    return case
+
+
+def twin_draft(case: Case) -> bytes:
+    """The same draft, made by another program of bo's."""
+    twin = Offline(case.context, case.bo, 3, 4900)
+    assert twin.draft(DRAFT_SEQ_MIN) == case.draft
+    return twin.update()
+
+
+def text_of(case: Case, client_id: int, steps: int = 3) -> bytes:
+    writer = Offline(case.context, case.amy, 4, client_id)
+    writer.write(case.there, steps)
+    return writer.update()
+
+
+def set_status(case: Case, block: str, status: Status) -> None:
+    document = case.context.document
+    case.context.write(
+        case.bo, "status", lambda: document.set_fields(block, status=status), blocks=[block]
+    )
+
+
+# Before it is accepted
+
+
+async def test_it_is_refused_whole_if_its_draft_has_been_made_meanwhile(
+    case: Case, data: Path
+) -> None:
+    twin = twin_draft(case)
+    await case.refused(
+        lambda: void(case.context.remote.apply(case.bo, twin, "twin")),
+        ErrorCode.PERMISSION_DENIED,
+    )
+    assert case.share() is Share.NOTHING
+    await case.sound(data)
+
+
+async def test_it_is_refused_whole_if_somebody_else_has_taken_its_client_id(
+    case: Case, data: Path
+) -> None:
+    theirs = text_of(case, SECOND)
+    await case.refused(
+        lambda: void(case.context.remote.apply(case.amy, theirs, "amy")),
+        ErrorCode.PERMISSION_DENIED,
+    )
+    assert 4711 not in decode_state_vector(case.context.document.state_vector())
+    await case.sound(data)
+
+
+@pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
+async def test_it_is_refused_whole_if_a_draft_that_it_submits_has_ended(
+    case: Case, data: Path, status: Status
+) -> None:
+    await case.refused(lambda: set_status(case, case.waiting, status), ErrorCode.PERMISSION_DENIED)
+    assert case.share() is Share.NOTHING
+    assert case.context.document.header(case.waiting).status is status
+    await case.sound(data)
+
+
+async def test_it_is_accepted_if_the_kernel_has_called_the_draft_running(
+    case: Case, data: Path
+) -> None:
+    await take_in(
+        case.context,
+        case.bo,
+        case.update,
+        lambda: set_status(case, case.waiting, Status.RUNNING),
+    )
+    assert case.share() is Share.ALL
+    assert case.context.document.header(case.waiting).status is Status.DONE
+    await case.sound(data)
+
+
+async def test_it_is_refused_whole_if_its_writer_has_to_go(case: Case) -> None:
+    def dismissed() -> None:
+        raise AntiphonError(ErrorCode.PERMISSION_DENIED, "You are a viewer now.")
+
+    before = case.context.document.state_vector()
+    with pytest.raises(AntiphonError, match="a viewer now"):
+        await take_in(case.context, case.bo, case.update, dismissed)
+    assert case.context.document.state_vector() == before
+
+
+async def test_what_has_come_through_another_connection_is_asked_for_again(
+    case: Case, data: Path
+) -> None:
+    """Whatever it says: the items may be others under the same numbers."""
+    twin = text_of(case, 4711)
+    await case.refused(
+        lambda: void(case.context.remote.apply(case.bo, twin, "twin")), ErrorCode.GAP
+    )
+    assert SECOND not in decode_state_vector(case.context.document.state_vector())
+    await case.sound(data)
+
+
+# Between its parts
+
+
+async def test_a_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
+    case: Case, data: Path
+) -> None:
+    context, twin = case.context, twin_draft(case)
+    refused: list[ErrorCode | str] = []
+
+    async def make_it_too() -> None:
+        try:
+            await context.remote.apply(case.bo, twin, "twin")
+        except AntiphonError as error:
+            refused.append(error.code)
+        await context.remote.arrivals.gone_in(case.bo)
+        with pytest.raises(AntiphonError) as caught:
+            await context.remote.apply(case.bo, twin, "twin")
+        refused.append(caught.value.code)
+
+    between = BetweenParts(context, case.bo, make_it_too)
+    await take_in(context, case.bo, case.update)
+    await between.happened()
+    assert case.share() is Share.ALL
+    assert refused == [ErrorCode.GAP, ErrorCode.PERMISSION_DENIED]
+    await case.sound(data)
+
+
+async def test_its_client_ids_are_its_writers_once_it_is_accepted(
+    case: Case, data: Path, open_kernel: Any
+) -> None:
+    theirs = text_of(case, SECOND)
+
+    async def write_with_it() -> None:
+        with pytest.raises(AntiphonError) as caught:
+            await case.context.remote.apply(case.amy, theirs, "amy")
+        assert caught.value.code is ErrorCode.PERMISSION_DENIED
+
+    between = BetweenParts(case.context, case.bo, write_with_it)
+    await take_in(case.context, case.bo, case.update)
+    await between.happened()
+    assert case.share() is Share.ALL
+    assert case.context.document.text(case.there) == case.text
+    await case.sound(data)
+    case.context = await (await open_kernel()).context()
+    with pytest.raises(AntiphonError):
+        await case.context.remote.apply(case.amy, text_of(case, SECOND), "amy")
+
+
+@pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
+async def test_a_draft_that_a_tool_ends_between_the_parts_has_ended(
+    case: Case, data: Path, status: Status
+) -> None:
+    told: list[str] = []
+    case.kernel.submissions.listen(lambda submission: told.append(submission.block))
+    request = {"block_id": case.waiting, "status": status.value}
+
+    async def end() -> None:
+        await case.kernel.call(case.bo, "block.status", request)
+
+    between = BetweenParts(case.context, case.bo, end)
+    await take_in(case.context, case.bo, case.update)
+    await between.happened()
+    await asyncio.sleep(0)
+    assert case.share() is Share.ALL
+    assert case.context.document.header(case.waiting).status is status
+    assert told == ([case.waiting] if status is Status.DONE else [])
+    await case.sound(data)
+
+
+async def test_it_goes_in_though_nobody_waits_for_it(case: Case, data: Path) -> None:
+    async def take() -> None:
+        await take_in(case.context, case.bo, case.update)
+
+    taking = asyncio.create_task(take())
+
+    async def give_up() -> None:
+        taking.cancel()
+
+    between = BetweenParts(case.context, case.bo, give_up)
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+    assert case.share() is Share.HALF
+    await case.context.remote.arrivals.gone_in(case.bo)
+    await between.happened()
+    assert case.share() is Share.ALL
+    await case.sound(data)
+
+
+async def test_it_goes_in_before_the_kernel_closes(
+    case: Case, data: Path, open_kernel: Any
+) -> None:
+    closing = asyncio.Event()
+
+    async def close() -> None:
+        closing.set()
+        await case.kernel.close()
+
+    between = BetweenParts(case.context, case.bo, close)
+    taking = asyncio.create_task(take_in(case.context, case.bo, case.update))
+    await closing.wait()
+    await taking
+    await between.happened()
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+    again = await (await open_kernel()).context()
+    assert share(again, case.update, case.before) is Share.ALL
+    assert again.document.text(case.there) == case.text
+
+
+async def test_large_updates_of_one_principal_come_in_one_after_the_other(
+    case: Case, data: Path
+) -> None:
+    """A client that has lost its connection sends the same again through another one."""
+    seqs = await asyncio.gather(*(take_in(case.context, case.bo, case.update) for _ in range(3)))
+    assert case.share() is Share.ALL
+    assert case.context.document.text(case.there) == case.text
+    assert seqs[0] == seqs[1] == seqs[2] == case.context.seq
+    await case.sound(data)
+
+
+def void(future: asyncio.Future[int]) -> None:
+    """Its outcome is looked at in the document."""
+    future.add_done_callback(lambda done: done.exception())

@@ -1,0 +1,327 @@
+"""A client submits its own draft by a raw update, and sets no other status."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pycrdt import Doc, Map, Text
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.submissions import Submission
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.types.enums import PrincipalKind, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
+from tests.kernel.kernel.calls import Make
+
+
+@pytest.fixture
+async def context(kernel: Kernel) -> Context:
+    return await kernel.context()
+
+
+@pytest.fixture
+def submitted(kernel: Kernel) -> list[Submission]:
+    found: list[Submission] = []
+    kernel.submissions.listen(found.append)
+    return found
+
+
+class Stock:
+    """A Yjs client that knows nothing of our classes, and hears only what it is told."""
+
+    def __init__(self, context: Context, client_id: int = 4711) -> None:
+        self.context = context
+        self.doc: Doc[Any] = Doc(client_id=client_id)
+        self.hear()
+
+    def hear(self) -> None:
+        self.doc.apply_update(self.context.document.update_since())
+        self._before = self.doc.get_state()
+
+    @property
+    def blocks(self) -> Map[Any]:
+        return self.doc.get("blocks", type=Map)
+
+    def draft(self, actor: Actor, text: str = "", number: int = 0) -> str:
+        block = f"{self.context.id}.{actor.principal.id}.{DRAFT_SEQ_MIN + number}"
+        fields = {"kind": "text", "role": "user", "status": "pending", "order": "a5"}
+        with self.doc.transaction():
+            self.blocks[block] = Map({**fields, "content": Text(text)})
+        return block
+
+    def update(self) -> bytes:
+        update = self.doc.get_update(self._before)
+        self._before = self.doc.get_state()
+        return update
+
+    async def send(self, actor: Actor) -> None:
+        await self.context.remote.apply(actor, self.update(), "client")
+
+
+async def refused(stock: Stock, actor: Actor) -> None:
+    document = stock.context.document
+    before = document.state_vector()
+    with pytest.raises(AntiphonError) as caught:
+        await stock.send(actor)
+    assert caught.value.code is ErrorCode.PERMISSION_DENIED
+    assert document.state_vector() == before
+
+
+async def sound(kernel: Kernel, data: Path) -> None:
+    await kernel.close()
+    assert [str(finding) for finding in (await examine(data)).all()] == []
+
+
+async def test_a_draft_that_its_author_calls_done_is_submitted(
+    kernel: Kernel,
+    context: Context,
+    bo: Actor,
+    make: Make,
+    submitted: list[Submission],
+    data: Path,
+    open_kernel: Any,
+) -> None:
+    client = Stock(context)
+    block = client.draft(bo, "a question")
+    await client.send(bo)
+    later = await make("written meanwhile", status="done")
+    submitted.clear()
+    client.hear()
+    client.blocks[block]["status"] = "done"
+    update = client.update()
+    waiting = context.remote.apply(bo, update, "client")
+    assert submitted == []
+    await waiting
+    await asyncio.sleep(0)
+    assert [(one.block, one.actor) for one in submitted] == [(block, bo)]
+    header = context.document.header(block)
+    assert header.status is Status.DONE
+    assert not header.edited_after_done
+    assert context.document.block_ids()[-2:] == [later, block]
+    version = context.version(block)
+    await context.remote.apply(bo, update, "client")
+    assert len(submitted) == 1
+    assert context.version(block) == version
+    await sound(kernel, data)
+    again = (await (await open_kernel()).context()).document
+    assert again.header(block).status is Status.DONE
+
+
+@pytest.mark.parametrize("client_id", [1, 2**52])
+async def test_it_counts_when_the_kernel_has_said_running_at_the_same_time(
+    kernel: Kernel,
+    context: Context,
+    bo: Actor,
+    submitted: list[Submission],
+    data: Path,
+    client_id: int,
+) -> None:
+    client = Stock(context, client_id)
+    block = client.draft(bo)
+    await client.send(bo)
+    client.blocks[block]["content"].insert(0, "hello")
+    await client.send(bo)
+    assert context.document.header(block).status is Status.RUNNING
+    assert client.blocks[block]["status"] == "pending"
+    client.blocks[block]["status"] = "done"
+    await client.send(bo)
+    assert context.document.header(block).status is Status.DONE
+    assert len(submitted) == 1
+    client.hear()
+    assert client.blocks[block]["status"] == "done"
+    await sound(kernel, data)
+
+
+async def test_typing_and_submitting_in_one_update_is_no_edit_afterwards(
+    kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
+) -> None:
+    client = Stock(context)
+    block = client.draft(bo)
+    await client.send(bo)
+    with client.doc.transaction():
+        client.blocks[block]["content"].insert(0, "all at once")
+        client.blocks[block]["status"] = "done"
+    await client.send(bo)
+    header = context.document.header(block)
+    assert (header.status, header.edited_after_done) == (Status.DONE, False)
+    assert len(submitted) == 1
+    client.blocks[block]["content"].insert(0, "not ")
+    await client.send(bo)
+    assert context.document.header(block).edited_after_done
+    await sound(kernel, data)
+
+
+async def test_what_was_written_and_submitted_offline_is_submitted_when_it_comes(
+    kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
+) -> None:
+    client = Stock(context)
+    blocks = [client.draft(bo, f"offline {number}", number) for number in range(3)]
+    for block in blocks[:2]:
+        client.blocks[block]["status"] = "done"
+    await client.send(bo)
+    assert [one.block for one in submitted] == blocks[:2]
+    statuses = [context.document.header(block).status for block in blocks]
+    assert statuses == [Status.DONE, Status.DONE, Status.RUNNING]
+    await sound(kernel, data)
+
+
+async def test_an_empty_draft_stays_one(
+    kernel: Kernel, context: Context, bo: Actor, submitted: list[Submission], data: Path
+) -> None:
+    client = Stock(context)
+    blocks = [client.draft(bo), client.draft(bo, "to be deleted", 1), client.draft(bo, " \n", 2)]
+    await client.send(bo)
+    before = [context.document.header(block).status for block in blocks]
+    with client.doc.transaction():
+        client.blocks[blocks[1]]["content"].clear()
+        for block in blocks:
+            client.blocks[block]["status"] = "done"
+    await client.send(bo)
+    assert [context.document.header(block).status for block in blocks] == before
+    assert submitted == []
+    client.hear()
+    with client.doc.transaction():
+        client.blocks[blocks[0]]["content"].insert(0, "now")
+        client.blocks[blocks[0]]["status"] = "done"
+    await client.send(bo)
+    assert [one.block for one in submitted] == [blocks[0]]
+    await sound(kernel, data)
+
+
+def call_running(block: Any) -> None:
+    block["status"] = "running"
+
+
+def call_error(block: Any) -> None:
+    block["status"] = "error"
+
+
+def call_something(block: Any) -> None:
+    block["status"] = True
+
+
+def take_back(block: Any) -> None:
+    block["status"] = "done"
+    block["status"] = "pending"
+
+
+def call_twice(block: Any) -> None:
+    block["status"] = "done"
+    block["status"] = "done"
+
+
+def delete_status(block: Any) -> None:
+    del block["status"]
+
+
+def submit_and_delete(block: Any) -> None:
+    block["status"] = "done"
+    del block["status"]
+
+
+def submit_and_set_role(block: Any) -> None:
+    block["status"] = "done"
+    block["role"] = "model"
+
+
+def submit_and_replace_content(block: Any) -> None:
+    block["status"] = "done"
+    block["content"] = Text("something else")
+
+
+def submit_and_delete_content(block: Any) -> None:
+    block["status"] = "done"
+    del block["content"]
+
+
+HOSTILE = (
+    call_running,
+    call_error,
+    call_something,
+    take_back,
+    call_twice,
+    delete_status,
+    submit_and_delete,
+    submit_and_set_role,
+    submit_and_replace_content,
+    submit_and_delete_content,
+)
+
+
+@pytest.mark.parametrize("change", HOSTILE, ids=lambda change: change.__name__)
+async def test_nothing_else_comes_along_with_a_submission(
+    kernel: Kernel,
+    context: Context,
+    bo: Actor,
+    submitted: list[Submission],
+    change: Callable[[Any], None],
+) -> None:
+    client = Stock(context)
+    block = client.draft(bo, "mine")
+    await client.send(bo)
+    client.hear()
+    with client.doc.transaction():
+        change(client.blocks[block])
+    await refused(client, bo)
+    assert context.document.header(block).status is Status.RUNNING
+    assert context.document.text(block) == "mine"
+    assert submitted == []
+
+
+async def test_a_draft_that_came_with_its_end_undone_is_not_submitted(
+    context: Context, bo: Actor, submitted: list[Submission]
+) -> None:
+    for number, change in enumerate((take_back, submit_and_delete)):
+        client = Stock(context, 100 + number)
+        block = client.draft(bo, "mine", number)
+        change(client.blocks[block])
+        await client.send(bo)
+        assert context.document.header(block).status is Status.RUNNING
+    assert submitted == []
+
+
+@pytest.mark.parametrize("whose", ["somebody's draft", "somebody's", "own", "model's", "viewer"])
+async def test_only_drafts_and_only_ones_own_are_submitted(
+    kernel: Kernel,
+    context: Context,
+    amy: Actor,
+    bo: Actor,
+    make: Make,
+    submitted: list[Submission],
+    whose: str,
+) -> None:
+    actor = amy
+    if whose == "somebody's draft":
+        client = Stock(context, 12)
+        block = client.draft(bo, "not yet")
+        await client.send(bo)
+    elif whose == "somebody's":
+        block = await make("finished", status="done")
+        actor = bo
+    elif whose == "own":
+        block = await make("finished", status="done")
+    elif whose == "model's":
+        aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+        prompt = await make("speak", status="done")
+        request = {"role": "model", "kind": "text", "content": "I say", "parent_id": prompt}
+        block = str((await kernel.call(aria, "block.create", request))["block_id"])
+        actor = aria
+    else:
+        client = Stock(context, 12)
+        block = client.draft(bo, "not yet")
+        await client.send(bo)
+        await kernel.members.give_role(bo.principal, AccessRole.VIEWER)
+        actor = kernel.open_session(bo.principal, "test")
+    submitted.clear()
+    client = Stock(context)
+    client.blocks[block]["status"] = "done"
+    await refused(client, actor)
+    assert submitted == []

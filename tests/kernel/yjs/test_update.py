@@ -1,0 +1,267 @@
+"""Reading Yjs updates that the CRDT engine wrote, and refusing everything else."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+
+import pycrdt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from antiphon_kernel.yjs.id_set import IdRange, normalise
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import (
+    EMPTY_UPDATE,
+    ContentKind,
+    ItemId,
+    SharedType,
+    Struct,
+    decode_in_parts,
+    decode_update,
+)
+from antiphon_kernel.yjs.update_writer import encode_update
+
+WORDS = ["a", "é", "漢字", "😀", "👩‍👩‍👧", "plain text", "\n"]
+
+
+def test_one_keystroke_is_read_completely() -> None:
+    doc = pycrdt.Doc(client_id=2**53 - 1)
+    text = doc.get("t", type=pycrdt.Text)
+    text.insert(0, "a😀")
+
+    decoded = decode_update(doc.get_update())
+
+    assert decoded.structs == (
+        Struct(2**53 - 1, 0, 3, ContentKind.STRING, parent="t", content="a😀"),
+    )
+    assert decoded.deletions == ()
+    assert decoded.inserted() == (IdRange(2**53 - 1, 0, 3),)
+
+
+def test_origins_parents_and_keys_are_named() -> None:
+    doc = pycrdt.Doc(client_id=7)
+    blocks = doc.get("blocks", type=pycrdt.Map)
+    with doc.transaction():
+        blocks["b"] = pycrdt.Map({"status": "done", "content": pycrdt.Text("xy")})
+    content = blocks["b"]["content"]
+    before = doc.get_state()
+    content.insert(1, "-")
+
+    whole = {(item.key, item.kind): item for item in decode_update(doc.get_update()).structs}
+    keystroke = decode_update(doc.get_update(before)).structs
+
+    block = whole["b", ContentKind.TYPE]
+    assert (block.parent, block.content) == ("blocks", SharedType.MAP)
+    status = whole["status", ContentKind.ANY]
+    assert (status.parent, status.content) == (ItemId(7, block.clock), ("done",))
+    made = whole["content", ContentKind.TYPE]
+    assert (made.parent, made.content) == (ItemId(7, block.clock), SharedType.TEXT)
+    assert len(keystroke) == 1
+    assert keystroke[0].content == "-"
+    assert keystroke[0].parent is None
+    assert keystroke[0].origin is not None
+    assert keystroke[0].right_origin == ItemId(7, keystroke[0].origin.clock + 1)
+
+
+def test_formats_embeds_binaries_and_values_are_read() -> None:
+    doc = pycrdt.Doc(client_id=3)
+    text = doc.get("t", type=pycrdt.Text)
+    values = doc.get("m", type=pycrdt.Map)
+    array = doc.get("a", type=pycrdt.Array)
+    with doc.transaction():
+        text.insert(0, "bold", {"s": 1})
+        text.insert_embed(0, {"image": "x"})
+        values["bytes"] = b"\x00\x01"
+        values["nested"] = {"a": [1, 2.5, None, True, -3, "é", 10**12]}
+        array.extend([1.0, "two", None])
+        values["doc"] = pycrdt.Doc()
+
+    decoded = decode_update(doc.get_update())
+
+    by_key = {item.key: item for item in decoded.structs if item.key}
+    kinds = {item.kind for item in decoded.structs}
+    assert {ContentKind.FORMAT, ContentKind.EMBED, ContentKind.DOC} <= kinds
+    nested = by_key["nested"].content
+    assert nested == ({"a": [1, 2.5, None, True, -3, "é", 10**12]},)
+    assert any(item.content == (1.0, "two", None) for item in decoded.structs)
+    assert any(item.content == ("s", "1") for item in decoded.structs)
+
+
+def _edited(seed: int, clients: int = 3, steps: int = 40) -> list[pycrdt.Doc[Any]]:
+    """Documents that wrote and deleted at random and exchanged what they wrote now and then."""
+    rng = random.Random(seed)
+    docs = [pycrdt.Doc(client_id=rng.randrange(1, 2**53)) for _ in range(clients)]
+    for _ in range(steps):
+        doc = rng.choice(docs)
+        text = doc.get("t", type=pycrdt.Text)
+        values = doc.get("m", type=pycrdt.Map)
+        bounds = [0]
+        for character in str(text):
+            bounds.append(bounds[-1] + len(character.encode()))
+        choice = rng.random()
+        if choice < 0.6:
+            text.insert(rng.choice(bounds), rng.choice(WORDS))
+        elif choice < 0.75 and len(bounds) > 2:
+            low, high = sorted(rng.sample(bounds, 2))
+            del text[low:high]
+        elif choice < 0.85:
+            values[rng.choice("xyz")] = rng.choice([1.5, "v", None, [True], {"k": "w"}])
+        else:
+            other = rng.choice(docs)
+            doc.apply_update(other.get_update(doc.get_state()))
+    return docs
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_ranges_equal_the_difference_of_state_vectors(seed: int) -> None:
+    for doc in _edited(seed):
+        for start in (b"\x00", _edited(seed, steps=15)[0].get_state()):
+            before = decode_state_vector(start)
+            after = decode_state_vector(doc.get_state())
+            update = doc.get_update(start)
+            expected = normalise(
+                IdRange(client, before.get(client, 0), clock) for client, clock in after.items()
+            )
+            assert decode_update(update).inserted() == expected
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_deletions_equal_what_the_transaction_deleted(seed: int) -> None:
+    doc = pycrdt.Doc(client_id=11)
+    text = doc.get("t", type=pycrdt.Text)
+    text.insert(0, "0123456789" * 10)
+    rng = random.Random(seed)
+    updates: list[bytes] = []
+    subscription = doc.observe(lambda event: updates.append(event.update))
+    start = rng.randrange(90)
+    length = rng.randrange(1, 10)
+    del text[start : start + length]
+    doc.unobserve(subscription)
+    assert decode_update(updates[0]).deletions == (IdRange(11, start, start + length),)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100, 10_000])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_parts_are_small_and_together_the_update(seed: int, size: int) -> None:
+    rng = random.Random(seed)
+    structs = [
+        Struct(client, clock, 1, ContentKind.STRING, parent="t", content="x")
+        for client in rng.sample(range(1, 1_000), 30)
+        for clock in range(rng.randrange(1, 20))
+    ]
+    deletions = normalise(
+        IdRange(rng.randrange(1, 50), start := rng.randrange(1_000), start + 1) for _ in range(200)
+    )
+    update = encode_update(structs, deletions)
+    whole, parts = decode_update(update), list(decode_in_parts(update, size))
+    assert all(len(one.structs) + len(one.deletions) <= size for one in parts)
+    assert [struct for one in parts for struct in one.structs] == list(whole.structs)
+    assert [ids for one in parts for ids in one.deletions] == list(whole.deletions)
+    first_deleting = next(at for at, one in enumerate(parts) if one.deletions)
+    assert not any(one.structs for one in parts[first_deleting + 1 :])
+
+
+def test_a_crowd_of_clients_that_say_nothing_is_read_by_and_by() -> None:
+    crowd = b"".join(b"\x00" + bytes([client, 0]) for client in range(1, 100))
+    update = b"\x63" + crowd + b"\x00"
+    assert len(list(decode_in_parts(update, 10))) >= 9
+    assert decode_update(update).empty
+
+
+def test_a_merge_with_a_hole_has_a_skip() -> None:
+    doc = pycrdt.Doc(client_id=4)
+    text = doc.get("t", type=pycrdt.Text)
+    updates: list[bytes] = []
+    subscription = doc.observe(lambda event: updates.append(event.update))
+    for character in "abc":
+        text.insert(0, character)
+    doc.unobserve(subscription)
+
+    decoded = decode_update(pycrdt.merge_updates(updates[0], updates[2]))
+
+    assert [item.kind for item in decoded.structs].count(ContentKind.SKIP) == 1
+    assert decoded.inserted() == (IdRange(4, 0, 1), IdRange(4, 2, 3))
+
+
+def test_garbage_collected_text_is_a_gc_or_deleted_struct() -> None:
+    doc = pycrdt.Doc(client_id=4)
+    values = doc.get("m", type=pycrdt.Map)
+    values["k"] = pycrdt.Text("gone")
+    del values["k"]
+    kinds = {item.kind for item in decode_update(doc.get_update()).structs}
+    assert kinds <= {ContentKind.GC, ContentKind.DELETED}
+
+
+def test_the_empty_update_is_empty() -> None:
+    assert decode_update(EMPTY_UPDATE).empty
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        bytes.fromhex("8080808001"),
+        bytes.fromhex("018080808001"),
+        bytes.fromhex("0101010008ffffffff07"),
+        bytes.fromhex("01010100280101740175" + "8080808001"),
+        bytes.fromhex("008080808001"),
+        bytes.fromhex("000101ffffff7f"),
+        bytes.fromhex("0101010028010174017501" + "7501" * 5000),
+    ],
+)
+def test_announcing_more_than_follows_is_refused_at_once(bomb: bytes) -> None:
+    took = []
+    for _ in range(3):  # the garbage of other tests may be collected during one of them
+        started = time.process_time()
+        with pytest.raises(ValueError, match=r"."):
+            decode_update(bomb)
+        took.append(time.process_time() - started)
+    assert min(took) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "ends"),
+        (b"\x00\x00\x00", "follow after the end"),
+        (bytes.fromhex("010101000b00"), "tag of a struct"),
+        (bytes.fromhex("0101010004020174"), "name or an id"),
+        (bytes.fromhex("01010100000000"), "no length"),
+        (bytes.fromhex("0201010000010101000001"), "named twice"),
+        (bytes.fromhex("01010100070101740700"), "shared type"),
+    ],
+)
+def test_what_the_engine_would_read_differently_is_refused(data: bytes, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        decode_update(data)
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=500)
+def test_any_bytes_are_an_update_or_a_value_error(data: bytes) -> None:
+    _decodes_or_value_error(data)
+
+
+_REAL = [doc.get_update() for seed in range(5) for doc in _edited(seed)]
+
+
+@given(st.data())
+@settings(max_examples=500)
+def test_damaged_updates_are_read_or_refused(data: st.DataObject) -> None:
+    update = bytearray(data.draw(st.sampled_from(_REAL)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        position = data.draw(st.integers(0, len(update) - 1))
+        update[position] ^= 1 << data.draw(st.integers(0, 7))
+    cut = data.draw(st.integers(0, len(update)))
+    _decodes_or_value_error(bytes(update))
+    _decodes_or_value_error(bytes(update[:cut]))
+
+
+def _decodes_or_value_error(data: bytes) -> None:
+    try:
+        decoded = decode_update(data)
+    except ValueError:
+        return
+    assert all(item.length > 0 for item in decoded.structs)
