@@ -6,10 +6,10 @@ import os
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.serving import Doors
+from antiphon_kernel.server.serving import Server
 
 
-def address_of(kernel: Kernel, doors: Doors) -> KernelAddress:
+def address_of(kernel: Kernel, doors: Server) -> KernelAddress:
     """Over the unix socket, as the owner."""
     return KernelAddress(
         pid=os.getpid(),

@@ -1,8 +1,9 @@
-"""The rules that keep the rooms apart: layers, private names, weight of imports, size of files."""
+"""The rules that keep the packages apart: layers, private names, weight of imports, names and docstrings."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = (ROOT / "app" / "antiphon", ROOT / "kernel" / "antiphon_kernel")
-MAX_LINES = 500
 
 
 def sources(*folders: Path) -> list[Path]:
@@ -104,18 +104,44 @@ def test_a_module_is_light_to_import(statement: str, unwanted: set[str]) -> None
     assert modules_loaded_by(statement) & unwanted == set()
 
 
-def test_no_file_is_too_long_to_be_about_one_thing() -> None:
-    sizes = {
-        str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines())
-        for path in sources(*PACKAGES, ROOT / "tests")
-    }
-    assert {path: size for path, size in sizes.items() if size > MAX_LINES} == {}
-
-
-def test_a_package_init_says_what_the_package_is_and_exports_nothing() -> None:
+def classes() -> Iterator[tuple[str, Path]]:
+    """Yield the name of every class of a module, and the module."""
     for path in sources(*PACKAGES):
-        if path.name != "__init__.py":
-            continue
-        body = ast.parse(path.read_text("utf-8")).body
-        assert len(body) == 1, f"{path.relative_to(ROOT)} holds more than a docstring"
-        assert ast.get_docstring(ast.Module(body, [])), f"{path.relative_to(ROOT)} has no docstring"
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                yield node.name.lstrip("_"), path
+
+
+def test_no_class_name_means_two_things() -> None:
+    found: dict[str, list[str]] = {}
+    for name, path in classes():
+        found.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+def public_docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield the names of the public things of a module that have a docstring, and these."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, kinds) and (doc := ast.get_docstring(node)):
+            name = getattr(node, "name", "module")
+            if not is_private(name):
+                yield name, doc
+
+
+def test_no_public_docstring_begins_with_a_relative_clause() -> None:
+    found = [
+        f"{path.relative_to(ROOT)} {name}: {doc.splitlines()[0]}"
+        for path in sources(*PACKAGES)
+        for name, doc in public_docstrings(ast.parse(path.read_text("utf-8")))
+        if re.match(r"(What|Who|Whose|Whom|Whoever|Where)\b", doc)
+    ]
+    assert found == []
+
+
+def test_a_package_says_what_it_is_and_holds_no_code() -> None:
+    for path in sources(*PACKAGES):
+        if path.name == "__init__.py":
+            first, *rest = ast.parse(path.read_text("utf-8")).body
+            assert ast.get_docstring(ast.Module([first], [])), f"{path.relative_to(ROOT)}"
+            assert all(isinstance(one, ast.ImportFrom | ast.Assign) for one in rest)

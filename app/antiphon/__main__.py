@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.cli.signals import ending_at_once
+from antiphon.cli.signals import default_sigint
 from antiphon_kernel.client.standard_streams import run_command
 
 
@@ -12,7 +12,7 @@ def main() -> None:
 
 
 def _run() -> None:
-    with ending_at_once():
+    with default_sigint():
         from antiphon.cli.commands import antiphon
 
     antiphon(prog_name="antiphon")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon.action_context import Situation
+from antiphon.action_context import ActionContext
 from antiphon.modes import Mode
 
 _SHOWN_KEYS: Final = {
@@ -27,7 +27,7 @@ _SHOWN_KEYS: Final = {
 }
 
 
-def _always(situation: Situation) -> bool:
+def _always_enabled(situation: ActionContext) -> bool:
     del situation
     return True
 
@@ -42,14 +42,14 @@ class Action:
 
     name: str
     keys: tuple[str, ...]
-    words: str
+    label_for: str
     """Two or three, for the footer; `{stoppable}` is filled in."""
     help: str
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode]
-    works: Callable[[Situation], bool] = _always
+    enabled: Callable[[ActionContext], bool] = _always_enabled
     """Whether the key does something now."""
-    footer: Callable[[Situation], bool] | None = _always
+    footer: Callable[[ActionContext], bool] | None = _always_enabled
     """Whether the footer names it when it works; None: never."""
     typed: bool = False
     """The key is typed into the text and only then means something."""
@@ -57,16 +57,16 @@ class Action:
     """Its line in the palette; None: not there."""
     priority: bool = False
     """The key is taken before a text area sees it."""
-    writes: bool = False
+    mutates: bool = False
     """It changes what others see: a viewer is told so instead."""
 
-    def label(self, situation: Situation) -> str:
+    def label(self, situation: ActionContext) -> str:
         """The words for the footer now."""
-        return self.words.format(stoppable=situation.stoppable or "")
+        return self.label_for.format(stoppable=situation.stoppable or "")
 
-    def palette_title(self, situation: Situation) -> str:
+    def palette_title(self, situation: ActionContext) -> str:
         """The line in the palette now."""
-        return (self.title or self.words).format(stoppable=situation.stoppable or "")
+        return (self.title or self.label_for).format(stoppable=situation.stoppable or "")
 
     def shown_keys(self) -> str:
         """All keys as they are written for people."""

@@ -8,7 +8,7 @@ from antiphon.modes import Mode
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class ActionContext:
     """Decides which keys work and what they are called."""
 
     mode: Mode = Mode.WRITE

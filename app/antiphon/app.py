@@ -18,21 +18,21 @@ from textual.app import App
 from textual.filter import LineFilter
 from textual.theme import Theme
 
-from antiphon.input_queue import KeyOrder
+from antiphon.input_queue import InputQueue
 from antiphon.locations import config_folder, state_folder, under_home
 from antiphon.options import AppOptions
-from antiphon.palette import Commands
+from antiphon.palette import PaletteCommands
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.document_screen import DocumentScreen
-from antiphon.screens.rejected_page import where_refused
-from antiphon.screens.view_state import Memory
-from antiphon.screens.view_store import Remembered
-from antiphon.session import Connection, Session
+from antiphon.screens.rejected_page import rejected_location
+from antiphon.screens.view_state import ViewStateController
+from antiphon.screens.view_store import ViewStateStore
+from antiphon.session import ConnectionStatus, Session
 from antiphon.textual_patches.driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
-from antiphon.widgets.composer.draft_sync import OwnDraft, random_seq
+from antiphon.widgets.composer.draft_sync import DraftSync, random_seq
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT
@@ -50,7 +50,7 @@ KNOWN_SECONDS = 1.0
 class AntiphonApp(App[None]):
     """One context of one kernel on one terminal."""
 
-    COMMANDS = {Commands}  # noqa: RUF012  the base class says what it is
+    COMMANDS = {PaletteCommands}  # noqa: RUF012  the base class says what it is
 
     CSS = """
     * {
@@ -96,9 +96,9 @@ class AntiphonApp(App[None]):
         self._options = options
         self._theme_failures = self._register_themes()
         self.theme = theme or ("monochrome" if "NO_COLOR" in os.environ else DEFAULT_THEME)
-        self._memory = Memory(
-            None if place_name(options) == DEMO else Remembered(state_folder(), options),
-            self._tell,
+        self._memory = ViewStateController(
+            None if place_name(options) == DEMO else ViewStateStore(state_folder(), options),
+            self._notify_person,
         )
         self._returning = False
         self._label: str | None = None
@@ -107,10 +107,10 @@ class AntiphonApp(App[None]):
             options = self._options = replace(options, context=last or DEFAULT_CONTEXT)
             self._returning = last is not None
         self.session = self._new_session(options)
-        self._new_draft = partial(OwnDraft, clock=clock, new_seq=new_seq)
+        self._new_draft = partial(DraftSync, clock=clock, new_seq=new_seq)
         self._draft = self._new_draft(self.session.document)
         self._leaving = False
-        self._keys = KeyOrder(self, super().on_event)
+        self._keys = InputQueue(self, super().on_event)
         self._place = place or place_name(options)
 
     def get_default_screen(self) -> DocumentScreen:
@@ -137,7 +137,7 @@ class AntiphonApp(App[None]):
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            await self._keys.take(event)
+            await self._keys.put(event)
         else:
             await super().on_event(event)
 
@@ -158,16 +158,16 @@ class AntiphonApp(App[None]):
 
     def _new_session(self, options: AppOptions) -> Session:
         session = Session(options)
-        session.replica.watch_rebuilt(self._document_replaced)
+        session.replica.on_document_replaced(self._document_replaced)
         session.watch(self._standing_changed)
         return session
 
     def _standing_changed(self) -> None:
         """The context that was open last may be gone."""
-        standing = self.session.standing
-        if standing.connection is Connection.LIVE:
+        standing = self.session.status
+        if standing.connection is ConnectionStatus.LIVE:
             self._returning = False
-        elif standing.connection is Connection.REFUSED and self._returning:
+        elif standing.connection is ConnectionStatus.REFUSED and self._returning:
             self._returning = False
             self._open_context(DEFAULT_CONTEXT)
 
@@ -186,12 +186,12 @@ class AntiphonApp(App[None]):
         self.session.start()
         await before.close()
 
-    def _tell(self, text: str) -> None:
+    def _notify_person(self, text: str) -> None:
         self.call_after_refresh(lambda: self.document_screen.hint(text))
 
     def _document_replaced(self) -> None:
         """Keys wait from this moment on: the editors that there are write into the old document."""
-        self._keys.hold()
+        self._keys.pause()
         self.run_worker(self._replace_document(), name="the document anew")
 
     async def _replace_document(self) -> None:
@@ -204,18 +204,18 @@ class AntiphonApp(App[None]):
         try:
             await self._keys.caught_up()
             stop()
-            there = before.resumption.whereabouts()
+            there = before.resumption.screen_state()
             await self._show_document()
             drawn = asyncio.Event()
             self.document_screen.call_after_refresh(drawn.set)
             await drawn.wait()
             self.document_screen.resumption.resume(there)
             if not typed:  # what was written already is brought to the kernel, come what may
-                await self._known_again()
+                await self._wait_for_identity()
         finally:
-            self._keys.release("".join(typed))
+            self._keys.resume("".join(typed))
 
-    async def _known_again(self) -> None:
+    async def _wait_for_identity(self) -> None:
         """Wait until the kernel has said what the person may do now, if it does so soon.
 
         Else somebody who may not write any more, and types on, would be refused again and again.
@@ -245,14 +245,18 @@ class AntiphonApp(App[None]):
         self.add_mode(mode, self.get_default_screen)
         await self.switch_mode(mode)
         before.retire()
-        refused = self.session.standing.refused
+        refused = self.session.status.refused
         if refused is not None:
-            self.document_screen.hint(where_refused(refused), weighty=True)
+            self.document_screen.hint(rejected_location(refused), weighty=True)
 
     async def action_quit(self) -> None:
         """Leave, with everything that was typed on the kernel's disk."""
-        standing = self.session.standing
-        if standing.connection is not Connection.LIVE and standing.unsaved and not self._leaving:
+        standing = self.session.status
+        if (
+            standing.connection is not ConnectionStatus.LIVE
+            and standing.unsaved
+            and not self._leaving
+        ):
             self._leaving = True
             self.document_screen.hint(
                 f"{standing.unsaved} changes not on the kernel: Ctrl+Q again leaves and keeps them"
@@ -264,10 +268,10 @@ class AntiphonApp(App[None]):
         except AntiphonError as error:
             self.exit(message=error.message)
             return
-        kept = self.session.standing.refused
+        kept = self.session.status.refused
         self.exit(message=None if kept is None else f"Not on the kernel: {under_home(kept.file)}")
 
-    async def _end_by(self, number: signal.Signals) -> None:
+    async def _exit_on_signal(self, number: signal.Signals) -> None:
         """The terminal is gone, or the system wants an end: leave as the signal does, later."""
         with suppress(AntiphonError):  # there is nobody left to be told
             await asyncio.wait_for(self.session.close(), END_SECONDS)
@@ -276,7 +280,7 @@ class AntiphonApp(App[None]):
 
     def _listen_to(self, number: signal.Signals) -> None:
         def came() -> None:
-            self._ending = asyncio.create_task(self._end_by(number), name=number.name)
+            self._ending = asyncio.create_task(self._exit_on_signal(number), name=number.name)
 
         asyncio.get_running_loop().add_signal_handler(number, came)
 

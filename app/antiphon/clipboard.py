@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.text.sanitize import neutralise
+from antiphon_kernel.text.sanitize import sanitize
 
 OSC_52_LIMIT: Final = 74_000
 """Bytes that terminals take in one OSC 52; longer text goes into a file."""
@@ -23,7 +23,7 @@ async def copy_text(text: str, *, osc_52: Callable[[str], None], folder: Path) -
         osc_52: hands a text to the terminal.
         folder: where a text goes that is too long for the terminal.
     """
-    shown = neutralise(text)
+    shown = sanitize(text)
     count = shown.count("\n") + (not shown.endswith("\n"))
     what = f"{count} line{'s' if count != 1 else ''}"
     if "TMUX" in os.environ and await _to_tmux(shown):

@@ -17,7 +17,7 @@ from textual.dom import DOMNode
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from antiphon.widgets.editor.typed_text import is_text
+from antiphon.widgets.editor.typed_text import is_text_input
 
 ROUNDS: Final = 2
 """A key is handled in the first; in the second, the message that its handler may have posted."""
@@ -29,7 +29,7 @@ CHECK: Final = 0.02
 """Seconds between looks whether a widget still handles messages at all."""
 
 
-class KeyOrder:
+class InputQueue:
     """Hands on one key at a time: the next when everything that the one before did is done."""
 
     def __init__(self, app: App[Any], hand_on: Callable[[events.Event], Awaitable[None]]) -> None:
@@ -40,15 +40,15 @@ class KeyOrder:
         self._settling: asyncio.Task[None] | None = None
         self._holds = 0
 
-    def hold(self) -> None:
-        """From now on keys wait for as many `release` as there were `hold`."""
+    def pause(self) -> None:
+        """From now on keys wait for as many `resume` as there were `pause`."""
         self._holds += 1
 
     async def caught_up(self) -> None:
         """Wait until what has the focus has handled the keys that it was given."""
         await _caught_up(self._target())
 
-    def release(self, typed: str = "") -> None:
+    def resume(self, typed: str = "") -> None:
         """Keys go to what has the focus now; `typed`, which was given to another, first."""
         self._holds -= 1
         if typed:
@@ -56,7 +56,7 @@ class KeyOrder:
         if not self._holds and self._waiting and self._settling is None:
             self._start()
 
-    async def take(self, event: events.Key | events.Paste) -> None:
+    async def put(self, event: events.Key | events.Paste) -> None:
         """A key was pressed, or text pasted."""
         if self._settling is not None or self._holds:
             self._waiting.append(event)
@@ -68,13 +68,13 @@ class KeyOrder:
         self._start()
 
     def _start(self) -> None:
-        self._settling = asyncio.create_task(self._work_off(), name="keys")
-        self._settling.add_done_callback(self._settled)
+        self._settling = asyncio.create_task(self._drain(), name="keys")
+        self._settling.add_done_callback(self._finished)
 
     def _target(self) -> Widget:
         return self._app.focused or self._app.screen
 
-    async def _work_off(self) -> None:
+    async def _drain(self) -> None:
         while self._waiting and not self._holds:
             event = self._waiting.popleft()
             target = self._target()
@@ -84,15 +84,15 @@ class KeyOrder:
             # Some keys do not go through the queue of the widget that text went into before.
             await _caught_up(target)
             await self._hand_on(event)
-            await self._settle(target)
+            await self._finish(target)
 
-    def _settled(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[None]) -> None:
         self._settling = None
         if not task.cancelled() and task.exception() is not None:
             # The app ends with this failure as with one of its own.
             self._app.call_later(task.result)
 
-    async def _settle(self, target: Widget) -> None:
+    async def _finish(self, target: Widget) -> None:
         for _ in range(ROUNDS):
             for node in target.ancestors_with_self:
                 await _caught_up(node)
@@ -103,18 +103,18 @@ def _is_text(event: events.Event, target: Widget) -> bool:
     if not isinstance(target, TextArea):
         return False
     return isinstance(event, events.Paste) or (
-        isinstance(event, events.Key) and is_text(event.character or "")
+        isinstance(event, events.Key) and is_text_input(event.character or "")
     )
 
 
 async def _caught_up(node: DOMNode) -> None:
     """Wait until a node has handled the messages that it has now, or is gone."""
     reached = asyncio.Event()
-    if not _is_at_work(node) or not node.call_later(reached.set):
+    if not _is_busy(node) or not node.call_later(reached.set):
         return
     loop = asyncio.get_running_loop()
     deadline = loop.time() + PATIENCE
-    while _is_at_work(node) and loop.time() < deadline:
+    while _is_busy(node) and loop.time() < deadline:
         try:
             async with asyncio.timeout(CHECK):
                 await reached.wait()
@@ -123,5 +123,5 @@ async def _caught_up(node: DOMNode) -> None:
         return
 
 
-def _is_at_work(node: DOMNode) -> bool:
+def _is_busy(node: DOMNode) -> bool:
     return node.is_running and node.is_attached

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from antiphon.options import AppOptions
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 
 WAIT_SECONDS: Final = 600
 """How long one question waits for somebody to come."""
 
 
-class Arrivals:
+class JoinWatcher:
     """Asks on a line of its own, since calls on one line wait for each other."""
 
     def __init__(self, options: AppOptions, tell: Callable[[str], None]) -> None:
@@ -21,9 +21,9 @@ class Arrivals:
         self._tell = tell
         self._last: int | None = None
 
-    async def follow(self) -> None:
+    async def run(self) -> None:
         """Tell of everybody who joins, until the kernel goes away or does not say any more."""
-        calls = KernelCalls(self._options.locate, as_name=self._options.as_name)
+        calls = ToolClient(self._options.locate, as_name=self._options.as_name)
         try:
             if self._last is None:
                 self._last = int((await calls.call("kernel.joins", {}))["last"])
@@ -32,7 +32,7 @@ class Arrivals:
                 answer = await calls.call("kernel.joins", asked)
                 self._last = int(answer["last"])
                 for join in answer["joins"]:
-                    self._tell(_words(join))
+                    self._tell(format_join(join))
         except AntiphonError:
             # Asked again when the connection is back.
             return
@@ -40,6 +40,6 @@ class Arrivals:
             await calls.close()
 
 
-def _words(join: dict[str, Any]) -> str:
+def format_join(join: dict[str, Any]) -> str:
     article = "an" if str(join["role"])[:1] in "aeo" else "a"
     return f"{join['username']} has joined as {article} {join['role']}."

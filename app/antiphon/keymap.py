@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from antiphon.action import Action
-from antiphon.action_context import Situation
+from antiphon.action_context import ActionContext
 from antiphon.actions import ACTIONS
 from antiphon.modes import Mode
 
 _ANYWHERE: Final = frozenset(Mode)
 
-WRITING: Final = frozenset(action.name for action in ACTIONS if action.writes)
+WRITING: Final = frozenset(action.name for action in ACTIONS if action.mutates)
 """Names of the actions that change what others see."""
 
 
@@ -24,26 +24,26 @@ def action_for(mode: Mode, key: str) -> Action | None:
     return None
 
 
-def footer_actions(situation: Situation) -> Iterator[Action]:
+def footer_actions(situation: ActionContext) -> Iterator[Action]:
     """What works now and is worth naming, the most useful first."""
     for action in ACTIONS:
         if (
             situation.mode in action.modes
             and action.footer is not None
-            and action.works(situation)
+            and action.enabled(situation)
             and action.footer(situation)
-            and not (action.writes and situation.reading)
+            and not (action.mutates and situation.reading)
         ):
             yield action
 
 
-def palette_actions(situation: Situation) -> Iterator[Action]:
+def palette_actions(situation: ActionContext) -> Iterator[Action]:
     """What can be done now, each once."""
     seen: set[str] = set()
     for action in ACTIONS:
-        if action.title is None or (action.writes and situation.reading):
+        if action.title is None or (action.mutates and situation.reading):
             continue
-        if action.name not in seen and action.works(situation):
+        if action.name not in seen and action.enabled(situation):
             seen.add(action.name)
             yield action
 

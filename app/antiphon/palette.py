@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TITLE_COLUMNS: Final = 48
 
 
-class Entry(NamedTuple):
+class PaletteEntry(NamedTuple):
     """One line of the palette."""
 
     title: str
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
         return Content.assemble(title, gap, (self.keys, "not bold $text-muted"))
 
 
-class Commands(Provider):
+class PaletteCommands(Provider):
     """What can be done on the document screen now."""
 
     async def discover(self) -> Hits:
@@ -46,7 +46,7 @@ class Commands(Provider):
                 shown = entry.line(matcher.highlight(entry.title))
                 yield Hit(score, shown, entry.run, text=entry.title)
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[PaletteEntry]:
         from antiphon.screens.document_screen import DocumentScreen
 
         screen = self.screen
@@ -54,12 +54,12 @@ class Commands(Provider):
             return
         for action in palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
-            yield Entry(title, action.shown_keys(), self._performing(screen, action.name))
+            yield PaletteEntry(title, action.shown_keys(), self._performing(screen, action.name))
         for context in screen.contexts:
-            yield Entry(f"Context: {context.label}", "", self._opening(screen, context.id))
+            yield PaletteEntry(f"Context: {context.label}", "", self._opening(screen, context.id))
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             if name != self.app.theme:
-                yield Entry(f"Theme: {name}", "", self._choosing(name))
+                yield PaletteEntry(f"Theme: {name}", "", self._choosing(name))
 
     def _performing(self, screen: DocumentScreen, name: str) -> Callable[[], None]:
         return lambda: screen.perform(name)

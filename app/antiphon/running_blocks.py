@@ -19,7 +19,7 @@ _DEPTH: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class InterruptTarget:
     """Whom an interrupt would reach."""
 
     principal: str | None
@@ -28,13 +28,13 @@ class Target:
     """A username, `the command` or `all`."""
 
 
-class RunningWork:
+class RunningBlocks:
     """The blocks that models and tools are writing, kept up to date by transaction."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._running: dict[str, None] = {}
-        self._look(document.block_ids())
+        self._refresh(document.block_ids())
         self._unwatch = document.watch(self._changed)
         self._listeners: list[Callable[[], None]] = []
 
@@ -50,7 +50,7 @@ class RunningWork:
         """Running blocks, in the order in which they began."""
         return tuple(self._running)
 
-    def target(self, focused: str | None, me: str | None) -> Target | None:
+    def target(self, focused: str | None, me: str | None) -> InterruptTarget | None:
         """Whom Ctrl+C stops: who writes the focused cell, who answers me, or everybody."""
         writers = {block: self._model_of(block) for block in self._running}
         if focused in writers:
@@ -61,13 +61,13 @@ class RunningWork:
         if not writers:
             return None
         models = set(writers.values())
-        return self._named(models.pop()) if len(models) == 1 else Target(None, "all")
+        return self._named(models.pop()) if len(models) == 1 else InterruptTarget(None, "all")
 
-    def _named(self, principal: str) -> Target:
+    def _named(self, principal: str) -> InterruptTarget:
         member = self._document.member(principal)
         if member is None or member.kind != PrincipalKind.MODEL:
-            return Target(principal, "the command")
-        return Target(principal, displayable_in_a_row(member.username))
+            return InterruptTarget(principal, "the command")
+        return InterruptTarget(principal, displayable_in_a_row(member.username))
 
     def _model_of(self, block: str) -> str:
         """The model on whose behalf a block runs: a tool's result belongs to who called it."""
@@ -97,15 +97,15 @@ class RunningWork:
     def _changed(self, change: DocumentChange) -> None:
         before = len(self._running), next(reversed(self._running), None)
         if len(change.added) > _MANY:
-            self._look(self._document.block_ids()[-_MANY:])
+            self._refresh(self._document.block_ids()[-_MANY:])
         else:
-            self._look(change.added)
-        self._look(one.block for one in change.headers if "status" in one.fields)
+            self._refresh(change.added)
+        self._refresh(one.block for one in change.headers if "status" in one.fields)
         if before != (len(self._running), next(reversed(self._running), None)):
             for listener in tuple(self._listeners):
                 listener()
 
-    def _look(self, blocks: Iterable[str]) -> None:
+    def _refresh(self, blocks: Iterable[str]) -> None:
         for block in blocks:
             header = self._document.header(block)
             if header.status == Status.RUNNING and header.role in (Role.MODEL, Role.TOOL):

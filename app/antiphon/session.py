@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from antiphon.join_watcher import Arrivals
+from antiphon.join_watcher import JoinWatcher
 from antiphon.locations import state_folder
 from antiphon.options import AppOptions
-from antiphon_kernel.client.rejected_edits import Refusal, keep_in
+from antiphon_kernel.client.rejected_edits import Rejection, write_report
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import Activity
@@ -29,7 +29,7 @@ MADE_ANEW: Final = "This document was restored, or made anew: Ctrl+P, Join again
 """What a person is told of another epoch."""
 
 
-class Connection(StrEnum):
+class ConnectionStatus(StrEnum):
     """How the app stands to the kernel, in the words of the header line."""
 
     CONNECTING = "connecting"
@@ -42,32 +42,32 @@ class Connection(StrEnum):
 
 
 _CONNECTIONS: Final = {
-    ReplicaState.CONNECTING: Connection.CONNECTING,
-    ReplicaState.CATCHING_UP: Connection.CATCHING_UP,
-    ReplicaState.LIVE: Connection.LIVE,
-    ReplicaState.OFFLINE: Connection.OFFLINE,
-    ReplicaState.REFUSED: Connection.REFUSED,
+    ReplicaState.CONNECTING: ConnectionStatus.CONNECTING,
+    ReplicaState.CATCHING_UP: ConnectionStatus.CATCHING_UP,
+    ReplicaState.LIVE: ConnectionStatus.LIVE,
+    ReplicaState.OFFLINE: ConnectionStatus.OFFLINE,
+    ReplicaState.REFUSED: ConnectionStatus.REFUSED,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SessionStatus:
     """The connection, with what a person should know about it."""
 
-    connection: Connection
+    connection: ConnectionStatus
     reason: str | None = None
     """Why the kernel refused this app, or could not be started again."""
     unsaved: int = 0
     """Changes made here that are not on the kernel's disk."""
     role: str | None = None
     """What the person here may do, as the kernel said it last."""
-    refused: Refusal | None = None
+    refused: Rejection | None = None
     """Edits made here that the kernel would not have, and where they were written down."""
 
     @property
-    def is_shut_out(self) -> bool:
+    def is_rejected(self) -> bool:
         """The kernel will not have this app again; nothing written now would reach anybody."""
-        return self.connection in (Connection.REFUSED, Connection.KICKED)
+        return self.connection in (ConnectionStatus.REFUSED, ConnectionStatus.KICKED)
 
 
 class Session:
@@ -79,9 +79,9 @@ class Session:
             options.locate,
             options.context or DEFAULT_CONTEXT,
             as_name=options.as_name,
-            keep=keep_in(state_folder() / "refused"),
+            keep=write_report(state_folder() / "refused"),
         )
-        self._calls = KernelCalls(options.locate, as_name=options.as_name)
+        self._calls = ToolClient(options.locate, as_name=options.as_name)
         self._running: asyncio.Task[None] | None = None
         self._restarting: asyncio.Task[None] | None = None
         self._restart = options.restart
@@ -101,40 +101,40 @@ class Session:
 
     @property
     def is_live(self) -> bool:
-        return self.standing.connection is Connection.LIVE
+        return self.status.connection is ConnectionStatus.LIVE
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> SessionStatus:
         state = self.replica.state
-        reason = self._refusal if state is ReplicaState.REFUSED else self._failure
+        reason = self._rejection if state is ReplicaState.REFUSED else self._failure
         if reason is None and not self._was_live:
-            reason = self.replica.trouble
+            reason = self.replica.last_error
         connection = _CONNECTIONS[state]
-        if state is ReplicaState.REFUSED and self.replica.refusal_code == CloseCode.KICKED:
-            connection = Connection.KICKED
-        if self._restarting is not None and connection is not Connection.LIVE:
-            connection = Connection.RESTARTING
+        if state is ReplicaState.REFUSED and self.replica.rejection_code == CloseCode.KICKED:
+            connection = ConnectionStatus.KICKED
+        if self._restarting is not None and connection is not ConnectionStatus.LIVE:
+            connection = ConnectionStatus.RESTARTING
         role = self.me.role if self.me is not None else None
-        return Standing(
+        return SessionStatus(
             connection,
             reason,
             self.replica.unsaved,
             str(role) if role else None,
-            self.replica.refused,
+            self.replica.rejected_edits,
         )
 
     @property
-    def _refusal(self) -> str | None:
+    def _rejection(self) -> str | None:
         """Why the kernel refused this app, for a person."""
-        is_other = self.replica.refusal_code == CloseCode.OTHER_EPOCH
-        return MADE_ANEW if is_other else self.replica.refusal
+        is_other = self.replica.rejection_code == CloseCode.OTHER_EPOCH
+        return MADE_ANEW if is_other else self.replica.rejection
 
     def presence(self) -> Mapping[int, PresenceState]:
         """Everyone else in the context, by awareness client id."""
         return self.replica.presence()
 
     def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` whenever `standing` may have changed; returns the way to stop."""
+        """Call `listener` whenever `status` may have changed; returns the way to stop."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -167,21 +167,21 @@ class Session:
         await self.replica.saved()
         return await self._calls.call(tool, params)
 
-    async def knock(self) -> None:
+    async def check_access(self) -> None:
         """Ask whether the kernel would let this app in, on a line of its own.
 
         Raises:
             AntiphonError: why it would not.
         """
-        calls = KernelCalls(self._options.locate, as_name=self._options.as_name)
+        calls = ToolClient(self._options.locate, as_name=self._options.as_name)
         try:
             await calls.call("session.whoami", {})
         finally:
             await calls.close()
 
-    def arrivals(self, tell: Callable[[str], None]) -> Arrivals:
+    def arrivals(self, tell: Callable[[str], None]) -> JoinWatcher:
         """Who joins by invitation, told in sentences."""
-        return Arrivals(self._options, tell)
+        return JoinWatcher(self._options, tell)
 
     def set_presence(
         self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
@@ -198,7 +198,7 @@ class Session:
             if self._restarting is None:
                 self._restarting = asyncio.create_task(self._start_again(self._restart))
                 self._restarting.add_done_callback(self._started_again)
-        self._tell()
+        self._notify()
 
     async def _start_again(self, restart: Callable[[], None]) -> None:
         await asyncio.sleep(RESTART_AFTER)
@@ -210,13 +210,13 @@ class Session:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._restart = None
             self._failure = str(error)
-        self._tell()
+        self._notify()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = f"{type(error).__name__}: {error}"
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in tuple(self._listeners):
             listener()

@@ -45,7 +45,7 @@ _TOML_PLACE: Final = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of docum
 
 
 @dataclass(frozen=True, slots=True)
-class ThemeFailure:
+class FailedTheme:
     """A theme file that could not be used."""
 
     path: Path
@@ -63,7 +63,7 @@ class LoadedThemes:
     """Themes by name, a user's before a bundled one of the same name, and what went wrong."""
 
     themes: Mapping[str, Theme]
-    failures: tuple[ThemeFailure, ...]
+    failures: tuple[FailedTheme, ...]
 
 
 class ThemeError(ValueError):
@@ -85,7 +85,7 @@ def bundled_themes_folder() -> Path:
 def load_themes(bundled: Path, user: Path) -> LoadedThemes:
     """Read every `*.toml` of both folders; a folder that is not there holds nothing."""
     themes: dict[str, Theme] = {}
-    failures: list[ThemeFailure] = []
+    failures: list[FailedTheme] = []
     for folder in (bundled, user):
         for path in sorted(folder.glob("*.toml")):
             read = read_theme(path)
@@ -96,15 +96,15 @@ def load_themes(bundled: Path, user: Path) -> LoadedThemes:
     return LoadedThemes(themes, tuple(failures))
 
 
-def read_theme(path: Path) -> Theme | ThemeFailure:
+def read_theme(path: Path) -> Theme | FailedTheme:
     """The theme in a file, or why there is none."""
     try:
         source = path.read_text(encoding="utf-8")
     except OSError as error:
-        return ThemeFailure(path, None, f"cannot be read: {error.strerror or error}")
+        return FailedTheme(path, None, f"cannot be read: {error.strerror or error}")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        return ThemeFailure(path, line, "is not UTF-8 text")
+        return FailedTheme(path, line, "is not UTF-8 text")
     try:
         return parse_theme(tomllib.loads(source))
     except tomllib.TOMLDecodeError as error:
@@ -113,9 +113,9 @@ def read_theme(path: Path) -> Theme | ThemeFailure:
         if place and place[1]:
             line = int(place[1])
         reason = _TOML_PLACE.sub("", str(error))
-        return ThemeFailure(path, line, f"is not TOML: {reason}")
+        return FailedTheme(path, line, f"is not TOML: {reason}")
     except ThemeError as error:
-        return ThemeFailure(path, _line_of(source, error.key), str(error))
+        return FailedTheme(path, _line_of(source, error.key), str(error))
 
 
 def parse_theme(data: Mapping[str, Any]) -> Theme:

@@ -9,7 +9,7 @@ from typing import Final
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 
 
-def in_local_words(text: str, now: datetime | None = None, zone: tzinfo | None = None) -> str:
+def format_absolute(text: str, now: datetime | None = None, zone: tzinfo | None = None) -> str:
     """`text` with its moments as a clock on the wall says them: `10:05`, `22 Nov 10:05`.
 
     `now` and `zone` are this machine's unless given.
@@ -29,7 +29,7 @@ def in_local_words(text: str, now: datetime | None = None, zone: tzinfo | None =
     return _MOMENT.sub(words, text)
 
 
-def in_short_words(text: str) -> str:
+def format_relative(text: str) -> str:
     """`text` with its moments to the minute, the same on every machine."""
     return _MOMENT.sub(lambda found: to_the_minute(found.group()), text)
 

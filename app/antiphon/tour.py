@@ -15,7 +15,7 @@ ENOUGH_WRITTEN: Final = 160
 """Characters after which a model's text is one to walk into."""
 
 
-class Step(Enum):
+class TourStep(Enum):
     """Where somebody is in the first minute."""
 
     WAITING = None
@@ -28,10 +28,10 @@ class Step(Enum):
 
 
 class Tour:
-    """Told what happens; `words` is what the TRY line says."""
+    """Told what happens; `hint_text` is what the TRY line says."""
 
     def __init__(self) -> None:
-        self.step = Step.WAITING
+        self.step = TourStep.WAITING
         self._typed = 0
         self._models_here = False
         self._model = "The model"
@@ -39,7 +39,7 @@ class Tour:
         self.hidden = False
 
     @property
-    def words(self) -> str | None:
+    def hint_text(self) -> str | None:
         """None: nothing to try now."""
         template: str | None = self.step.value
         if self.hidden or template is None:
@@ -53,43 +53,43 @@ class Tour:
     @property
     def awaits_model(self) -> bool:
         """Nothing to walk into has been seen yet."""
-        return self.step is Step.WAITING
+        return self.step is TourStep.WAITING
 
     def model_wrote(self, name: str, length: int) -> None:
         """A model's text has so many characters now."""
-        if self.step is Step.WAITING and length >= ENOUGH_WRITTEN:
+        if self.step is TourStep.WAITING and length >= ENOUGH_WRITTEN:
             self._model = name
-            self.step = Step.WALK_IN
+            self.step = TourStep.WALK_IN
 
     def editing(self) -> None:
         """The editor is open on a cell."""
-        if self.step in (Step.WAITING, Step.WALK_IN):
-            self.step = Step.TYPE
+        if self.step in (TourStep.WAITING, TourStep.WALK_IN):
+            self.step = TourStep.TYPE
 
     def typed(self, characters: int) -> None:
         """So many characters were typed into a cell."""
         self._typed += characters
-        if self.step is Step.TYPE and self._typed >= ENOUGH_TYPED:
-            self.step = Step.UNDO
+        if self.step is TourStep.TYPE and self._typed >= ENOUGH_TYPED:
+            self.step = TourStep.UNDO
 
     def undone(self) -> None:
         """Something was undone."""
-        if self.step in (Step.TYPE, Step.UNDO):
-            self.step = Step.JOIN
+        if self.step in (TourStep.TYPE, TourStep.UNDO):
+            self.step = TourStep.JOIN
 
     def joined(self, name: str) -> None:
         """Somebody else is here."""
-        if self.step in (Step.UNDO, Step.JOIN):
+        if self.step in (TourStep.UNDO, TourStep.JOIN):
             self._guest = name
-            self.step = Step.JOINED
+            self.step = TourStep.JOINED
 
     def sent(self) -> None:
         """A message was sent."""
-        if self.step is Step.ASK:
+        if self.step is TourStep.ASK:
             self.hide()
 
     def models_here(self, present: bool) -> None:
         """Whether any model is at work; the last one to leave ends the first minute."""
         if self._models_here and not present:
-            self.step = Step.ASK
+            self.step = TourStep.ASK
         self._models_here = present

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.access.access_control import Gate
+from antiphon_kernel.access.access_control import AccessControl
 from antiphon_kernel.access.invitations import Invitations
 from antiphon_kernel.access.members import Members
 from antiphon_kernel.access.permissions import check_tool
 from antiphon_kernel.access.sessions import OpenSession, Sessions
-from antiphon_kernel.contexts.block_owners import Writers
+from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.context_registry import Directory, First
+from antiphon_kernel.contexts.context_registry import ContextRegistry, First
 from antiphon_kernel.contexts.open_contexts import OpenContexts
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
@@ -39,7 +39,7 @@ from antiphon_kernel.types.ids import (
     RandomIds,
     SessionId,
 )
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.resolve_ids import split_block
 from antiphon_kernel.types.roles import AccessRole
@@ -70,16 +70,16 @@ class Kernel:
         self.invitations = Invitations(members, clock, limits.clients_per_invitation)
         self.sessions = Sessions()
         self.subscriptions = Subscriptions(ids, limits)
-        self.gate = Gate(members, self.invitations, self.sessions, clock)
+        self.gate = AccessControl(members, self.invitations, self.sessions, clock)
         self.reached_at: str | None = None
         """`ws://HOST:PORT/sync`, once its doors are open."""
         self.search = SearchIndex(journal.search, self.context_rows, self.context)
         self._journal = journal
         journal.on_lost(self.subscriptions.close)
-        self.contexts = Directory(journal, clock, ids)
+        self.contexts = ContextRegistry(journal, clock, ids)
         self.quarantine = Quarantine(journal)
         self.submissions = Submissions()
-        self.writers: Writers
+        self.writers: BlockOwners
         self._open: OpenContexts
         self._closed = False
 
@@ -135,7 +135,7 @@ class Kernel:
         self.owner = self.gate.owner = self.members[await self._journal.setting("owner") or owner]
         await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
-        self.writers = Writers(self.members, self.system)
+        self.writers = BlockOwners(self.members, self.system)
         self._open = OpenContexts(
             self._journal,
             self.contexts,
@@ -149,16 +149,16 @@ class Kernel:
         await self.contexts.load()
         if not self.contexts.rows():
             await self.create_context(DEFAULT_CONTEXT)
-        self.quarantine.survey(self.contexts.rows())
+        self.quarantine.scan(self.contexts.rows())
 
     @property
     def journal(self) -> Journal:
         """For those who read the past."""
         return self._journal
 
-    def begin_closing(self) -> None:
+    def start_closing(self) -> None:
         """Whoever waits or follows is told that nothing more will come."""
-        self.gate.let_waiters_go()
+        self.gate.wake_waiters()
         self.subscriptions.close(kernel_is_closing())
 
     async def close(self) -> None:
@@ -172,7 +172,7 @@ class Kernel:
         await self.quarantine.close()
         await self.search.stop()
         await self._open.interrupt_all()
-        self.begin_closing()
+        self.start_closing()
         self.gate.close()
         # What must be on disk is; snapshots take longer and may be cut short.
         await self._open.close()
@@ -219,16 +219,16 @@ class Kernel:
         session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
         actor = Actor(principal, session, self.role_of(principal), via, now)
         begun = OpenSession(actor, credential)
-        self.sessions.begin(begun)
-        if self.gate.came_in(begun) or (credential is None and lasts):
+        self.sessions.open(begun)
+        if self.gate.on_session_opened(begun) or (credential is None and lasts):
             self._journal.add_session(SessionRow.of(actor))
         return actor
 
     async def close_session(self, actor: Actor) -> None:
         """A session has ended: what it left running is interrupted."""
-        self.sessions.end(actor.session)
+        self.sessions.close(actor.session)
         self.subscriptions.end_session(actor.session)
-        self.gate.left(actor.principal)
+        self.gate.on_session_closed(actor.principal)
         await self._open.end_session(actor.session)
 
     # Contexts
@@ -277,8 +277,8 @@ class Kernel:
         if block not in context.document:
             raise AntiphonError(
                 ErrorCode.BLOCK_NOT_FOUND,
-                f"There is no block {shown(reference)}: block.list names those that there are.",
-                reference=shortened(reference),
+                f"There is no block {quote(reference)}: block.list names those that there are.",
+                reference=truncate(reference),
             )
         return context, block
 

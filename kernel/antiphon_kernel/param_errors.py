@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import LISTED, shortened
+from antiphon_kernel.types.quoting import LISTED, truncate
 
 _LOOKED_AT: Final = 1_000
 """Complaints of the validator that are read at most."""
@@ -44,7 +44,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
 }
 
 
-def refusal(
+def param_error(
     tool: str, params: type[BaseModel], sent: Mapping[str, Any], error: ValidationError
 ) -> AntiphonError:
     """What a tool answers to the parameters `sent`, which it cannot take.
@@ -52,7 +52,7 @@ def refusal(
     Its field `errors` lists what is wrong, as `field`, `expected` and `found`.
     """
     names = [field.alias or name for name, field in params.model_fields.items()]
-    wrong = _fitting(_wrong(one, sent) for one in error.errors(include_url=False)[:_LOOKED_AT])
+    wrong = _suggestions(_wrong(one, sent) for one in error.errors(include_url=False)[:_LOOKED_AT])
     first = wrong[0]
     if first.kind == "missing":
         said = f"{tool} needs {first.field}, which is missing."
@@ -78,7 +78,7 @@ class _Wrong:
 
     @property
     def field(self) -> str:
-        return shortened(".".join(self.path)) or "parameters"
+        return truncate(".".join(self.path)) or "parameters"
 
 
 def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
@@ -86,13 +86,13 @@ def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
     path = _path(one, sent)
     if kind == "missing":
         return _Wrong(path, kind, "a value", "nothing")
-    found = shortened(json.dumps(one["input"], default=str, ensure_ascii=True))
+    found = truncate(json.dumps(one["input"], default=str, ensure_ascii=True))
     if kind == "extra_forbidden":
         return _Wrong(path, kind, "nothing of this name", found)
     template = _EXPECTED.get(kind)
     said: str = one["msg"]
     expected = template.format(**one.get("ctx", {})) if template else said[:1].lower() + said[1:]
-    return _Wrong(path, kind, shortened(expected), found)
+    return _Wrong(path, kind, truncate(expected), found)
 
 
 def _path(one: Mapping[str, Any], sent: object) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ def _path(one: Mapping[str, Any], sent: object) -> tuple[str, ...]:
     return tuple(path)
 
 
-def _fitting(wrong: Iterable[_Wrong]) -> list[_Wrong]:
+def _suggestions(wrong: Iterable[_Wrong]) -> list[_Wrong]:
     """One entry for each field, and none for a form that what was sent does not even begin like."""
     by_path: dict[tuple[str, ...], _Wrong] = {}
     for one in wrong:
@@ -124,7 +124,7 @@ def _fitting(wrong: Iterable[_Wrong]) -> list[_Wrong]:
         if known is None:
             by_path[one.path] = one
         elif one.expected not in known.expected.split(" or "):
-            expected = shortened(f"{known.expected} or {one.expected}")
+            expected = truncate(f"{known.expected} or {one.expected}")
             by_path[one.path] = replace(known, expected=expected)
     above = {path[:length] for path in by_path for length in range(len(path))}
     return [one for path, one in by_path.items() if path not in above]

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from antiphon_kernel.param_errors import did_you_mean, refusal
+from antiphon_kernel.param_errors import did_you_mean, param_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shortened, shown
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.quoting import quote, truncate
+from antiphon_kernel.types.roles import Permission
 
 
 class Params(BaseModel):
@@ -67,7 +67,7 @@ class Tool:
     result: type[Result]
     handler: Callable[[Any, Any], Awaitable[Result]]
     doc: str
-    needs: Right
+    needs: Permission
     """What the caller must be allowed to do at least; the handler may ask for more."""
     errors: tuple[ErrorCode, ...]
     """What it can fail with, besides what every call can."""
@@ -82,7 +82,7 @@ class Tool:
             # JSON mode: strict types, but enums from their strings and no lone surrogates.
             return self.params.model_validate_json(_ENCODER.encode(params), strict=True)
         except ValidationError as error:
-            raise refusal(self.name, self.params, params, error) from error
+            raise param_error(self.name, self.params, params, error) from error
         except (TypeError, ValueError) as error:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS, f"The parameters of {self.name} are not JSON: {error}."
@@ -96,7 +96,7 @@ class Tool:
 
 
 def tool(
-    name: str, *, needs: Right, errors: Iterable[ErrorCode] = ()
+    name: str, *, needs: Permission, errors: Iterable[ErrorCode] = ()
 ) -> Callable[[Callable[[C, P], Awaitable[R]]], Tool]:
     """Make a tool of ``async def handler(call, params: P) -> R``; its docstring is the tool's."""
 
@@ -131,8 +131,8 @@ class Registry:
             hint = did_you_mean(name, self._tools)
             raise AntiphonError(
                 ErrorCode.UNKNOWN_TOOL,
-                f"There is no tool {shown(name)}.{hint} The tools are: {', '.join(self.names)}.",
-                tool=shortened(name),
+                f"There is no tool {quote(name)}.{hint} The tools are: {', '.join(self.names)}.",
+                tool=truncate(name),
                 allowed=self.names,
             )
         return found

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def run_uninterrupted(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` completely; a cancellation that comes meanwhile is raised afterwards."""
     task = asyncio.ensure_future(work)
     try:

@@ -21,7 +21,7 @@ from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server.serving import Doors, serve
+from antiphon_kernel.server.serving import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.events import End, TextDelta, TurnEvent
 from antiphon_kernel.turns.models import Models
@@ -65,7 +65,7 @@ class World:
     turns: TurnRunner
     aria: Writer
     me: Actor
-    doors: Doors | None = None
+    doors: Server | None = None
 
     @property
     def data(self) -> Path:
@@ -93,7 +93,7 @@ class World:
         """A finished block of a model of no account."""
         principal = await self.kernel.principal("bela", PrincipalKind.MODEL)
         actor = self.kernel.open_session(principal, "test")
-        (await self.context()).welcome(actor)
+        (await self.context()).ensure_member(actor)
         created = await self.kernel.call(
             actor, "block.create", {"role": "tool", "kind": kind, "content": content}
         )

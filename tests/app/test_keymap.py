@@ -3,15 +3,17 @@ from __future__ import annotations
 import pytest
 
 from antiphon.action import shown_key
-from antiphon.action_context import Situation
+from antiphon.action_context import ActionContext
 from antiphon.actions import ACTIONS
 from antiphon.keymap import action_for, bound_keys, footer_actions, help_sections, palette_actions
 from antiphon.modes import Mode
-from antiphon.screens.document_actions import Acts
+from antiphon.screens.document_actions import DocumentActions
 
 
 def test_every_action_can_be_performed() -> None:
-    missing = [one.name for one in ACTIONS if not one.typed and not hasattr(Acts, one.name)]
+    missing = [
+        one.name for one in ACTIONS if not one.typed and not hasattr(DocumentActions, one.name)
+    ]
     assert missing == []
 
 
@@ -34,16 +36,16 @@ def test_what_is_typed_is_no_binding() -> None:
 
 
 def test_the_footer_names_only_keys_that_work_now() -> None:
-    empty = {one.name for one in footer_actions(Situation(mode=Mode.WRITE))}
-    full = {one.name for one in footer_actions(Situation(mode=Mode.WRITE, composing=True))}
+    empty = {one.name for one in footer_actions(ActionContext(mode=Mode.WRITE))}
+    full = {one.name for one in footer_actions(ActionContext(mode=Mode.WRITE, composing=True))}
     assert "navigate" in empty and "send" not in empty
     assert "send" in full and "navigate" not in full
 
 
 def test_the_footer_names_whom_ctrl_c_stops_only_while_somebody_runs() -> None:
     for mode in Mode:
-        assert "interrupt" not in {one.name for one in footer_actions(Situation(mode=mode))}
-        running = Situation(mode=mode, stoppable="aria")
+        assert "interrupt" not in {one.name for one in footer_actions(ActionContext(mode=mode))}
+        running = ActionContext(mode=mode, stoppable="aria")
         labels = [one.label(running) for one in footer_actions(running)]
         assert "stop aria" in labels
 
@@ -56,7 +58,7 @@ def test_help_has_every_action_of_every_mode() -> None:
 
 
 def test_the_palette_names_each_action_once() -> None:
-    names = [one.name for one in palette_actions(Situation(live=True, focused=True))]
+    names = [one.name for one in palette_actions(ActionContext(live=True, focused=True))]
     assert len(names) == len(set(names))
     assert "undo" in names and "send" not in names
 

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from antiphon.running_blocks import RunningWork, Target
+from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
@@ -20,7 +20,7 @@ class Talk:
     """A document in which people and models take turns."""
 
     document: Document = field(
-        default_factory=lambda: Document.found(
+        default_factory=lambda: Document.create(
             1, context=ContextId("c" * 32), epoch="e" * 32, label="default"
         )
     )
@@ -66,44 +66,44 @@ def talk() -> Talk:
 def test_nobody_is_stopped_when_nothing_runs(talk: Talk) -> None:
     talk.prompt(ME)
     talk.block(ARIA, status=Status.DONE)
-    assert RunningWork(talk.document).target(None, ME) is None
+    assert RunningBlocks(talk.document).target(None, ME) is None
 
 
 def test_the_writer_of_the_focused_cell_is_stopped_first(talk: Talk) -> None:
     talk.block(ARIA, parent=talk.prompt(ME))
     focused = talk.block(BELA, parent=talk.prompt(GUEST))
-    assert RunningWork(talk.document).target(focused, ME) == Target(BELA, "bela")
+    assert RunningBlocks(talk.document).target(focused, ME) == InterruptTarget(BELA, "bela")
 
 
 def test_else_the_model_that_answers_me(talk: Talk) -> None:
     talk.block(BELA, parent=talk.prompt(GUEST))
     call = talk.block(ARIA, parent=talk.prompt(ME), kind=BlockKind.TOOL_CALL)
     talk.document.set_fields(call, status=Status.DONE)
-    work = RunningWork(talk.document)
-    assert work.target(None, ME) == Target(BELA, "bela")
+    work = RunningBlocks(talk.document)
+    assert work.target(None, ME) == InterruptTarget(BELA, "bela")
     talk.block(ARIA, Role.TOOL, parent=call, kind=BlockKind.TOOL_RESULT)
-    assert work.target(None, ME) == Target(ARIA, "aria")
+    assert work.target(None, ME) == InterruptTarget(ARIA, "aria")
 
 
 def test_else_everybody(talk: Talk) -> None:
     talk.block(ARIA, parent=talk.prompt(GUEST))
     talk.block(BELA, parent=talk.prompt(GUEST))
-    assert RunningWork(talk.document).target(None, ME) == Target(None, "all")
+    assert RunningBlocks(talk.document).target(None, ME) == InterruptTarget(None, "all")
 
 
 def test_the_result_of_a_tool_belongs_to_the_model_that_called_it(talk: Talk) -> None:
     call = talk.block(ARIA, kind=BlockKind.TOOL_CALL)
     result = talk.block(ME, Role.TOOL, parent=call, kind=BlockKind.TOOL_RESULT)
-    assert RunningWork(talk.document).target(result, ME) == Target(ARIA, "aria")
+    assert RunningBlocks(talk.document).target(result, ME) == InterruptTarget(ARIA, "aria")
 
 
 def test_a_persons_command_can_be_stopped(talk: Talk) -> None:
     talk.block(ME, Role.TOOL, kind=BlockKind.TOOL_CALL)
-    assert RunningWork(talk.document).target(None, ME) == Target(ME, "the command")
+    assert RunningBlocks(talk.document).target(None, ME) == InterruptTarget(ME, "the command")
 
 
 def test_work_that_begins_and_ends_is_told(talk: Talk) -> None:
-    work = RunningWork(talk.document)
+    work = RunningBlocks(talk.document)
     told: list[tuple[str, ...]] = []
     work.watch(lambda: told.append(work.blocks))
     block = talk.block(ARIA)
@@ -114,4 +114,4 @@ def test_work_that_begins_and_ends_is_told(talk: Talk) -> None:
 
 def test_a_draft_is_no_work(talk: Talk) -> None:
     talk.block(ME, Role.USER)
-    assert RunningWork(talk.document).blocks == ()
+    assert RunningBlocks(talk.document).blocks == ()

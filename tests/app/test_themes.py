@@ -14,7 +14,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 from antiphon.render.cell_theme import CellTheme
 from antiphon.themes import (
     DEFAULT_THEME,
-    ThemeFailure,
+    FailedTheme,
     bundled_themes_folder,
     load_themes,
     read_theme,
@@ -140,7 +140,7 @@ def test_a_broken_theme_is_a_failure_with_file_line_and_reason(
     path = tmp_path / "broken.toml"
     path.write_text(source, encoding="utf-8")
     failure = read_theme(path)
-    assert isinstance(failure, ThemeFailure)
+    assert isinstance(failure, FailedTheme)
     assert (failure.path, failure.line) == (path, line)
     assert words in failure.reason
     assert str(failure).startswith(f"{path}:{line}: " if line else f"{path}: ")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from antiphon.time_format import in_local_words, in_short_words, to_the_minute, to_the_second
+from antiphon.time_format import format_absolute, format_relative, to_the_minute, to_the_second
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
@@ -22,10 +22,10 @@ NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 )
 def test_moments_in_a_sentence_are_those_of_the_wall_clock(told: str, read: str) -> None:
     zone = timezone(timedelta(hours=1))
-    assert in_local_words(told, NOW, zone) == read
+    assert format_absolute(told, NOW, zone) == read
 
 
 def test_the_command_line_says_them_the_same_on_every_machine() -> None:
     assert to_the_second("2026-11-21T10:05:09.123Z") == "2026-11-21 10:05:09Z"
     assert to_the_minute("2026-11-21T10:05:09.123Z") == "2026-11-21 10:05Z"
-    assert in_short_words("at 2026-11-21T10:05:09.123Z.") == "at 2026-11-21 10:05Z."
+    assert format_relative("at 2026-11-21T10:05:09.123Z.") == "at 2026-11-21 10:05Z."

@@ -19,45 +19,45 @@ def test_nothing_is_suggested_before_there_is_a_text_to_walk_into() -> None:
     tour = Tour()
     tour.models_here(True)
     tour.model_wrote("aria", ENOUGH_WRITTEN - 1)
-    assert tour.words is None
+    assert tour.hint_text is None
 
 
 def test_every_step_follows_an_act() -> None:
     tour = walked_in()
-    assert tour.words == "↑ then Enter: fix the typo above while aria writes"
+    assert tour.hint_text == "↑ then Enter: fix the typo above while aria writes"
     tour.editing()
-    assert tour.words == "Type. aria goes on below."
+    assert tour.hint_text == "Type. aria goes on below."
     tour.typed(ENOUGH_TYPED - 1)
-    assert tour.words == "Type. aria goes on below."
+    assert tour.hint_text == "Type. aria goes on below."
     tour.typed(1)
-    assert str(tour.words).startswith("Both stay.")
+    assert str(tour.hint_text).startswith("Both stay.")
     tour.undone()
-    assert tour.words == "Second terminal: `make join`"
+    assert tour.hint_text == "Second terminal: `make join`"
     tour.joined("guest")
-    assert tour.words == "guest is here"
+    assert tour.hint_text == "guest is here"
     tour.models_here(False)
-    assert tour.words == "Ask something, or !ls"
+    assert tour.hint_text == "Ask something, or !ls"
     tour.sent()
-    assert tour.words is None
+    assert tour.hint_text is None
 
 
 def test_who_edits_at_once_needs_no_invitation() -> None:
     tour = Tour()
     tour.editing()
-    assert tour.words == "Type. The model goes on below."
+    assert tour.hint_text == "Type. The model goes on below."
 
 
 def test_f1_hides_it_for_good() -> None:
     tour = walked_in()
     tour.hide()
     tour.editing()
-    assert tour.words is None
+    assert tour.hint_text is None
 
 
 def test_the_end_of_the_stream_invites_to_ask() -> None:
     tour = walked_in()
     tour.models_here(False)
-    assert tour.words == "Ask something, or !ls"
+    assert tour.hint_text == "Ask something, or !ls"
 
 
 async def test_the_tour_leads_through_the_first_minute(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def measure_appending() -> Iterator[Figure]:
 
 
 def _watched_document(size: int) -> Document:
-    document = Document.found(1, context=ContextId("a" * 32), epoch="1" * 32, label="default")
+    document = Document.create(1, context=ContextId("a" * 32), epoch="1" * 32, label="default")
     header = BlockHeader(
         id=BLOCK,
         kind=BlockKind.TEXT,
@@ -129,9 +129,9 @@ async def _stream(kernel: Filled, block: str, size: int, *, typing: bool) -> int
             kernel.context.write(person, "splice", typed, blocks=[block])
             length += len("typed ")
         if number % 2_000 == 0:
-            await kernel.context.settled()
+            await kernel.context.wait_persisted()
     appends.flush(block)
-    await kernel.context.settled()
+    await kernel.context.wait_persisted()
     return length
 
 

@@ -107,7 +107,7 @@ async def long_history(kernel: Filled, count: int) -> str:
         word = f"{number % 10}"
         typed = partial(document.splice, block, 0, 1, word)
         kernel.context.write(kernel.owner, "splice", typed, blocks=[block])
-    await kernel.context.settled()
+    await kernel.context.wait_persisted()
     return block
 
 

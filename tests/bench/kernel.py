@@ -27,13 +27,13 @@ from typing import Any, Final
 from websockets.asyncio.client import connect
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.validation.update_validator import admit
+from antiphon_kernel.validation.update_validator import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
 
@@ -99,7 +99,7 @@ async def make_calls(said: dict[str, Any], callers: int, seconds: float) -> tupl
 
     async def call() -> None:
         nonlocal done
-        calls = KernelCalls(lambda: address)
+        calls = ToolClient(lambda: address)
         while time.perf_counter() < end:
             await calls.call("block.append", {"block_id": block, "text": "x"})
             done += 1
@@ -268,7 +268,7 @@ async def check_microseconds(folder: Path) -> list[float]:
     for update in updates:
         placement = context.structure.placement
         start = time.perf_counter()
-        admit(context.document, me, update, owners, placement, DEFAULT_LIMITS)
+        validate(context.document, me, update, owners, placement, DEFAULT_LIMITS)
         took.append((time.perf_counter() - start) * 1e6)
         await context.remote.apply(me, update, "bench")
     await kernel.close()

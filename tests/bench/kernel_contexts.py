@@ -50,7 +50,7 @@ async def make(folder: Path, contexts: int, blocks: int) -> None:
             )
             create = partial(document.create_block, header, TEXT)
             context.write(me, "create", create, blocks=(), undo=None)
-        await context.settled()
+        await context.wait_persisted()
     await kernel.close()
 
 

@@ -51,7 +51,7 @@ async def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
         for status, role in (("done", "user"), ("pending", "user"), ("done", "tool")):
             principal = await kernel.principal(f"{HOSTILE}{status}{role}", PrincipalKind.HUMAN)
             actor = kernel.open_session(principal, "test")
-            (await here.context()).welcome(actor)
+            (await here.context()).ensure_member(actor)
             new = {"role": role, "kind": "text", "status": status, "content": f"{HOSTILE} end"}
             await kernel.call(actor, "block.create", new)
         await here.call("context.create", label=f"{HOSTILE}notes")

@@ -19,7 +19,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from antiphon_kernel.client.address import read_address
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2, decode_frame, encode_frame
@@ -51,7 +51,7 @@ def call(data: Path, tool: str, as_name: str | None = None, **params: Any) -> di
     """A call of the kernel that runs on a folder."""
 
     async def ask() -> dict[str, Any]:
-        calls = KernelCalls(lambda: read_address(data), as_name=as_name)
+        calls = ToolClient(lambda: read_address(data), as_name=as_name)
         try:
             return await calls.call(tool, params)
         finally:
@@ -91,7 +91,7 @@ def written_to(data: Path, block: str) -> Iterator[list[int]]:
     over = threading.Event()
 
     async def write() -> None:
-        calls = KernelCalls(lambda: read_address(data))
+        calls = ToolClient(lambda: read_address(data))
         while not over.is_set():
             await calls.call("block.append", {"block_id": block, "text": "x"})
             written.append(1)

@@ -59,12 +59,12 @@ def test_a_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> N
 FAULTY = """
 import sys
 from antiphon.cli.commands import antiphon
-from antiphon.screens.document_actions import Acts
+from antiphon.screens.document_actions import DocumentActions
 
 def fail(self):
     raise RuntimeError("a fault of the app")
 
-Acts.help = fail
+DocumentActions.help = fail
 sys.argv[0] = "antiphon"
 antiphon()
 """

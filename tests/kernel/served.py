@@ -18,8 +18,8 @@ from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry, Tool
-from antiphon_kernel.server.limits import DEFAULT_DOOR_LIMITS, DoorLimits
-from antiphon_kernel.server.serving import Doors, serve
+from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
+from antiphon_kernel.server.serving import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame
@@ -72,7 +72,7 @@ class ServedKernel:
     """A kernel with open doors, which can be stopped and started on the same data."""
 
     def __init__(
-        self, folder: Path, limits: DoorLimits, tools: Iterable[Tool] = KERNEL_TOOLS
+        self, folder: Path, limits: ServerLimits, tools: Iterable[Tool] = KERNEL_TOOLS
     ) -> None:
         self._folder = folder
         self._limits = limits
@@ -80,7 +80,7 @@ class ServedKernel:
         self._running: list[tuple[Replica, asyncio.Task[None]]] = []
         self._raw: list[RawClient] = []
         self.kernel: Kernel
-        self.doors: Doors
+        self.doors: Server
         self.me: Actor
 
     async def start(self) -> None:
@@ -180,7 +180,7 @@ class ServedKernel:
 @contextlib.asynccontextmanager
 async def served_kernel(
     folder: Path,
-    limits: DoorLimits = DEFAULT_DOOR_LIMITS,
+    limits: ServerLimits = DEFAULT_SERVER_LIMITS,
     tools: Iterable[Tool] = KERNEL_TOOLS,
 ) -> AsyncIterator[ServedKernel]:
     """A served kernel that is closed at the end."""

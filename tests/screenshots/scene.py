@@ -15,7 +15,7 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server.serving import Doors, serve
+from antiphon_kernel.server.serving import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.events import TextDelta, ThinkingDelta
 from antiphon_kernel.turns.models import demo_recordings
@@ -42,7 +42,7 @@ class Scene:
     """The kernel of the picture and who is in it."""
 
     kernel: Kernel
-    doors: Doors
+    doors: Server
     context: Context
     you: Actor
     aria: Actor
@@ -80,7 +80,7 @@ class Scene:
 
     def show(self, actor: Actor, block: str, cursor: int, activity: Activity) -> None:
         """Somebody's cursor."""
-        member = self.context.welcome(actor)
+        member = self.context.ensure_member(actor)
         state = PresenceState(
             principal=member.principal,
             username=member.username,
@@ -113,7 +113,7 @@ async def open_scene(folder: Path) -> AsyncIterator[Scene]:
         await kernel.close()
 
 
-async def _set(kernel: Kernel, doors: Doors) -> Scene:
+async def _set(kernel: Kernel, doors: Server) -> Scene:
     """Everything up to the first word of the answer."""
     recording = load_recording(demo_recordings()[0])
     events = [[step.event for step in steps] for steps in recording.rounds]
@@ -122,8 +122,8 @@ async def _set(kernel: Kernel, doors: Doors) -> Scene:
     context = await kernel.context("default")
     you = kernel.open_session(kernel.owner, "test")
     aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "test")
-    context.welcome(you)
-    context.welcome(aria)
+    context.ensure_member(you)
+    context.ensure_member(aria)
     prompt = await _block(kernel, you, "user", "text", PROMPT)
     await _block(kernel, aria, "model", "thinking", thought, parent_id=prompt)
     for number, (command, output) in enumerate([("ls -1", LISTING), ("git log -3", HISTORY)]):

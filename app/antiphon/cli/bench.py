@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from antiphon.cli.errors import Failure
+from antiphon.cli.errors import CommandError
 from antiphon_kernel.types.constants import ExitCode
 
 PLACES = ("document", "kernel", "app")
@@ -27,7 +27,7 @@ def bench(place: str, as_json: bool, options: tuple[str, ...]) -> None:
 
     Exit codes: 0 measured, 1 it could not be, 2 wrong arguments, or no source checkout.
     """
-    checkout = find_checkout(place)
+    checkout = source_root(place)
     command = [sys.executable, "-m", f"tests.bench.{place}", *options]
     command += ["--json"] if as_json else []
     sys.stdout.flush()
@@ -35,7 +35,7 @@ def bench(place: str, as_json: bool, options: tuple[str, ...]) -> None:
     os.execv(sys.executable, command)
 
 
-def find_checkout(place: str) -> Path:
+def source_root(place: str) -> Path:
     """The source checkout that this antiphon runs from, or that is the current folder.
 
     Raises:
@@ -45,7 +45,7 @@ def find_checkout(place: str) -> Path:
     for folder in (Path(__file__).parents[3], Path.cwd()):
         if (folder / script).is_file():
             return folder
-    raise Failure(
+    raise CommandError(
         f"there is no {script}: benchmarks run from a source checkout of antiphon; change to one"
         " and say it again.",
         ExitCode.USAGE,

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.text.sanitize import escape_json
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -24,7 +24,7 @@ def parse_json(text: str | bytes) -> Any:
 
     def finite(number: str) -> float:
         if not math.isfinite(value := float(number)):
-            raise ValueError(f"{shown(number)} is not a number in JSON")
+            raise ValueError(f"{quote(number)} is not a number in JSON")
         return value
 
     try:
@@ -48,20 +48,20 @@ def parse_params(text: str | bytes) -> dict[str, Any]:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             'Parameters are a JSON object such as {"label": "notes"}, not'
-            f" {shortened(json.dumps(params))}.",
+            f" {truncate(json.dumps(params))}.",
         )
     return params
 
 
-def as_line(value: Mapping[str, Any], *, indent: int | None = None) -> str:
+def dump_json_line(value: Mapping[str, Any], *, indent: int | None = None) -> str:
     """JSON that means the same and cannot drive a terminal."""
     return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
-class Caller:
+class JsonlCaller:
     """Calls tools, filling in the context that was named on the command line."""
 
-    def __init__(self, calls: KernelCalls, context: str | None) -> None:
+    def __init__(self, calls: ToolClient, context: str | None) -> None:
         self._calls = calls
         self._context = context
         self._takes_context: frozenset[str] | None = None
@@ -109,7 +109,7 @@ class Caller:
             return {"id": number, "error": error.as_json()}
 
 
-class _Output:
+class _JsonlOutput:
     """Lines for whoever called: answers in order, and events of what it follows in between."""
 
     def __init__(self, sink: BinaryIO) -> None:
@@ -139,17 +139,17 @@ class _Output:
             self.following.remove(subscription)
 
     def _write(self, message: Mapping[str, Any]) -> None:
-        self._sink.write(as_line(message).encode("utf-8") + b"\n")
+        self._sink.write(dump_json_line(message).encode("utf-8") + b"\n")
         self._sink.flush()
 
 
-async def call_lines(caller: Caller, lines: AsyncIterator[bytes], sink: BinaryIO) -> None:
+async def call_lines(caller: JsonlCaller, lines: AsyncIterator[bytes], sink: BinaryIO) -> None:
     """Answer lines until there are no more: one line each, in order, as soon as known.
 
     Events of subscriptions come as lines `{"subscription", "event"}`. At the end, those that
     belong to what was answered are written, and that is all.
     """
-    output = _Output(sink)
+    output = _JsonlOutput(sink)
     caller.on_push(output.push)
     async for line in lines:
         if line.strip():
@@ -168,5 +168,5 @@ def _malformed(expected: str, found: object) -> AntiphonError:
     return AntiphonError(
         ErrorCode.INVALID_PARAMS,
         f'A call is {{"id": ..., "tool": ..., "params": {{...}}}}: expected {expected},'
-        f" found {shortened(json.dumps(found))}.",
+        f" found {truncate(json.dumps(found))}.",
     )

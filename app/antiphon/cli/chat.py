@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.cli.errors import Failure
-from antiphon.cli.kernel_option import ChosenKernel, ask_kernel, calls_kernel
-from antiphon.cli.signals import ending_at_once
+from antiphon.cli.errors import CommandError
+from antiphon.cli.kernel_option import KernelTarget, kernel_options, run_with_kernel
+from antiphon.cli.signals import default_sigint
 from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
-    from antiphon_kernel.client.tool_client import KernelCalls
+    from antiphon_kernel.client.tool_client import ToolClient
 
 _context = click.argument("context", required=False)
 
@@ -31,8 +31,8 @@ _context = click.argument("context", required=False)
     help="How many of the last blocks to print first.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print each event as one line of JSON.")
-@calls_kernel
-def tail(context: str | None, last: int, as_json: bool, kernel: ChosenKernel) -> None:
+@kernel_options
+def tail(context: str | None, last: int, as_json: bool, kernel: KernelTarget) -> None:
     """Print CONTEXT as it grows (id or label; by default `default`), and go on until it is stopped.
 
     Nothing that is printed is drawn again: what somebody changes in it comes as lines with - and +.
@@ -41,15 +41,15 @@ def tail(context: str | None, last: int, as_json: bool, kernel: ChosenKernel) ->
     Exit codes: 0 ended, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    with ending_at_once():
+    with default_sigint():
         from antiphon.cli.tail import Tail
 
-    async def follow(calls: KernelCalls) -> None:
+    async def follow(calls: ToolClient) -> None:
         tail = Tail(calls, sys.stdout.buffer, as_json=as_json)
         await tail.run(context or kernel.context or DEFAULT_CONTEXT, last)
 
     try:
-        ask_kernel(kernel, follow, as_json=as_json)
+        run_with_kernel(kernel, follow, as_json=as_json)
     except (KeyboardInterrupt, NoReaderError):
         return
 
@@ -63,8 +63,8 @@ def tail(context: str | None, last: int, as_json: bool, kernel: ChosenKernel) ->
     help="Who says it, made on first use.  [default: the owner]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the id of the message's block.")
-@calls_kernel
-def send(context: str | None, as_name: str | None, as_json: bool, kernel: ChosenKernel) -> None:
+@kernel_options
+def send(context: str | None, as_name: str | None, as_json: bool, kernel: KernelTarget) -> None:
     """Send what standard input says as a message to CONTEXT (id or label; by default `default`).
 
     It is one message, however many lines; newlines at its end are left out. A model answers it as
@@ -73,7 +73,7 @@ def send(context: str | None, as_name: str | None, as_json: bool, kernel: Chosen
     Exit codes: 0 sent, 1 the kernel refused, 2 wrong arguments or nothing to send, 3 no kernel
     could be reached or started.
     """
-    from antiphon.cli.call import as_line
+    from antiphon.cli.call import dump_json_line
 
     message = {
         "role": "user",
@@ -83,12 +83,12 @@ def send(context: str | None, as_name: str | None, as_json: bool, kernel: Chosen
         "content": _message(),
     }
 
-    async def create(calls: KernelCalls) -> dict[str, Any]:
+    async def create(calls: ToolClient) -> dict[str, Any]:
         return await calls.call("block.create", message)
 
-    sent = ask_kernel(kernel, create, as_json=as_json, as_name=as_name)
+    sent = run_with_kernel(kernel, create, as_json=as_json, as_name=as_name)
     if as_json:
-        click.echo(as_line(sent))
+        click.echo(dump_json_line(sent))
 
 
 def _message() -> str:
@@ -102,13 +102,13 @@ def _message() -> str:
     try:
         text = sys.stdin.buffer.read().decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise Failure(
+        raise CommandError(
             f"standard input is not UTF-8 ({error.reason} at byte {error.start}): a message is"
             " text.",
             ExitCode.USAGE,
         ) from error
     if not text.strip():
-        raise Failure(
+        raise CommandError(
             "standard input is empty: give it the message, as in `echo Hello | antiphon send`.",
             ExitCode.USAGE,
         )

@@ -15,23 +15,23 @@ import click
 
 from antiphon.cli import chat, inspect, maintenance, transfer
 from antiphon.cli.bench import bench
-from antiphon.cli.errors import Failure
+from antiphon.cli.errors import CommandError
 from antiphon.cli.invite import invite
 from antiphon.cli.kernel_option import (
     DATA,
-    ChosenKernel,
-    ask_kernel,
-    calls_kernel,
+    KernelTarget,
     is_typed,
+    kernel_options,
+    run_with_kernel,
 )
 from antiphon.cli.running_kernel import chosen_data, program
 from antiphon.locations import project_root
-from antiphon_kernel.client.usage import Commands, exit_code
+from antiphon_kernel.client.usage import CommandGroup, exit_code
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
 
 if TYPE_CHECKING:
     from antiphon.options import AppOptions
-    from antiphon_kernel.client.tool_client import KernelCalls
+    from antiphon_kernel.client.tool_client import ToolClient
 
 _as_name = click.option(
     "--as",
@@ -45,7 +45,7 @@ _context = click.option(
 
 
 @click.group(
-    cls=Commands,
+    cls=CommandGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -155,16 +155,16 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
     ws://HOST:PORT/sync?token=... A token that is not in it is taken from ANTIPHON_TOKEN, else asked
     for. With - the URL is read from standard input.
     """
-    from antiphon.cli.terminal_check import require_fit_terminal
+    from antiphon.cli.terminal_check import require_terminal
     from antiphon.options import AppOptions
 
     if url is not None:
-        from antiphon.cli.join import read_invitation, without_token_in_sight
+        from antiphon.cli.join import hide_token_from_argv, read_invitation
         from antiphon.locations import state_folder
 
-        without_token_in_sight(sys.argv[1:], url)
+        hide_token_from_argv(sys.argv[1:], url)
         address, named = read_invitation(url, state_folder())
-        require_fit_terminal()
+        require_terminal()
         _open_app(
             AppOptions(
                 data=state_folder(),
@@ -174,12 +174,12 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
             )
         )
         return
-    require_fit_terminal()
+    require_terminal()
     folder, is_demo = _find_running(data)
     if is_demo and as_name is None:
-        from antiphon.cli.guest_names import take_guest_name
+        from antiphon.cli.guest_names import pick_guest_name
 
-        as_name = take_guest_name(folder)
+        as_name = pick_guest_name(folder)
     _open_app(AppOptions(data=folder, context=context, as_name=as_name))
 
 
@@ -194,7 +194,7 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the result, or the error, as one line."
 )
-@calls_kernel
+@kernel_options
 @_context
 @_as_name
 def call(
@@ -202,7 +202,7 @@ def call(
     params: str | None,
     jsonl: bool,
     as_json: bool,
-    kernel: ChosenKernel,
+    kernel: KernelTarget,
     context: str | None,
     as_name: str | None,
 ) -> None:
@@ -220,32 +220,32 @@ def call(
 
     given = sys.stdin.buffer.read() if params == "-" else params or ""
 
-    async def ask(calls: KernelCalls) -> None:
+    async def ask(calls: ToolClient) -> None:
         await _call(calls, tool, given, as_json, context or kernel.context)
 
-    ask_kernel(kernel, ask, as_json=as_json, as_name=as_name)
+    run_with_kernel(kernel, ask, as_json=as_json, as_name=as_name)
 
 
 async def _call(
-    calls: KernelCalls, tool: str | None, given: str | bytes, as_json: bool, context: str | None
+    calls: ToolClient, tool: str | None, given: str | bytes, as_json: bool, context: str | None
 ) -> None:
     from antiphon.cli.call import (
-        Caller,
-        as_line,
+        JsonlCaller,
         call_lines,
+        dump_json_line,
         parse_params,
         standard_streams,
     )
     from antiphon.cli.input import lines
 
     source, sink = standard_streams()
-    caller = Caller(calls, context)
+    caller = JsonlCaller(calls, context)
     if tool is None:
         await call_lines(caller, lines(source), sink)
         return
     result = await caller.call(tool, parse_params(given))
     indent = None if as_json or not sys.stdout.isatty() else 2
-    sink.write(as_line(result, indent=indent).encode("utf-8") + b"\n")
+    sink.write(dump_json_line(result, indent=indent).encode("utf-8") + b"\n")
     sink.flush()
 
 
@@ -258,9 +258,9 @@ def _find_running(data: Path | None) -> tuple[Path, bool]:
         try:
             address = kernel_at(data)
         except AntiphonError as error:
-            raise Failure(error.message, exit_code(error)) from error
+            raise CommandError(error.message, exit_code(error)) from error
         if address is None:
-            raise Failure(
+            raise CommandError(
                 f"no kernel serves {data}: start one with `antiphon --data {data}`.",
                 ExitCode.NO_KERNEL,
             )
@@ -268,7 +268,7 @@ def _find_running(data: Path | None) -> tuple[Path, bool]:
         return folder, any(one.demo for one in running_kernels() if one.data == folder)
     kernel = newest_kernel(Path.cwd().resolve())
     if kernel is None:
-        raise Failure(
+        raise CommandError(
             f"no kernel of yours runs for {Path.cwd()}: start one here with `antiphon` or"
             " `antiphon demo`, or name its address.",
             ExitCode.NO_KERNEL,
@@ -286,21 +286,21 @@ def _open_started(
     demo: bool = False,
 ) -> None:
     """Open the app on a kernel of its own, started if none runs."""
-    from antiphon.cli.launcher import KernelStarter
-    from antiphon.cli.terminal_check import require_fit_terminal
+    from antiphon.cli.launcher import KernelLauncher
+    from antiphon.cli.terminal_check import require_terminal
     from antiphon.options import AppOptions
     from antiphon_kernel.types.errors import AntiphonError
 
-    require_fit_terminal()
-    starter = KernelStarter(data, project, arguments)
+    require_terminal()
+    starter = KernelLauncher(data, project, arguments)
     try:
-        starter.begin()
+        starter.start()
         # The kernel comes up while Textual is imported.
         import antiphon.app  # noqa: F401
 
         starter.wait()
     except AntiphonError as error:
-        raise Failure(error.message, exit_code(error)) from error
+        raise CommandError(error.message, exit_code(error)) from error
     _open_app(
         AppOptions(data=data, context=context, as_name=as_name, demo=demo, restart=starter.restart)
     )

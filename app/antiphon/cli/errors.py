@@ -6,14 +6,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from antiphon.time_format import in_short_words
+from antiphon.time_format import format_relative
 from antiphon_kernel.types.constants import ExitCode
 
 if TYPE_CHECKING:
     from antiphon_kernel.types.errors import AntiphonError
 
 
-class Failure(click.ClickException):
+class CommandError(click.ClickException):
     """Ends the command with a sentence that says what to do."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.FAILED) -> None:
@@ -22,18 +22,18 @@ class Failure(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """The sentence may quote what a kernel said: nothing in it may drive the terminal."""
-        from antiphon_kernel.text.sanitize import neutralise
+        from antiphon_kernel.text.sanitize import sanitize
 
-        message = neutralise(in_short_words(self.format_message()))
+        message = sanitize(format_relative(self.format_message()))
         click.echo(f"antiphon: {message}", file=file, err=file is None)
 
 
-def failed_call(error: AntiphonError, *, as_json: bool = False) -> Failure:
+def call_error(error: AntiphonError, *, as_json: bool = False) -> CommandError:
     """How a command ends whose call has failed; said as JSON on standard output too, if asked."""
     from antiphon_kernel.client.usage import exit_code
 
     if as_json:
-        from antiphon.cli.call import as_line
+        from antiphon.cli.call import dump_json_line
 
-        click.echo(as_line({"error": error.as_json()}))
-    return Failure(error.message, exit_code(error))
+        click.echo(dump_json_line({"error": error.as_json()}))
+    return CommandError(error.message, exit_code(error))

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 
-def take_guest_name(data: Path) -> str:
+def pick_guest_name(data: Path) -> str:
     """The first free one of guest, guest2, guest3, ...; free again when this process ends."""
     for number in count(1):
         name = "guest" if number == 1 else f"guest{number}"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from antiphon.cli.kernel_option import ChosenKernel, ask_kernel, calls_kernel
+from antiphon.cli.kernel_option import KernelTarget, kernel_options, run_with_kernel
 from antiphon.time_format import to_the_second
 
 if TYPE_CHECKING:
-    from antiphon_kernel.client.tool_client import KernelCalls
+    from antiphon_kernel.client.tool_client import ToolClient
 
 _block = click.argument("block")
 _json = click.option("--json", "as_json", is_flag=True, help="Print the tool's result as one line.")
@@ -20,8 +20,8 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print the tool's r
 @click.command()
 @_block
 @_json
-@calls_kernel
-def blame(block: str, as_json: bool, kernel: ChosenKernel) -> None:
+@kernel_options
+def blame(block: str, as_json: bool, kernel: KernelTarget) -> None:
     """Print a block's text and who wrote which part of it, when, and in which version.
 
     BLOCK is an id as the app and the tools print it: default.amy.12. Lines count from 0. A line
@@ -31,7 +31,7 @@ def blame(block: str, as_json: bool, kernel: ChosenKernel) -> None:
     started.
     """
 
-    async def ask(calls: KernelCalls) -> dict[str, Any]:
+    async def ask(calls: ToolClient) -> dict[str, Any]:
         found = await calls.call("block.blame", {"block_id": block})
         if not as_json:
             of_that_version = {"block_id": block, "version": found["version"]}
@@ -39,14 +39,14 @@ def blame(block: str, as_json: bool, kernel: ChosenKernel) -> None:
             found["content"] = read["content"]
         return found
 
-    _show(ask_kernel(kernel, ask, as_json=as_json), as_json, blame_rows)
+    _show(run_with_kernel(kernel, ask, as_json=as_json), as_json, blame_rows)
 
 
 @click.command()
 @_block
 @_json
-@calls_kernel
-def history(block: str, as_json: bool, kernel: ChosenKernel) -> None:
+@kernel_options
+def history(block: str, as_json: bool, kernel: KernelTarget) -> None:
     """Print what has happened to a block, oldest first: who changed it, when and how.
 
     BLOCK is an id as the app and the tools print it: default.amy.12. The text of a version:
@@ -56,7 +56,7 @@ def history(block: str, as_json: bool, kernel: ChosenKernel) -> None:
     started.
     """
 
-    async def ask(calls: KernelCalls) -> dict[str, Any]:
+    async def ask(calls: ToolClient) -> dict[str, Any]:
         versions: list[dict[str, Any]] = []
         after: int | None = 0
         while after is not None:
@@ -66,7 +66,7 @@ def history(block: str, as_json: bool, kernel: ChosenKernel) -> None:
             after = found.get("next")
         return {"versions": versions}
 
-    _show(ask_kernel(kernel, ask, as_json=as_json), as_json, history_rows)
+    _show(run_with_kernel(kernel, ask, as_json=as_json), as_json, history_rows)
 
 
 def blame_rows(found: dict[str, Any]) -> Iterator[str]:
@@ -107,14 +107,14 @@ def history_rows(found: dict[str, Any]) -> Iterator[str]:
 def _show(
     found: dict[str, Any], as_json: bool, rows: Callable[[dict[str, Any]], Iterator[str]]
 ) -> None:
-    from antiphon.cli.call import as_line
-    from antiphon_kernel.text.sanitize import neutralise
+    from antiphon.cli.call import dump_json_line
+    from antiphon_kernel.text.sanitize import sanitize
 
     if as_json:
-        click.echo(as_line(found))
+        click.echo(dump_json_line(found))
         return
     for row in rows(found):
-        click.echo(neutralise(row))
+        click.echo(sanitize(row))
 
 
 COMMANDS = (blame, history)

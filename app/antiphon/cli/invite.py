@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from antiphon.cli.errors import failed_call
+from antiphon.cli.errors import call_error
 from antiphon.cli.kernel_option import DATA
 from antiphon.cli.signals import run
 from antiphon.time_format import to_the_minute
@@ -76,20 +76,20 @@ def invite(
     Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    from antiphon.cli.call import as_line
-    from antiphon.cli.running_kernel import running_data
+    from antiphon.cli.call import dump_json_line
+    from antiphon.cli.running_kernel import ensure_kernel
     from antiphon_kernel.types.errors import AntiphonError
 
     params: dict[str, Any] = {"role": role, "minutes": minutes}
     params |= {"name": name} if name is not None else {}
     params |= {"uses": uses} if uses is not None else {}
     try:
-        folder = running_data(data)
+        folder = ensure_kernel(data)
         made = run(lambda: _invite(folder, params))
     except AntiphonError as error:
-        raise failed_call(error, as_json=as_json) from error
+        raise call_error(error, as_json=as_json) from error
     if as_json:
-        click.echo(as_line(made))
+        click.echo(dump_json_line(made))
         return
     click.echo(_shown(str(made["join"])))
     until = f"until {to_the_minute(made['expires'])}" if "expires" in made else "for ever"
@@ -103,9 +103,9 @@ def invite(
 
 async def _invite(data: Path, params: dict[str, Any]) -> dict[str, Any]:
     from antiphon_kernel.client.address import read_address
-    from antiphon_kernel.client.tool_client import KernelCalls
+    from antiphon_kernel.client.tool_client import ToolClient
 
-    calls = KernelCalls(lambda: read_address(data))
+    calls = ToolClient(lambda: read_address(data))
     try:
         return await calls.call("kernel.invite", params)
     finally:

@@ -13,8 +13,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import click
 
-from antiphon.cli.errors import Failure
-from antiphon.cli.urls import read_url
+from antiphon.cli.errors import CommandError
+from antiphon.cli.urls import parse_kernel_url
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.constants import ExitCode
 
@@ -39,7 +39,7 @@ def split_token(url: str) -> tuple[str, str | None]:
     return urlunsplit(parts._replace(query=kept)), tokens[-1] if tokens else None
 
 
-def without_token_in_sight(arguments: Sequence[str], url: str) -> None:
+def hide_token_from_argv(arguments: Sequence[str], url: str) -> None:
     """Begin this process again with the token in its environment, where `ps` does not show it.
 
     Returns if there is no token in `url`.
@@ -68,18 +68,18 @@ def read_invitation(url: str, state: Path) -> tuple[KernelAddress, str | None]:
 def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
     """As `read_invitation`, of an address that standard input has no part in."""
     bare, token = split_token(url)
-    address, context = read_url(bare)
+    address, context = parse_kernel_url(bare)
     hidden = os.environ.pop(TOKEN_VARIABLE, None)
     token = token or hidden
     if token is None and sys.stdin.isatty():
         token = click.prompt("Token", hide_input=True, err=True)
     if token is None:
         return address, context
-    known_by = known_secret(state / "joined", token)
+    known_by = client_secret(state / "joined", token)
     return address.model_copy(update={"token": token, "client": known_by}), context
 
 
-def known_secret(folder: Path, token: str) -> str:
+def client_secret(folder: Path, token: str) -> str:
     """What this user's programs are known by to a kernel that they join with `token`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / hashlib.sha256(token.encode()).hexdigest()[:32]
@@ -103,14 +103,14 @@ def _read_line() -> str:
         return str(click.prompt("Invitation", hide_input=True, err=True)).strip().split()[-1]
     line = sys.stdin.readline(_LONGEST_LINE).split()
     if not line:
-        raise Failure(
+        raise CommandError(
             "standard input is empty: give it the line that `antiphon invite` printed.",
             ExitCode.USAGE,
         )
     try:
         terminal = os.open("/dev/tty", os.O_RDWR)
     except OSError as error:
-        raise Failure(
+        raise CommandError(
             "the app needs a terminal, and there is none besides standard input.", ExitCode.USAGE
         ) from error
     os.dup2(terminal, 0)

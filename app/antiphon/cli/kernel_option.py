@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 from click.core import ParameterSource
 
-from antiphon.cli.errors import failed_call
-from antiphon.cli.signals import ending_at_once, run
+from antiphon.cli.errors import call_error
+from antiphon.cli.signals import default_sigint, run
 from antiphon_kernel.client.usage import data_option
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.address import Locate
-    from antiphon_kernel.client.tool_client import KernelCalls
+    from antiphon_kernel.client.tool_client import ToolClient
 
 Result = TypeVar("Result")
 
@@ -33,7 +33,7 @@ _URL: Final = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenKernel:
+class KernelTarget:
     """The kernel that the command line names."""
 
     find: Callable[[], Locate]
@@ -42,8 +42,8 @@ class ChosenKernel:
     """Id or label of the context that its address names."""
 
 
-def calls_kernel(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that name a kernel; it gets a `ChosenKernel` as `kernel`.
+def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that name a kernel; it gets a `KernelTarget` as `kernel`.
 
     A kernel of this user's own is started when it is asked something, which is said on stderr.
     """
@@ -59,9 +59,9 @@ def calls_kernel(command: Callable[..., None]) -> Callable[..., None]:
     return with_kernel
 
 
-def ask_kernel(
-    kernel: ChosenKernel,
-    ask: Callable[[KernelCalls], Awaitable[Result]],
+def run_with_kernel(
+    kernel: KernelTarget,
+    ask: Callable[[ToolClient], Awaitable[Result]],
     *,
     as_json: bool = False,
     as_name: str | None = None,
@@ -72,12 +72,12 @@ def ask_kernel(
         Failure: if a call fails; with `as_json` the error is printed too.
         KeyboardInterrupt: if Ctrl+C ends it.
     """
-    with ending_at_once():
-        from antiphon_kernel.client.tool_client import KernelCalls
+    with default_sigint():
+        from antiphon_kernel.client.tool_client import ToolClient
         from antiphon_kernel.types.errors import AntiphonError
 
     async def asked() -> Result:
-        calls = KernelCalls(locate, as_name=as_name)
+        calls = ToolClient(locate, as_name=as_name)
         try:
             return await ask(calls)
         finally:
@@ -87,10 +87,10 @@ def ask_kernel(
         locate = kernel.find()
         return run(asked)
     except AntiphonError as error:
-        raise failed_call(error, as_json=as_json) from error
+        raise call_error(error, as_json=as_json) from error
 
 
-def _chosen(data: Path | None, url: str | None) -> ChosenKernel:
+def _chosen(data: Path | None, url: str | None) -> KernelTarget:
     if data is not None and url is not None:
         typed = {name for name in ("data", "url") if is_typed(name)}
         if len(typed) != 1:
@@ -108,21 +108,21 @@ def is_typed(option: str) -> bool:
     return source is ParameterSource.COMMANDLINE
 
 
-def _own(data: Path | None) -> ChosenKernel:
+def _own(data: Path | None) -> KernelTarget:
     def find() -> Locate:
-        from antiphon.cli.running_kernel import running_data
+        from antiphon.cli.running_kernel import ensure_kernel
         from antiphon_kernel.client.address import read_address
 
-        folder = running_data(data)
+        folder = ensure_kernel(data)
         return lambda: read_address(folder)
 
-    return ChosenKernel(find)
+    return KernelTarget(find)
 
 
-def _joined(url: str) -> ChosenKernel:
-    from antiphon.cli.join import with_token, without_token_in_sight
+def _joined(url: str) -> KernelTarget:
+    from antiphon.cli.join import hide_token_from_argv, with_token
     from antiphon.locations import state_folder
 
-    without_token_in_sight(sys.argv[1:], url)
+    hide_token_from_argv(sys.argv[1:], url)
     address, context = with_token(url, state_folder())
-    return ChosenKernel(lambda: lambda: address, context)
+    return KernelTarget(lambda: lambda: address, context)

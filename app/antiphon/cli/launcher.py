@@ -24,7 +24,7 @@ POLL_SECONDS: Final = 0.01
 SHOWN_LOG_LINES: Final = 5
 
 
-class KernelStarter:
+class KernelLauncher:
     """Starts the kernel of one data folder, and starts it again once if it dies."""
 
     def __init__(self, data: Path, project: Path, arguments: Sequence[str] = ()) -> None:
@@ -35,7 +35,7 @@ class KernelStarter:
         self._restarted = False
         self._ended: int | None = None
 
-    def begin(self) -> bool:
+    def start(self) -> bool:
         """Start the kernel unless one answers; whether that was necessary. Does not wait.
 
         Raises:
@@ -68,7 +68,7 @@ class KernelStarter:
             address = kernel_at(self.data)
             # The new kernel listens before it has replaced the address of the one that ended.
             if address is not None and address.pid != self._ended:
-                self._end_superfluous(address)
+                self._stop_duplicate(address)
                 return address
             ended = self._process.poll() if self._process is not None else None
             # Another one was quicker to take the folder: it will answer in a moment.
@@ -77,7 +77,7 @@ class KernelStarter:
             time.sleep(POLL_SECONDS)
         raise self._failure(f"does not answer after {START_SECONDS:.0f} s")
 
-    def _end_superfluous(self, serving: KernelAddress) -> None:
+    def _stop_duplicate(self, serving: KernelAddress) -> None:
         """Another kernel was quicker: ours must not come up later, when that one has ended."""
         process = self._process
         if process is not None and process.pid != serving.pid:
@@ -100,7 +100,7 @@ class KernelStarter:
                 f"{self.data / LOG_FILE}.",
             )
         self._restarted = True
-        self.begin()
+        self.start()
         self.wait()
 
     def _spawn(self) -> None:

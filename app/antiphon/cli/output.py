@@ -29,7 +29,7 @@ class Printer:
             await self._room()
             self._write()
 
-    def print_last(self, text: str) -> None:
+    def print_final(self, text: str) -> None:
         """Print what is left, and `text`, as far as there is room for it now.
 
         Raises:

@@ -38,17 +38,17 @@ def chosen_data(data: Path | None, project: Path) -> Path:
     return folder
 
 
-def running_data(data: Path | None) -> Path:
+def ensure_kernel(data: Path | None) -> Path:
     """The data folder of a kernel that runs, started now if need be, which is said on stderr.
 
     Raises:
         AntiphonError: no_kernel, untrusted_folder.
     """
-    from antiphon.cli.launcher import KernelStarter
+    from antiphon.cli.launcher import KernelLauncher
 
     project = project_root(Path.cwd())
-    starter = KernelStarter(chosen_data(data, project), project)
-    if starter.begin():
+    starter = KernelLauncher(chosen_data(data, project), project)
+    if starter.start():
         starter.wait()
         click.echo(f"antiphon: started a kernel for {project}", err=True)
     return starter.data

@@ -1,7 +1,7 @@
 """Ctrl+C, whenever it comes: dealt with in one place, so that none is lost.
 
 While modules are imported nothing is open yet: Ctrl+C ends the process as the system does
-(`ending_at_once`). While a command talks to a kernel it is an event of the loop: it ends the
+(`default_sigint`). While a command talks to a kernel it is an event of the loop: it ends the
 command's work, which may still say its last, and the next one ends the process (`run`). Elsewhere
 it is Python's KeyboardInterrupt.
 
@@ -29,7 +29,7 @@ class _InterruptedError(Exception):
 
 
 @contextmanager
-def ending_at_once() -> Iterator[None]:
+def default_sigint() -> Iterator[None]:
     """Meanwhile Ctrl+C ends the process without a word: there is nothing to put in order."""
     before = signal.getsignal(signal.SIGINT)
     if before is not signal.default_int_handler:  # whoever started us wants it otherwise
@@ -72,7 +72,7 @@ async def _attended(work: Callable[[], Coroutine[Any, Any, Result]], grace: floa
         # The first wakes a loop that sleeps. The second is for a loop that is stuck in a system
         # call and does not get to hear of it.
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interruption.set)
-        signal.signal(signal.SIGINT, _next_one_ends)
+        signal.signal(signal.SIGINT, _second_sigint_kills)
     working = asyncio.ensure_future(work())
     interrupted = asyncio.ensure_future(interruption.wait())
     await asyncio.wait({working, interrupted}, return_when=asyncio.FIRST_COMPLETED)
@@ -85,5 +85,5 @@ async def _attended(work: Callable[[], Coroutine[Any, Any, Result]], grace: floa
     raise _InterruptedError
 
 
-def _next_one_ends(number: int, frame: object) -> None:
+def _second_sigint_kills(number: int, frame: object) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -12,11 +12,11 @@ from typing import Any, BinaryIO, Final
 
 import click
 
-from antiphon.cli.call import as_line
+from antiphon.cli.call import dump_json_line
 from antiphon.cli.output import Printer
 from antiphon.cli.transcript import Transcript, is_draft
 from antiphon_kernel.client.standard_streams import NoReaderError
-from antiphon_kernel.client.tool_client import KernelCalls, read_error
+from antiphon_kernel.client.tool_client import ToolClient, read_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _PAGE: Final = 1_000
@@ -28,7 +28,7 @@ _REST: Final[dict[str, Any]] = {}
 class Tail:
     """Follows one context and prints what happens in it until the kernel ends."""
 
-    def __init__(self, calls: KernelCalls, sink: BinaryIO, *, as_json: bool) -> None:
+    def __init__(self, calls: ToolClient, sink: BinaryIO, *, as_json: bool) -> None:
         self._calls = calls
         self._sink = sink
         self._printer = Printer(sink)
@@ -47,15 +47,15 @@ class Tail:
         Raises:
             AntiphonError: if the context is not there, or may not be read any more.
         """
-        self._notice_the_reader()
+        self._watch_stdout()
         begun = await self._calls.call("block.subscribe", {"context": context})
         await self._learn_names()
         self._transcript = Transcript(await self._label(context), self._names)
         try:
-            await self._begin(context, last)
+            await self._start(context, last)
             await self._follow(begun["subscription"])
         except asyncio.CancelledError:
-            self._printer.print_last(self._transcript.end())
+            self._printer.print_final(self._transcript.end())
             raise
         except AntiphonError as error:
             await self._printer.print(self._transcript.end())
@@ -63,7 +63,7 @@ class Tail:
                 raise
             click.echo("antiphon: the kernel has ended.", err=True)
 
-    async def _begin(self, context: str, last: int) -> None:
+    async def _start(self, context: str, last: int) -> None:
         """Print blocks that are there already, as a second, short subscription tells them.
 
         It also tells what drafts say, however old: they may be sent at any time.
@@ -89,12 +89,12 @@ class Tail:
         await self._calls.call("block.unsubscribe", {"subscription": subscription})
         for block in blocks:
             if block in printed:
-                await self._take(events[block])
+                await self._feed(events[block])
             elif isinstance(events[block]["content"], str):
                 event = events[block]
                 await self._remember(block, event["header"], event["content"], event["version"])
         for message in early:
-            await self._take(_event(message))
+            await self._feed(_event(message))
 
     async def _list(self, context: str) -> None:
         page: dict[str, Any] = {"context": context, "limit": _PAGE}
@@ -115,12 +115,12 @@ class Tail:
                 if timer is not None:
                     timer.cancel()
             if message is _REST:
-                await self._printer.print(self._transcript.settle(time.monotonic()))
+                await self._printer.print(self._transcript.flush(time.monotonic()))
             elif message["subscription"] == subscription:
-                await self._take(_event(message))
+                await self._feed(_event(message))
 
     def _at_rest(self) -> asyncio.TimerHandle | None:
-        rests = self._transcript.rests()
+        rests = self._transcript.next_flush_at()
         if rests is None:
             return None
         delay = max(0.0, rests - time.monotonic())
@@ -137,7 +137,7 @@ class Tail:
             raise NoReaderError
         return message
 
-    def _notice_the_reader(self) -> None:
+    def _watch_stdout(self) -> None:
         """A pipe that is closed at its other end is noticed without writing into it."""
         with suppress(OSError, ValueError):  # where it cannot be, writing will tell
             if stat.S_ISFIFO(os.fstat(self._sink.fileno()).st_mode):
@@ -149,13 +149,13 @@ class Tail:
 
                 loop.add_reader(pipe, broken)
 
-    async def _take(self, event: Mapping[str, Any]) -> None:
+    async def _feed(self, event: Mapping[str, Any]) -> None:
         block = event["block_id"]
         if event["version"] <= self._versions.get(block, 0):
             return
         self._versions[block] = event["version"]
         if self._as_json:
-            await self._printer.print(as_line(event) + "\n")
+            await self._printer.print(dump_json_line(event) + "\n")
             return
         if not self._transcript.knows(block) and "content" not in event:
             if not event["splices"] and not event["parts"]:
@@ -165,7 +165,7 @@ class Tail:
         rendered = None
         if self._transcript.is_structured(block) or not isinstance(event.get("content", ""), str):
             rendered = (await self._calls.call("block.render", {"block_id": block}))["text"]
-        news = self._transcript.take(event, time.monotonic(), rendered=rendered)
+        news = self._transcript.feed(event, time.monotonic(), rendered=rendered)
         await self._printer.print(news)
 
     async def _recall(self, event: Mapping[str, Any]) -> None:

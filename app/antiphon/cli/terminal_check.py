@@ -6,27 +6,27 @@ import locale
 import os
 import sys
 
-from antiphon.cli.errors import Failure
+from antiphon.cli.errors import CommandError
 from antiphon_kernel.types.constants import ExitCode
 
 
-def require_fit_terminal() -> None:
+def require_terminal() -> None:
     """Raises Failure where the app would be a mess instead of a screen."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise Failure(
+        raise CommandError(
             "the app needs a terminal for its input and output; without one use `antiphon call`.",
             ExitCode.USAGE,
         )
     term = os.environ.get("TERM", "")
     if term in ("", "dumb", "unknown"):
-        raise Failure(
+        raise CommandError(
             f"TERM is {term!r}: the app needs a terminal that can move its cursor; set TERM"
             " (for example xterm-256color), or use `antiphon call`.",
             ExitCode.USAGE,
         )
     encoding = locale.getpreferredencoding(False)
     if encoding.lower().replace("-", "") != "utf8":
-        raise Failure(
+        raise CommandError(
             f"this terminal's encoding is {encoding}: the app needs UTF-8; set it"
             " (for example LC_ALL=C.UTF-8).",
             ExitCode.USAGE,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from antiphon_kernel.text.sanitize import neutralise
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.text.sequence_diff import changed_ranges
 
 REST_SECONDS: Final = 1.0
@@ -109,7 +109,7 @@ class Transcript:
         else:
             cell.said, cell.shown = text, len(text)
 
-    def take(self, event: Mapping[str, Any], now: float, *, rendered: str | None = None) -> str:
+    def feed(self, event: Mapping[str, Any], now: float, *, rendered: str | None = None) -> str:
         """What is to be printed for an event.
 
         Args:
@@ -144,19 +144,19 @@ class Transcript:
         self._behind[block] = None
         return "".join(self._growth(block))
 
-    def settle(self, now: float) -> str:
+    def flush(self, now: float) -> str:
         """The changes inside printed text that have come to rest by `now`."""
         resting = [one for one in self._edited if now - self._cells[one].edited >= REST_SECONDS]
         return "".join(piece for one in resting for piece in self._correction(one))
 
-    def rests(self) -> float | None:
-        """When `settle` has something to say, in the seconds of `take`; None if never."""
+    def next_flush_at(self) -> float | None:
+        """When `flush` has something to say, in the seconds of `feed`; None if never."""
         edited = [self._cells[one].edited for one in self._edited]
         return min(edited) + REST_SECONDS if edited else None
 
     def end(self) -> str:
         """What is left to say when nothing more comes."""
-        changes = self.settle(math.inf)
+        changes = self.flush(math.inf)
         rest = [
             piece
             for block in tuple(self._behind)
@@ -195,7 +195,7 @@ class Transcript:
         cell.said += piece
         cell.shown += len(piece)
         self._open = None if piece.endswith("\n") else block
-        yield neutralise(piece)
+        yield sanitize(piece)
 
     def _over(self, block: str, cell: _Cell) -> Iterator[str]:
         """A block that is over gives its line away, and says so if it has not ended well."""
@@ -209,7 +209,7 @@ class Transcript:
             if self._last != block:
                 yield from self._heading(cell.name)
                 self._last = block
-            yield f"({neutralise(how)})\n"
+            yield f"({sanitize(how)})\n"
 
     def _correction(self, block: str) -> Iterator[str]:
         del self._edited[block]
@@ -221,13 +221,13 @@ class Transcript:
         yield from self._heading(cell.name + " · changed" + (f" by {editors}" if editors else ""))
         self._last = None
         for row in changed_lines(cell.said, now):
-            yield neutralise(row) + "\n"
+            yield sanitize(row) + "\n"
         cell.said = now
         cell.editors.clear()
 
     def _heading(self, name: str) -> Iterator[str]:
         yield from self._break()
-        yield ("\n" if self._begun else "") + f"── {neutralise(name)}\n"
+        yield ("\n" if self._begun else "") + f"── {sanitize(name)}\n"
         self._begun = True
 
     def _break(self) -> Iterator[str]:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import click
 
-from antiphon.cli.errors import failed_call
-from antiphon.cli.kernel_option import ChosenKernel, calls_kernel
+from antiphon.cli.errors import call_error
+from antiphon.cli.kernel_option import KernelTarget, kernel_options
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 
 _PIECE: Final = 65_536
@@ -24,8 +24,8 @@ _PIECE: Final = 65_536
     show_default=True,
     help="Lines of JSON that can be imported again, or Markdown to be read.",
 )
-@calls_kernel
-def export(context: str, format_: str, kernel: ChosenKernel) -> None:
+@kernel_options
+def export(context: str, format_: str, kernel: KernelTarget) -> None:
     """Print the whole content of CONTEXT (id or label; by default `default`), however large it is.
 
     Lines of JSON end with one that says how many blocks there are: what has been broken off cannot
@@ -46,7 +46,7 @@ def export(context: str, format_: str, kernel: ChosenKernel) -> None:
                 piece = escape_json(piece.decode()).encode()
             sys.stdout.buffer.write(piece)
     except AntiphonError as error:
-        raise failed_call(error) from error
+        raise call_error(error) from error
     finally:
         sys.stdout.flush()
 
@@ -54,9 +54,9 @@ def export(context: str, format_: str, kernel: ChosenKernel) -> None:
 @click.command("import")
 @click.argument("file", type=click.File("rb"))
 @click.option("--label", metavar="LABEL", help="The new context's.  [default: as it was exported]")
-@calls_kernel
+@kernel_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
-def import_(file: Any, label: str | None, kernel: ChosenKernel, as_json: bool) -> None:
+def import_(file: Any, label: str | None, kernel: KernelTarget, as_json: bool) -> None:
     """Make a new context of FILE, which `antiphon export` wrote as jsonl (- is standard input).
 
     The new context is there whole or not at all; nothing that was there is changed.
@@ -64,7 +64,7 @@ def import_(file: Any, label: str | None, kernel: ChosenKernel, as_json: bool) -
     Exit codes: 0 imported, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
-    from antiphon.cli.call import as_line
+    from antiphon.cli.call import dump_json_line
     from antiphon_kernel.client.transfers import import_context
     from antiphon_kernel.types.errors import AntiphonError
 
@@ -72,9 +72,9 @@ def import_(file: Any, label: str | None, kernel: ChosenKernel, as_json: bool) -
     try:
         made = import_context(kernel.find()(), iter(lambda: file.read(_PIECE), b""), params)
     except AntiphonError as error:
-        raise failed_call(error, as_json=as_json) from error
+        raise call_error(error, as_json=as_json) from error
     if as_json:
-        click.echo(as_line(made))
+        click.echo(dump_json_line(made))
         return
     blocks = "1 block" if made["blocks"] == 1 else f"{made['blocks']} blocks"
     click.echo(f"{made['label']}: {blocks}, context {made['context_id']}.")

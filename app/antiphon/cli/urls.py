@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs, urlsplit
 
-from antiphon.cli.errors import Failure
+from antiphon.cli.errors import CommandError
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.types.constants import ExitCode
 
 _SCHEMES = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
 
 
-def read_url(url: str) -> tuple[KernelAddress, str | None]:
+def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
     """The kernel that `url` leads to, and the context if it names one.
 
     Takes what `antiphon invite` prints, and `sync` or `http` of `antiphon serve --json`, with
@@ -28,7 +28,7 @@ def read_url(url: str) -> tuple[KernelAddress, str | None]:
     except ValueError:
         parts, scheme, fit = urlsplit(""), None, False
     if not fit:
-        raise Failure(
+        raise CommandError(
             f"{_without_token(url)!r} is not the address of a kernel: expected"
             " ws://HOST:PORT/sync?token=..., as `antiphon invite` prints it.",
             ExitCode.USAGE,

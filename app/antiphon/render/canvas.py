@@ -10,15 +10,15 @@ from typing import Final
 from rich.style import Style
 
 from antiphon.render.lines import RenderedLine
-from antiphon.render.wrap import Piece, compose, wrap
+from antiphon.render.wrap import WrapPiece, compose, wrap
 
 
 @dataclass(slots=True)
 class _Prefix:
     """What stands before each row: `first` once, then `rest`, of one width."""
 
-    first: Sequence[Piece]
-    rest: Sequence[Piece]
+    first: Sequence[WrapPiece]
+    rest: Sequence[WrapPiece]
     width: int
     used: bool = False
 
@@ -41,7 +41,9 @@ class Canvas:
         return self._width - sum(prefix.width for prefix in self._prefixes)
 
     @contextmanager
-    def behind(self, first: Sequence[Piece], rest: Sequence[Piece], width: int) -> Iterator[None]:
+    def behind(
+        self, first: Sequence[WrapPiece], rest: Sequence[WrapPiece], width: int
+    ) -> Iterator[None]:
         """Rows drawn inside stand behind `first` (the first of them) or `rest`."""
         prefix = _Prefix(first, rest, width)
         if self.room - width < _NARROWEST:
@@ -52,18 +54,18 @@ class Canvas:
             self.row([])
         self._prefixes.pop()
 
-    def row(self, pieces: Sequence[Piece], fill: Style | None = None) -> None:
+    def row(self, pieces: Sequence[WrapPiece], fill: Style | None = None) -> None:
         """One row that fits; `fill` colours it up to the right edge."""
-        before: list[Piece] = []
+        before: list[WrapPiece] = []
         for prefix in self._prefixes:
             before.extend(prefix.rest if prefix.used else prefix.first)
             prefix.used = True
         line = compose([*before, *pieces])
         if fill is not None and (missing := self._width - line.strip.cell_length) > 0:
-            line = compose([*before, *pieces, Piece(" " * missing, fill)])
+            line = compose([*before, *pieces, WrapPiece(" " * missing, fill)])
         self.lines.append(line)
 
-    def text(self, pieces: Sequence[Piece]) -> None:
+    def text(self, pieces: Sequence[WrapPiece]) -> None:
         """Rows of wrapped text."""
         for row in wrap(pieces, self.room):
             self.row(row)

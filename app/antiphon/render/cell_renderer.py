@@ -9,8 +9,8 @@ from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.collapsed import folded
-from antiphon.render.display import displayable
-from antiphon.render.headline import SEEN, headline
+from antiphon.render.display import sanitize_for_display
+from antiphon.render.headline import SEEN, summary
 from antiphon.render.highlight import language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
@@ -19,7 +19,7 @@ from antiphon.render.status_label import count_of, end_label
 from antiphon.render.thinking import folded_thinking, thinking_head
 from antiphon.render.tool_call import render_tool_call
 from antiphon.render.view import CellView
-from antiphon.render.wrap import Piece, clipped, compose
+from antiphon.render.wrap import WrapPiece, clipped, compose
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 
@@ -27,7 +27,7 @@ FOLDED_RESULT_LINES: Final = 4
 """Lines of a tool result that a fold leaves to be seen."""
 
 
-class CellStream:
+class CellRenderer:
     """Draws one block whenever it has changed; the picture is that of a new stream."""
 
     def __init__(self, width: int, theme: CellTheme) -> None:
@@ -50,7 +50,7 @@ class CellStream:
             case BlockKind.TEXT:
                 return self._markdown(view).framed(foot=self._end(view))
             case BlockKind.ERROR:
-                lead = Piece("✗ ", self._theme.error)
+                lead = WrapPiece("✗ ", self._theme.error)
                 return self._plain(view.text, self._theme.error, lead)
             case BlockKind.DRIFT:
                 return self._markdown(view).framed([self._note(_drift_note(view))], self._end(view))
@@ -58,13 +58,13 @@ class CellStream:
                 return self._file(view)
             case _:
                 cell = self._plain(view.text, self._theme.text)
-                note = self._note(f"? block of kind {displayable(str(view.kind))}")
+                note = self._note(f"? block of kind {sanitize_for_display(str(view.kind))}")
                 return cell.framed([note], self._end(view))
 
     def failed(self, error: Exception) -> RenderedCell:
         """The picture of a block that `update` could not draw: a line that says so."""
         text = f"✗ This cell cannot be drawn ({type(error).__name__}): block.read shows its text."
-        pieces = clipped([Piece(text, self._theme.error)], self._text_width, self._theme.error)
+        pieces = clipped([WrapPiece(text, self._theme.error)], self._text_width, self._theme.error)
         return RenderedCell.of_lines([compose(pieces)])
 
     @property
@@ -80,7 +80,7 @@ class CellStream:
             self._text, self._style = stream, style
         return stream.update(view.text)
 
-    def _plain(self, text: str, style: Style, lead: Piece | None = None) -> RenderedCell:
+    def _plain(self, text: str, style: Style, lead: WrapPiece | None = None) -> RenderedCell:
         key = ("plain", style, lead)
         stream = self._text
         if self._style != key or not isinstance(stream, PlainStream):
@@ -93,17 +93,19 @@ class CellStream:
             return folded_thinking(view, self._text_width, self._theme)
         head = [thinking_head(view, self._text_width, self._theme)]
         style = self._theme.thinking
-        return self._plain(view.text, style, Piece("  ", style)).framed(head)
+        return self._plain(view.text, style, WrapPiece("  ", style)).framed(head)
 
     def _tool_result(self, view: CellView) -> RenderedCell:
         style = self._theme.dim
-        lead = Piece("✗ ", self._theme.status_failed) if view.is_error else Piece("  ", style)
+        lead = (
+            WrapPiece("✗ ", self._theme.status_failed) if view.is_error else WrapPiece("  ", style)
+        )
         foot: list[RenderedLine] = []
         if view.truncated:
             foot.append(self._note("  (output was cut off)"))
         if not view.text:
             words = "(no output)" if view.status in (Status.DONE, Status.ERROR) else "…"
-            pieces = [lead, Piece("", style, 0), Piece(words, style)]
+            pieces = [lead, WrapPiece("", style, 0), WrapPiece(words, style)]
             row = compose(clipped(pieces, self._text_width, style))
             return RenderedCell.of_lines([row]).framed(foot=foot)
         if view.collapsed:
@@ -125,13 +127,13 @@ class CellStream:
             words.append(count_of(count, "line"))
         if view.status == Status.ERROR and view.kind != BlockKind.ERROR:
             words.append(end_label(view))
-        return headline(opened, len(view.text), words, width, self._theme)
+        return summary(opened, len(view.text), words, width, self._theme)
 
     def _file(self, view: CellView) -> RenderedCell:
         from antiphon.render.file_lines import file_cell
 
         language = view.language or (language_of_path(view.path) if view.path else "")
-        name = displayable(view.path or "file").replace("\n", " ").replace("\t", " ")
+        name = sanitize_for_display(view.path or "file").replace("\n", " ").replace("\t", " ")
         cell = file_cell(view.text, language, self._text_width, self._theme)
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
@@ -142,10 +144,10 @@ class CellStream:
         return [self._note(f"■ {end_label(view)}")]
 
     def _note(self, text: str) -> RenderedLine:
-        pieces = clipped([Piece(text, self._theme.dim)], self._text_width, self._theme.dim)
+        pieces = clipped([WrapPiece(text, self._theme.dim)], self._text_width, self._theme.dim)
         return compose(pieces)
 
 
 def _drift_note(view: CellView) -> str:
-    source = displayable(view.source_context or "another context")
+    source = sanitize_for_display(view.source_context or "another context")
     return f"⇢ from {source} · {view.drift_kind}" if view.drift_kind else f"⇢ from {source}"

@@ -9,7 +9,7 @@ from antiphon.render.display import SourceLines
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.plain import TAB
 from antiphon.render.status_label import count_of
-from antiphon.render.wrap import Piece, clipped, compose, expand_tabs
+from antiphon.render.wrap import WrapPiece, clipped, compose, expand_tabs
 from antiphon_kernel.text.lines import line_count
 
 
@@ -20,7 +20,7 @@ def folded(
     style: Style,
     theme: CellTheme,
     *,
-    lead: Piece | None = None,
+    lead: WrapPiece | None = None,
 ) -> RenderedCell:
     """The first `keep` lines and a fold mark; a fold that would hide one line only is left out.
 
@@ -41,10 +41,10 @@ def folded(
     for line, start in zip(source.lines[: max(shown, 1)], source.starts, strict=False):
         pieces = expand_tabs(line, style, start, TAB)
         rows.append(compose([*before, *clipped(pieces, width - indent, theme.dim)]))
-        before = [Piece(" " * indent, style)] if indent else []
+        before = [WrapPiece(" " * indent, style)] if indent else []
     if shown < total:
         hidden = len(head)
         more = f"▸ {count_of(total - shown, 'more line')}"
-        mark = [Piece(more, theme.fold), Piece("", theme.fold, hidden, len(text) - hidden)]
+        mark = [WrapPiece(more, theme.fold), WrapPiece("", theme.fold, hidden, len(text) - hidden)]
         rows.append(compose([*before, *clipped(mark, width - indent, theme.dim)]))
     return RenderedCell.of_lines(rows)

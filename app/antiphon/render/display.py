@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
-from antiphon_kernel.text.sanitize import PICTURES, neutralise
+from antiphon_kernel.text.sanitize import PICTURES, sanitize
 
 _LINE_CONTROLS = str.maketrans({"\n": "\u240a", "\t": "\u2409"})
 _STRAY_JOINER = re.compile(f"(?<![{PICTURES}\ufe0f])\u200d|\u200d(?![{PICTURES}])")
 
 
-def displayable(text: str) -> str:
+def sanitize_for_display(text: str) -> str:
     """`text` of the same length, without anything that drives or confuses a terminal.
 
     Besides neutralising, a joiner that does not join two pictures becomes a non-joiner: widths
     are counted as if it always joined.
     """
-    text = neutralise(text)
+    text = sanitize(text)
     if not text.isascii() and "\u200d" in text:
         text = _STRAY_JOINER.sub("\u200c", text)
     return text
@@ -24,7 +24,7 @@ def displayable(text: str) -> str:
 
 def displayable_in_a_row(text: str) -> str:
     """The same for a name, which has one row whatever is in it."""
-    text = displayable(text)
+    text = sanitize_for_display(text)
     return text if text.isprintable() else text.translate(_LINE_CONTROLS)
 
 
@@ -45,7 +45,7 @@ class SourceLines:
         for line in text.split("\n"):
             self.starts.append(at)
             at += len(line) + 1
-            self.lines.append(displayable(line.removesuffix("\r")))
+            self.lines.append(sanitize_for_display(line.removesuffix("\r")))
         self.total = at - 1
 
     def __len__(self) -> int:

@@ -20,7 +20,7 @@ _SHORTEST: Final = 8
 """Columns of text below which nothing is said behind it."""
 
 
-def headline(
+def summary(
     opened: RenderedCell, length: int, words: Iterable[str], width: int, theme: CellTheme
 ) -> RenderedCell:
     """One line for a text of `length` code points, of which `opened` shows the start.

@@ -60,7 +60,7 @@ class RenderedLine(NamedTuple):
         )
 
 
-class Section:
+class LineChunk:
     """Consecutive lines of a cell whose runs count offsets from `start`."""
 
     __slots__ = ("_places", "_run_offsets", "first_line", "lines", "start")
@@ -76,9 +76,9 @@ class Section:
     def end_line(self) -> int:
         return self.first_line + len(self.lines)
 
-    def moved(self, start: int, first_line: int) -> Section:
+    def moved(self, start: int, first_line: int) -> LineChunk:
         """The same lines at another place of the text and the cell."""
-        return Section(start, first_line, self.lines)
+        return LineChunk(start, first_line, self.lines)
 
     def run_before(self, offset: int) -> tuple[int, SourceRun] | None:
         """The last run that starts at or before `offset`, with its line; offsets as in the runs."""
@@ -106,8 +106,8 @@ class RenderedCell:
 
     def __init__(
         self,
-        live: Sequence[Section],
-        frozen: list[Section] | None = None,
+        live: Sequence[LineChunk],
+        frozen: list[LineChunk] | None = None,
         frozen_count: int = 0,
         head: Sequence[RenderedLine] = (),
     ) -> None:
@@ -126,7 +126,7 @@ class RenderedCell:
     @classmethod
     def of_lines(cls, lines: Sequence[RenderedLine]) -> RenderedCell:
         """A cell of lines whose runs count from the start of the text."""
-        return cls((Section(0, 0, lines),))
+        return cls((LineChunk(0, 0, lines),))
 
     def framed(
         self, head: Sequence[RenderedLine] = (), foot: Sequence[RenderedLine] = ()
@@ -137,7 +137,7 @@ class RenderedCell:
             count = self._section_count
             last = self._section(count - 1) if count else None
             start, line = (last.start, last.end_line) if last else (0, 0)
-            live = (*live, Section(start, line, foot))
+            live = (*live, LineChunk(start, line, foot))
         return RenderedCell(live, self._frozen, self._frozen_count, (*head, *self._head))
 
     @property
@@ -197,12 +197,12 @@ class RenderedCell:
     def _section_count(self) -> int:
         return self._frozen_count + len(self._live)
 
-    def _section(self, index: int) -> Section:
+    def _section(self, index: int) -> LineChunk:
         if index < self._frozen_count:
             return self._frozen[index]
         return self._live[index - self._frozen_count]
 
-    def _find_line(self, line: int) -> tuple[Section, int]:
+    def _find_line(self, line: int) -> tuple[LineChunk, int]:
         """The section that holds a line below the head, and which of its lines it is."""
         if not len(self._head) <= line < self.line_count:
             raise IndexError(f"line {line} of a cell of {self.line_count} lines")

@@ -2,10 +2,9 @@
 
 The text is cut where Markdown can be parsed afresh: before a top-level block, before an item of a
 top-level list, and behind each line of an open fence. A cut counts once all it depends on is
-written: `Cut.witness` is how far that reaches. What stands before a cut is a frozen section. An
-edit in front of a witness drops that cut and those after it; drawing then starts at the last cut
-left and stops as soon as it meets an old cut behind the edit, from where on the old sections fit.
-"""
+written: `Checkpoint.witness` is how far that reaches. What stands before a cut is a frozen section.
+An edit in front of a witness drops that cut and those after it; drawing then starts at the last cut
+left and stops as soon as it meets an old cut behind the edit, from where on the old sections fit."""
 
 from __future__ import annotations
 
@@ -14,17 +13,17 @@ from typing import Final
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import RenderedCell, RenderedLine, Section
+from antiphon.render.lines import LineChunk, RenderedCell, RenderedLine
 from antiphon.render.markdown_blocks import (
-    Unit,
+    MarkdownUnit,
     draw_fence_line,
     draw_unit,
     fence_language,
     is_closed_fence,
     units_of,
 )
-from antiphon.render.markdown_checkpoints import START, Cut, Fence, Leftover
-from antiphon.render.wrap import Piece, compose
+from antiphon.render.markdown_checkpoints import START, Checkpoint, Fence, ReusableTail
+from antiphon.render.wrap import WrapPiece, compose
 from antiphon_kernel.text.affixes import common_prefix, common_suffix
 
 TEXT_WIDTH: Final = 84
@@ -45,10 +44,10 @@ class MarkdownStream:
         self._theme = theme
         self._newlines = newlines
         self._text = ""
-        self._sections: list[Section] = []
-        self._cuts: list[Cut] = []
+        self._sections: list[LineChunk] = []
+        self._cuts: list[Checkpoint] = []
         """`_cuts[i]` is where drawing goes on behind `_sections[i]`."""
-        self._leftover: Leftover | None = None
+        self._leftover: ReusableTail | None = None
         self._shown: dict[int, RenderedLine] = {}
         """Lines that were not frozen in the last picture, by number."""
 
@@ -59,7 +58,7 @@ class MarkdownStream:
         self._text = text
         live = self._draw()
         if not self._sections and not live:
-            live = [Section(0, 0, [compose([Piece("", self._theme.text, 0)])])]
+            live = [LineChunk(0, 0, [compose([WrapPiece("", self._theme.text, 0)])])]
         self._shown = {
             number: line
             for section in live
@@ -76,7 +75,7 @@ class MarkdownStream:
             count -= 1
         if count < len(self._cuts):
             edit_end = len(old) - common_suffix(old, text, kept)
-            self._leftover = Leftover(
+            self._leftover = ReusableTail(
                 self._sections, self._cuts, count, edit_end, len(text) - len(old)
             )
         self._truncate(count)
@@ -87,7 +86,7 @@ class MarkdownStream:
             self._sections = self._sections[:count]
             self._cuts = self._cuts[:count]
 
-    def _draw(self) -> list[Section]:
+    def _draw(self) -> list[LineChunk]:
         """Freeze what is final, and return the sections of the rest."""
         while True:
             window = self._leftover.window() if self._leftover else None
@@ -102,7 +101,7 @@ class MarkdownStream:
             if live is not None and self._leftover is not None:
                 self._leftover.widen()
 
-    def _freeze(self, start: int, lines: list[RenderedLine], cut: Cut) -> bool:
+    def _freeze(self, start: int, lines: list[RenderedLine], cut: Checkpoint) -> bool:
         """Add a section; True if old sections followed it, so that drawing goes on behind them."""
         above = self._sections[-1] if self._sections else None
         self._sections.append(self._section(start, above, lines))
@@ -117,21 +116,21 @@ class MarkdownStream:
         self._leftover = None
         return True
 
-    def _section(self, start: int, above: Section | None, lines: list[RenderedLine]) -> Section:
+    def _section(self, start: int, above: LineChunk | None, lines: list[RenderedLine]) -> LineChunk:
         """A section in which a line that looks as before is the line of the picture before."""
         first_line = above.end_line if above else 0
         for index, line in enumerate(lines):
             shown = self._shown.get(first_line + index)
             if shown == line:
                 lines[index] = shown
-        return Section(start, first_line, lines)
+        return LineChunk(start, first_line, lines)
 
-    def _draw_blocks(self, source: SourceLines, cut: Cut) -> list[Section] | None:
+    def _draw_blocks(self, source: SourceLines, cut: Checkpoint) -> list[LineChunk] | None:
         """The sections that are not final; None if drawing has to go on at another cut."""
         from antiphon.render.markdown_tokens import parse
 
         units = units_of(parse("\n".join(source.lines)), cut.ordinal)
-        live: list[Section] = []
+        live: list[LineChunk] = []
         for index, unit in enumerate(units):
             following = units[index + 1] if index + 1 < len(units) else None
             start = source.starts[unit.line]
@@ -142,7 +141,7 @@ class MarkdownStream:
             lines = draw_unit(unit, source, self._width, self._theme, newlines=self._newlines)
             if is_apart:
                 lines.insert(0, compose([]))
-            next_cut = None if live else _cut_behind(unit, following, source)
+            next_cut = None if live else _checkpoint_behind(unit, following, source)
             if next_cut is None:
                 above = live[-1] if live else self._sections[-1] if self._sections else None
                 live.append(self._section(start, above, lines))
@@ -150,16 +149,18 @@ class MarkdownStream:
                 return None
         return live
 
-    def _enter_fence(self, unit: Unit, source: SourceLines, fence: Fence, is_apart: bool) -> None:
+    def _enter_fence(
+        self, unit: MarkdownUnit, source: SourceLines, fence: Fence, is_apart: bool
+    ) -> None:
         """Freeze the fence's first line of code."""
         line = unit.line + 1
         lines = self._fence_lines(source, line, fence, fence.start)
         if is_apart:
             lines.insert(0, compose([]))
         behind = source.starts[line + 1]
-        self._freeze(fence.start, lines, Cut(behind, behind, is_first=False, fence=fence))
+        self._freeze(fence.start, lines, Checkpoint(behind, behind, is_first=False, fence=fence))
 
-    def _draw_fence(self, source: SourceLines, fence: Fence) -> list[Section] | None:
+    def _draw_fence(self, source: SourceLines, fence: Fence) -> list[LineChunk] | None:
         """Freeze finished lines of code; None if drawing has to go on at another cut."""
         unfinished = len(source) - 1
         for number, line in enumerate(source.lines):
@@ -173,7 +174,7 @@ class MarkdownStream:
             if number == unfinished:
                 break
             behind = source.starts[number + 1]
-            cut = Cut(behind, behind, is_first=False, fence=fence)
+            cut = Checkpoint(behind, behind, is_first=False, fence=fence)
             if self._freeze(start, self._fence_lines(source, number, fence, start), cut):
                 return None
         if _is_blank(source.lines[unfinished]):
@@ -195,7 +196,7 @@ class MarkdownStream:
         )
 
 
-def _is_apart(unit: Unit, source: SourceLines, is_first: bool, cut: Cut) -> bool:
+def _is_apart(unit: MarkdownUnit, source: SourceLines, is_first: bool, cut: Checkpoint) -> bool:
     """A blank row goes before the unit."""
     if is_first:
         return cut.blank if cut.in_list else not cut.is_first
@@ -204,7 +205,7 @@ def _is_apart(unit: Unit, source: SourceLines, is_first: bool, cut: Cut) -> bool
     return True
 
 
-def _open_fence(unit: Unit, source: SourceLines) -> Fence | None:
+def _open_fence(unit: MarkdownUnit, source: SourceLines) -> Fence | None:
     """The unit as a fence at the margin that is still open and has a finished line of code."""
     token = unit.tokens[0]
     if token.type != "fence" or unit.line + 2 >= len(source):
@@ -214,7 +215,9 @@ def _open_fence(unit: Unit, source: SourceLines) -> Fence | None:
     return Fence(source.starts[unit.line], token.markup, fence_language(token.info))
 
 
-def _cut_behind(unit: Unit, following: Unit | None, source: SourceLines) -> Cut | None:
+def _checkpoint_behind(
+    unit: MarkdownUnit, following: MarkdownUnit | None, source: SourceLines
+) -> Checkpoint | None:
     """The cut at the unit's end, if nothing that is written later can change the unit."""
     finished = len(source) - 1
     if following is not None:
@@ -226,7 +229,7 @@ def _cut_behind(unit: Unit, following: Unit | None, source: SourceLines) -> Cut 
             return None
         if may_be_table and _UNDER_TABLE_HEAD.fullmatch(source.lines[known - 1]):
             return None
-        return Cut(
+        return Checkpoint(
             source.starts[following.line],
             source.starts[known],
             is_first=False,
@@ -241,7 +244,7 @@ def _cut_behind(unit: Unit, following: Unit | None, source: SourceLines) -> Cut 
         at += 1
     if at <= unit.end:
         return None
-    return Cut(source.starts[at], source.starts[at], is_first=False)
+    return Checkpoint(source.starts[at], source.starts[at], is_first=False)
 
 
 def _is_blank(line: str) -> bool:

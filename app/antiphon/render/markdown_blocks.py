@@ -17,7 +17,7 @@ from antiphon.render.lines import RenderedLine
 from antiphon.render.markdown_inline import InlineSource, inline_rows
 from antiphon.render.markdown_table import draw_table
 from antiphon.render.token_meta import DEEPEST
-from antiphon.render.wrap import Piece, expand_tabs
+from antiphon.render.wrap import WrapPiece, expand_tabs
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -26,7 +26,7 @@ _BULLETS: Final = "•◦▪"
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class MarkdownUnit:
     """A piece of a document that is drawn by itself: a top-level block or top-level list item."""
 
     tokens: Sequence[Token]
@@ -44,9 +44,9 @@ class Unit:
         return self.tokens[0].type
 
 
-def units_of(tokens: Sequence[Token], next_ordinal: int | None) -> list[Unit]:
+def units_of(tokens: Sequence[Token], next_ordinal: int | None) -> list[MarkdownUnit]:
     """The document in units; an ordered list at its start goes on with `next_ordinal`."""
-    units: list[Unit] = []
+    units: list[MarkdownUnit] = []
     at = 0
     while at < len(tokens):
         end = closing(tokens, at) + 1
@@ -69,9 +69,11 @@ def units_of(tokens: Sequence[Token], next_ordinal: int | None) -> list[Unit]:
     return units
 
 
-def _unit(tokens: Sequence[Token], ordinal: int | None = None, follows_item: bool = False) -> Unit:
+def _unit(
+    tokens: Sequence[Token], ordinal: int | None = None, follows_item: bool = False
+) -> MarkdownUnit:
     first, behind = tokens[0].map or (0, 0)
-    return Unit(tokens, first, behind, ordinal, follows_item)
+    return MarkdownUnit(tokens, first, behind, ordinal, follows_item)
 
 
 def closing(tokens: Sequence[Token], opening: int) -> int:
@@ -118,7 +120,7 @@ def draw_fence_line(
     """
     canvas = Canvas(width)
     parts = highlighted_lines(line, language, theme.code)[0]
-    start = [Piece("", theme.text, 0)] if is_first else []
+    start = [WrapPiece("", theme.text, 0)] if is_first else []
     for row in code_rows(parts, offset, width, theme.code):
         canvas.row([*start, *row], fill=theme.code.plain)
         start = []
@@ -126,7 +128,7 @@ def draw_fence_line(
 
 
 def draw_unit(
-    unit: Unit, source: SourceLines, width: int, theme: CellTheme, *, newlines: bool = False
+    unit: MarkdownUnit, source: SourceLines, width: int, theme: CellTheme, *, newlines: bool = False
 ) -> list[RenderedLine]:
     """The unit's lines; their runs count from the start of its first source line."""
     drawing = _Drawing(source, source.starts[unit.line], width, theme, newlines)
@@ -180,8 +182,8 @@ class _Drawing:
         shown = _BULLETS[depth % len(_BULLETS)] if ordinal is None else f"{ordinal}{opening.markup}"
         marker = self._marker(line, written, shown)
         width = len(shown) + 1
-        space = Piece(" ", self._theme.marker)
-        rest = [Piece(" " * width, self._theme.marker)]
+        space = WrapPiece(" ", self._theme.marker)
+        rest = [WrapPiece(" " * width, self._theme.marker)]
         with self.canvas.behind([*marker, space], rest, width):
             self.blocks(tokens[1:-1], self._theme.text, depth + 1)
 
@@ -196,8 +198,8 @@ class _Drawing:
                 self._list(tokens, depth)
             case "blockquote_open":
                 marker = self._marker(self._first_line(tokens), ">", "▎")
-                rest = [Piece("▎ ", self._theme.marker)]
-                with self.canvas.behind([*marker, Piece(" ", self._theme.marker)], rest, 2):
+                rest = [WrapPiece("▎ ", self._theme.marker)]
+                with self.canvas.behind([*marker, WrapPiece(" ", self._theme.marker)], rest, 2):
                     self.blocks(tokens[1:-1], self._theme.quote, depth)
             case "fence" | "code_block":
                 self._code(opening)
@@ -207,7 +209,7 @@ class _Drawing:
                 line = self._first_line(tokens)
                 offset, length = self._rest_of_line(line)
                 rule = "─" * self.canvas.room
-                self.canvas.row([Piece(rule, self._theme.marker, offset, length)])
+                self.canvas.row([WrapPiece(rule, self._theme.marker, offset, length)])
             case _:
                 self.as_written(*(opening.map or (0, 0)))
 
@@ -269,19 +271,19 @@ class _Drawing:
     def _table(self, tokens: Sequence[Token], style: Style) -> None:
         draw_table(tokens, self._source, self._base, self.canvas, style, self._theme)
 
-    def _marker(self, line: int, written: str, shown: str) -> list[Piece]:
+    def _marker(self, line: int, written: str, shown: str) -> list[WrapPiece]:
         """A bullet, number or bar that stands for the one in the source."""
         style = self._theme.marker
         start = self._start_of(line)
         column = self._source.lines[line].find(written, self._taken.get(line, 0))
         if column < 0:
-            return [start, Piece(shown, style)]
+            return [start, WrapPiece(shown, style)]
         self._taken[line] = column + len(written)
-        return [start, Piece(shown, style, self._offset(line, column), len(written))]
+        return [start, WrapPiece(shown, style, self._offset(line, column), len(written))]
 
-    def _start_of(self, line: int) -> Piece:
+    def _start_of(self, line: int) -> WrapPiece:
         """Marks the place of what is hidden from here to the first code point shown."""
-        return Piece("", self._theme.text, self._offset(line, self._taken.get(line, 0)), 0)
+        return WrapPiece("", self._theme.text, self._offset(line, self._taken.get(line, 0)), 0)
 
     def _column_of(self, text: str, line: int, hidden: str) -> int:
         """Column of `text`, the trimmed rest of a source line but for closing marks."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from antiphon.render.lines import Section
+from antiphon.render.lines import LineChunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Checkpoint:
     """A place at which drawing can start, and what has to be known there."""
 
     offset: int
@@ -44,7 +44,7 @@ class Cut:
     fence: Fence | None = None
     """The open fence that the cut is in."""
 
-    def draws_like(self, other: Cut) -> bool:
+    def draws_like(self, other: Checkpoint) -> bool:
         """Equal text behind both cuts gives equal sections."""
         return self._state == other._state
 
@@ -54,16 +54,16 @@ class Cut:
         return self.is_first, self.in_list, self.ordinal, self.blank, fence
 
 
-START: Final = Cut(0, 0)
+START: Final = Checkpoint(0, 0)
 
 
-class Leftover:
+class ReusableTail:
     """Sections of the text before an edit that may fit again behind the edit."""
 
     def __init__(
         self,
-        sections: Sequence[Section],
-        cuts: Sequence[Cut],
+        sections: Sequence[LineChunk],
+        cuts: Sequence[Checkpoint],
         count: int,
         edit_end: int,
         distance: int,
@@ -88,7 +88,7 @@ class Leftover:
         self._next += self._step
         self._step *= 2
 
-    def behind(self, cut: Cut, line: int) -> list[tuple[Section, Cut]] | None:
+    def behind(self, cut: Checkpoint, line: int) -> list[tuple[LineChunk, Checkpoint]] | None:
         """Old sections that follow `cut` in the new text, the first from `line` on."""
         offset = cut.offset - self._distance
         index = bisect_left(self._offsets, offset)
@@ -96,7 +96,7 @@ class Leftover:
             return None
         if self._offsets[index] != offset or not self._cuts[index].draws_like(cut):
             return None
-        again: list[tuple[Section, Cut]] = []
+        again: list[tuple[LineChunk, Checkpoint]] = []
         for at in range(index + 1, len(self._cuts)):
             section = self._sections[at]
             moved = section.moved(section.start + self._distance, line)
@@ -104,7 +104,7 @@ class Leftover:
             line = moved.end_line
         return again
 
-    def _moved(self, old: Cut, cut: Cut) -> Cut:
+    def _moved(self, old: Checkpoint, cut: Checkpoint) -> Checkpoint:
         fence = old.fence
         if fence is not None:
             if fence.start >= self._edit_end:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import displayable
+from antiphon.render.display import sanitize_for_display
 from antiphon.render.token_meta import AT, TARGET
-from antiphon.render.wrap import Piece
+from antiphon.render.wrap import WrapPiece
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -35,7 +35,7 @@ class InlineSource:
         part = max(0, bisect_right(self._starts, at) - 1)
         return self._offsets[part] + at - self._starts[part]
 
-    def pieces(self, at: int, text: str, style: Style) -> Iterator[Piece]:
+    def pieces(self, at: int, text: str, style: Style) -> Iterator[WrapPiece]:
         """`text`, which stands at `at` in the content; a tab is shown as one space."""
         text = text.replace("\t", " ")
         end = at + len(text)
@@ -43,10 +43,10 @@ class InlineSource:
         for start in self._starts[bisect_right(self._starts, at) :]:
             if start >= end:
                 break
-            yield Piece.shown(text[low - at : start - at], style, self.offset(low))
+            yield WrapPiece.shown(text[low - at : start - at], style, self.offset(low))
             low = start
         if low < end:
-            yield Piece.shown(text[low - at :], style, self.offset(low))
+            yield WrapPiece.shown(text[low - at :], style, self.offset(low))
 
 
 def inline_rows(
@@ -56,7 +56,7 @@ def inline_rows(
     theme: CellTheme,
     *,
     newlines: bool = False,
-) -> list[list[Piece]]:
+) -> list[list[WrapPiece]]:
     """The rows that hard line breaks make of inline tokens, each to be wrapped by itself.
 
     `newlines`: every newline in the text is a line break, as its writer sees it.
@@ -76,9 +76,9 @@ class _InlineRenderer:
             "link_open": theme.link,
         }
 
-    def rows(self, tokens: Sequence[Token], style: Style, shift: int) -> list[list[Piece]]:
+    def rows(self, tokens: Sequence[Token], style: Style, shift: int) -> list[list[WrapPiece]]:
         """`shift` is where the tokens' own content starts in the whole content."""
-        rows: list[list[Piece]] = [[]]
+        rows: list[list[WrapPiece]] = [[]]
         styles = [style]
         link: Token | None = None
         for token in tokens:
@@ -94,10 +94,10 @@ class _InlineRenderer:
                     row.extend(self._target(link, token, styles[-1], shift))
                     link = None
             elif token.type == "hardbreak" or (token.type == "softbreak" and self._newlines):
-                row.append(Piece("", styles[-1], self._newline(at), 1))
+                row.append(WrapPiece("", styles[-1], self._newline(at), 1))
                 rows.append([])
             elif token.type == "softbreak":
-                row.append(Piece(" ", styles[-1], self._newline(at), 1))
+                row.append(WrapPiece(" ", styles[-1], self._newline(at), 1))
             elif token.type == "code_inline":
                 row.extend(self._code(token, at, styles[-1]))
             elif token.type == "text_special":
@@ -117,32 +117,34 @@ class _InlineRenderer:
         newline = self._source.content.find("\n", at)
         return self._source.offset(max(newline, at))
 
-    def _code(self, token: Token, at: int, style: Style) -> Iterator[Piece]:
+    def _code(self, token: Token, at: int, style: Style) -> Iterator[WrapPiece]:
         start = at + len(token.markup)
         raw = self._source.content[start : start + len(token.content)].replace("\n", " ")
         if raw != token.content:
             start += 1
         return self._source.pieces(start, token.content, style + self._theme.inline_code)
 
-    def _special(self, token: Token, at: int, style: Style) -> Iterator[Piece]:
+    def _special(self, token: Token, at: int, style: Style) -> Iterator[WrapPiece]:
         if len(token.content) == len(token.markup):
             return self._source.pieces(at, token.content, style)
         if token.info == "escape":
             return self._source.pieces(at + 1, token.content, style)
-        text = displayable(token.content).translate(_NOT_IN_A_LINE)
-        return iter([Piece(text, style, self._source.offset(at), len(token.markup))])
+        text = sanitize_for_display(token.content).translate(_NOT_IN_A_LINE)
+        return iter([WrapPiece(text, style, self._source.offset(at), len(token.markup))])
 
-    def _image(self, token: Token, at: int, style: Style, shift: int) -> Iterator[Piece]:
-        yield Piece("▣ ", self._theme.marker)
+    def _image(self, token: Token, at: int, style: Style, shift: int) -> Iterator[WrapPiece]:
+        yield WrapPiece("▣ ", self._theme.marker)
         for row in self.rows(token.children or [], style + self._theme.link, at + len("![")):
             yield from row
         yield from self._address(token, style, shift)
 
-    def _target(self, link: Token, closing: Token, style: Style, shift: int) -> Iterator[Piece]:
+    def _target(self, link: Token, closing: Token, style: Style, shift: int) -> Iterator[WrapPiece]:
         start, end = link.meta[AT] + shift, closing.meta[AT] + shift
         yield from self._address(closing, style, shift, self._source.content[start:end])
 
-    def _address(self, token: Token, style: Style, shift: int, label: str = "") -> Iterator[Piece]:
+    def _address(
+        self, token: Token, style: Style, shift: int, label: str = ""
+    ) -> Iterator[WrapPiece]:
         """The address behind a label that does not say it already."""
         if TARGET not in token.meta:
             return
@@ -151,6 +153,6 @@ class _InlineRenderer:
         if not address or address == label:
             return
         dim = style + self._theme.link_target
-        yield Piece(" (", dim)
+        yield WrapPiece(" (", dim)
         yield from self._source.pieces(start, address.translate(_NOT_IN_A_LINE), dim)
-        yield Piece(")", dim)
+        yield WrapPiece(")", dim)

@@ -13,7 +13,7 @@ from antiphon.render.canvas import Canvas
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines
 from antiphon.render.markdown_inline import InlineSource, inline_rows
-from antiphon.render.wrap import Piece, clipped
+from antiphon.render.wrap import WrapPiece, clipped
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -31,7 +31,7 @@ def draw_table(
     theme: CellTheme,
 ) -> None:
     """Draw the tokens of one table; the offsets of its pieces count from `base`."""
-    rows: list[list[list[Piece]]] = []
+    rows: list[list[list[WrapPiece]]] = []
     aligns: list[str] = []
     column = 0
     for token in tokens:
@@ -53,7 +53,7 @@ def draw_table(
         canvas.row(_row(row, widths, aligns, style, theme))
         if number == 0:
             rule = "─┼─".join("─" * width for width in widths)
-            canvas.row([Piece(rule, theme.marker)])
+            canvas.row([WrapPiece(rule, theme.marker)])
 
 
 def _locate(content: str, line: str, start: int) -> tuple[list[tuple[int, int]], int]:
@@ -82,7 +82,7 @@ def _find(content: str, line: str, start: int) -> int:
     return found.start() if found else -1
 
 
-def _width_of(column: Sequence[Sequence[Piece]]) -> int:
+def _width_of(column: Sequence[Sequence[WrapPiece]]) -> int:
     return max(sum(cell_len(piece.text) for piece in cell) for cell in column)
 
 
@@ -106,20 +106,20 @@ def _fit(widths: list[int], room: int) -> list[int]:
 
 
 def _row(
-    cells: Sequence[Sequence[Piece]],
+    cells: Sequence[Sequence[WrapPiece]],
     widths: Sequence[int],
     aligns: Sequence[str],
     style: Style,
     theme: CellTheme,
-) -> list[Piece]:
-    row: list[Piece] = []
+) -> list[WrapPiece]:
+    row: list[WrapPiece] = []
     for number, (cell, width, align) in enumerate(zip(cells, widths, aligns, strict=False)):
         if number:
-            row.append(Piece(_SEPARATOR, theme.marker))
+            row.append(WrapPiece(_SEPARATOR, theme.marker))
         shown = clipped(cell, width, theme.dim)
         missing = width - sum(cell_len(piece.text) for piece in shown)
         left = missing if align == "right" else missing // 2 if align == "center" else 0
-        row.append(Piece(" " * left, style))
+        row.append(WrapPiece(" " * left, style))
         row.extend(shown)
-        row.append(Piece(" " * (missing - left), style))
+        row.append(WrapPiece(" " * (missing - left), style))
     return row

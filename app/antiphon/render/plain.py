@@ -8,8 +8,8 @@ from typing import Final
 from rich.style import Style
 
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import RenderedCell, RenderedLine, Section
-from antiphon.render.wrap import Piece, compose, expand_tabs, wrap
+from antiphon.render.lines import LineChunk, RenderedCell, RenderedLine
+from antiphon.render.wrap import WrapPiece, compose, expand_tabs, wrap
 from antiphon_kernel.text.affixes import common_prefix
 
 TAB: Final = 8
@@ -22,13 +22,13 @@ _CHUNK: Final = 50
 class PlainStream:
     """Draws a text again and again as it changes; finished lines are drawn once."""
 
-    def __init__(self, width: int, style: Style, *, lead: Piece | None = None) -> None:
+    def __init__(self, width: int, style: Style, *, lead: WrapPiece | None = None) -> None:
         """`lead` stands before the first row, and as many spaces before the others."""
         self._width = width
         self._style = style
         self._lead = lead
         self._text = ""
-        self._sections: list[Section] = []
+        self._sections: list[LineChunk] = []
         self._ends: list[int] = []
         """Where in the text each section ends."""
 
@@ -44,7 +44,7 @@ class PlainStream:
             end = min(first + _CHUNK, unfinished)
             self._sections.append(self._section(source, first, end))
             self._ends.append(source.starts[end])
-        live: list[Section] = []
+        live: list[LineChunk] = []
         if source.lines[unfinished] or not self._sections:
             live = [self._section(source, unfinished, unfinished + 1)]
         return RenderedCell(live, self._sections, len(self._sections))
@@ -56,23 +56,23 @@ class PlainStream:
         self._sections = self._sections[:count]
         self._ends = self._ends[:count]
 
-    def _section(self, source: SourceLines, first: int, end: int) -> Section:
+    def _section(self, source: SourceLines, first: int, end: int) -> LineChunk:
         base = source.starts[first]
         lines: list[RenderedLine] = []
         above = self._sections[-1].end_line if self._sections else 0
         for number in range(first, end):
             lead = self._lead
             if lead is not None and (above or lines):
-                lead = Piece(" " * len(lead.text), self._style)
+                lead = WrapPiece(" " * len(lead.text), self._style)
             lines.extend(self._rows(source.lines[number], source.starts[number] - base, lead))
-        return Section(base, above, lines)
+        return LineChunk(base, above, lines)
 
-    def _rows(self, line: str, offset: int, lead: Piece | None) -> Iterator[RenderedLine]:
+    def _rows(self, line: str, offset: int, lead: WrapPiece | None) -> Iterator[RenderedLine]:
         before = [lead] if lead else []
         if not line:
-            yield compose([*before, Piece("", self._style, offset)])
+            yield compose([*before, WrapPiece("", self._style, offset)])
             return
         width = self._width - (len(lead.text) if lead else 0)
         for row in wrap(expand_tabs(line, self._style, offset, TAB), width):
             yield compose([*before, *row])
-            before = [Piece(" " * len(lead.text), self._style)] if lead else []
+            before = [WrapPiece(" " * len(lead.text), self._style)] if lead else []

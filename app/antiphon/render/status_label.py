@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import displayable
+from antiphon.render.display import sanitize_for_display
 from antiphon.render.view import CellView
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import Status
@@ -41,4 +41,4 @@ def count_of(number: int, noun: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    return displayable(" ".join(text.split()))
+    return sanitize_for_display(" ".join(text.split()))

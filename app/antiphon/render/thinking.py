@@ -6,7 +6,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.status_label import count_of, end_label
 from antiphon.render.view import CellView
-from antiphon.render.wrap import Piece, clipped, compose
+from antiphon.render.wrap import WrapPiece, clipped, compose
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import Status
 
@@ -19,9 +19,9 @@ def thinking_head(view: CellView, width: int, theme: CellTheme) -> RenderedLine:
     if view.status == Status.ERROR:
         parts.append(end_label(view))
     mark = "▸ " if view.collapsed else "▾ "
-    pieces = clipped([Piece(mark + " · ".join(parts), theme.fold)], width, theme.dim)
+    pieces = clipped([WrapPiece(mark + " · ".join(parts), theme.fold)], width, theme.dim)
     if view.collapsed:
-        pieces.append(Piece("", theme.fold, 0, len(view.text)))
+        pieces.append(WrapPiece("", theme.fold, 0, len(view.text)))
     return compose(pieces)
 
 

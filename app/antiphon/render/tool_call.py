@@ -8,12 +8,12 @@ from typing import Any, Final
 from rich.cells import cell_len
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import SourceLines, displayable
+from antiphon.render.display import SourceLines, sanitize_for_display
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.plain import TAB
 from antiphon.render.status_label import status_label
 from antiphon.render.view import CellView
-from antiphon.render.wrap import DECORATION, Piece, clipped, compose, expand_tabs, wrap
+from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.types.enums import ToolKind
 from antiphon_kernel.yjs.json_validation import read_json
 
@@ -58,31 +58,31 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     rows = _command_rows(view, room, first_room, theme)
     lines: list[RenderedLine] = []
     for number, row in enumerate(rows):
-        pieces = [Piece(" " * indent, prompt.style) if number else prompt, *row]
+        pieces = [WrapPiece(" " * indent, prompt.style) if number else prompt, *row]
         if number == 0 and is_beside:
             used = sum(cell_len(piece.text) for piece in pieces)
-            pieces.append(Piece(" " * (width - used - cell_len(label)), theme.dim))
-            pieces.append(Piece(label, label_style))
+            pieces.append(WrapPiece(" " * (width - used - cell_len(label)), theme.dim))
+            pieces.append(WrapPiece(label, label_style))
         lines.append(compose(pieces))
     if not is_beside:
-        below = clipped([Piece(label, label_style)], width, label_style)
+        below = clipped([WrapPiece(label, label_style)], width, label_style)
         used = sum(cell_len(piece.text) for piece in below)
-        lines.append(compose([Piece(" " * (width - used), theme.dim), *below]))
+        lines.append(compose([WrapPiece(" " * (width - used), theme.dim), *below]))
     return RenderedCell.of_lines(lines)
 
 
-def _prompt(view: CellView, theme: CellTheme) -> Piece:
+def _prompt(view: CellView, theme: CellTheme) -> WrapPiece:
     if view.tool_kind == ToolKind.SHELL or not view.tool_name:
-        return Piece("$ ", theme.tool_prompt)
-    return Piece(f"▪ {displayable(view.tool_name)} ", theme.tool_prompt)
+        return WrapPiece("$ ", theme.tool_prompt)
+    return WrapPiece(f"▪ {sanitize_for_display(view.tool_name)} ", theme.tool_prompt)
 
 
 def _command_rows(
     view: CellView, room: int, first_room: int, theme: CellTheme
-) -> list[list[Piece]]:
+) -> list[list[WrapPiece]]:
     command = command_of(view)
     source = SourceLines(command)
-    rows: list[list[Piece]] = []
+    rows: list[list[WrapPiece]] = []
     for number, (line, start) in enumerate(zip(source.lines, source.starts, strict=True)):
         if number and number == len(source) - 1 and not line:
             break
@@ -91,10 +91,10 @@ def _command_rows(
             pieces = [piece._replace(offset=DECORATION, length=0) for piece in pieces]
         if view.collapsed:
             if len(source) > 1 and source.lines[1]:
-                pieces.append(Piece(" …", theme.dim))
+                pieces.append(WrapPiece(" …", theme.dim))
             rows.append(clipped(pieces, first_room, theme.dim))
             break
         rows.extend(wrap(pieces, room, first_width=room if number else first_room))
     if command is not view.text:
-        rows[0].insert(0, Piece("", theme.tool_command, 0, 0))
+        rows[0].insert(0, WrapPiece("", theme.tool_command, 0, 0))
     return rows

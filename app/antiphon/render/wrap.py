@@ -31,7 +31,7 @@ _JOINER: Final = "\u200d"
 _NON_JOINER: Final = "\u200c"
 
 
-class Piece(NamedTuple):
+class WrapPiece(NamedTuple):
     """Text in one style and what it shows of the block's text.
 
     Code point by code point if `length` is that of `text`; otherwise as a whole. A piece without
@@ -44,22 +44,22 @@ class Piece(NamedTuple):
     length: int = 0
 
     @classmethod
-    def shown(cls, text: str, style: Style, offset: int) -> Piece:
+    def shown(cls, text: str, style: Style, offset: int) -> WrapPiece:
         """Text that is shown as it is."""
         return cls(text, style, offset, len(text))
 
-    def cut(self, start: int, end: int) -> Piece:
+    def cut(self, start: int, end: int) -> WrapPiece:
         """The part of the piece from `start` to `end`, counted in its own text."""
         if start == 0 and end == len(self.text):
             return self
         text = self.text[start:end]
         if self.offset == DECORATION:
-            return Piece(text, self.style)
+            return WrapPiece(text, self.style)
         if self.length == len(self.text):
-            return Piece(text, self.style, self.offset + start, end - start)
+            return WrapPiece(text, self.style, self.offset + start, end - start)
         if start == 0:
-            return Piece(text, self.style, self.offset, self.length)
-        return Piece(text, self.style)
+            return WrapPiece(text, self.style, self.offset, self.length)
+        return WrapPiece(text, self.style)
 
 
 class Grapheme(NamedTuple):
@@ -70,7 +70,7 @@ class Grapheme(NamedTuple):
     width: int
 
 
-def closed(piece: Piece) -> Piece:
+def closed(piece: WrapPiece) -> WrapPiece:
     """The piece without joiners at its edges: a picture never goes on in the next piece."""
     text = piece.text
     if text and (text[0] == _JOINER or text[-1] == _JOINER):
@@ -108,30 +108,30 @@ def _is_regional(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def expand_tabs(text: str, style: Style, offset: int, tab: int, column: int = 0) -> list[Piece]:
+def expand_tabs(text: str, style: Style, offset: int, tab: int, column: int = 0) -> list[WrapPiece]:
     """One line of text as pieces in which each tab is the spaces up to its next stop.
 
     `column` is where the text starts on its line.
     """
     if "\t" not in text:
-        return [Piece.shown(text, style, offset)]
-    pieces: list[Piece] = []
+        return [WrapPiece.shown(text, style, offset)]
+    pieces: list[WrapPiece] = []
     at = 0
     for part in text.split("\t"):
         if at:
             spaces = tab - column % tab
-            pieces.append(Piece(" " * spaces, style, offset + at - 1, 1))
+            pieces.append(WrapPiece(" " * spaces, style, offset + at - 1, 1))
             column += spaces
         if part:
-            pieces.append(Piece.shown(part, style, offset + at))
+            pieces.append(WrapPiece.shown(part, style, offset + at))
             column += cell_len(part)
         at += len(part) + 1
     return pieces
 
 
 def wrap(
-    pieces: Sequence[Piece], width: int, *, first_width: int | None = None, words: bool = True
-) -> list[list[Piece]]:
+    pieces: Sequence[WrapPiece], width: int, *, first_width: int | None = None, words: bool = True
+) -> list[list[WrapPiece]]:
     """The pieces on as many lines as they need, at least one.
 
     White space at which a line was broken is left out; it is kept when `words` is False, which
@@ -226,10 +226,12 @@ def _may_break_before(text: str, units: Sequence[Grapheme], at: int) -> bool:
     return last != " " and first not in _NOT_FIRST and last not in _NOT_LAST
 
 
-def _slices(pieces: Sequence[Piece], ranges: Sequence[tuple[int, int]]) -> Iterator[list[Piece]]:
+def _slices(
+    pieces: Sequence[WrapPiece], ranges: Sequence[tuple[int, int]]
+) -> Iterator[list[WrapPiece]]:
     index = at = 0
     for number, (start, end) in enumerate(ranges):
-        line: list[Piece] = []
+        line: list[WrapPiece] = []
         last = number == len(ranges) - 1
         while index < len(pieces):
             piece = pieces[index]
@@ -249,7 +251,7 @@ def _slices(pieces: Sequence[Piece], ranges: Sequence[tuple[int, int]]) -> Itera
         yield line
 
 
-def compose(pieces: Iterable[Piece]) -> RenderedLine:
+def compose(pieces: Iterable[WrapPiece]) -> RenderedLine:
     """The pieces side by side as one line."""
     segments: list[Segment] = []
     runs: list[SourceRun] = []
@@ -299,7 +301,7 @@ def _add_run(runs: list[SourceRun], run: SourceRun) -> None:
     runs.append(run)
 
 
-def clipped(pieces: Sequence[Piece], width: int, ellipsis: Style) -> list[Piece]:
+def clipped(pieces: Sequence[WrapPiece], width: int, ellipsis: Style) -> list[WrapPiece]:
     """The pieces on one line; what does not fit is replaced by an ellipsis."""
     text = "".join(piece.text for piece in pieces)
     if (len(text) if is_one_cell_each(text) else cell_len(text)) <= width:
@@ -314,4 +316,4 @@ def clipped(pieces: Sequence[Piece], width: int, ellipsis: Style) -> list[Piece]
             column += unit.width
             end = unit.end
     kept = next(_slices(pieces, [(0, end), (end, len(text))]))
-    return [*kept, Piece("…", ellipsis)]
+    return [*kept, WrapPiece("…", ellipsis)]

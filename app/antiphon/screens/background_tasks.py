@@ -9,7 +9,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 
-class WorkingScreen(Screen[None]):
+class BackgroundTaskScreen(Screen[None]):
     """A subclass says what a failure is told with."""
 
     def hint(self, text: str, *, weighty: bool = False) -> None:

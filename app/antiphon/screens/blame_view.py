@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from antiphon.render.view import OWN_NAME
 from antiphon.widgets.block_list.block_list import BlockList
-from antiphon.widgets.block_list.cell_model import CellChange, CellSource
-from antiphon.widgets.block_list.highlights import Tint
+from antiphon.widgets.block_list.cell_model import CellChange, CellModel
+from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon_kernel.text.transform import shift_offset
 
 REFRESH_SECONDS: Final = 0.3
@@ -18,7 +18,7 @@ REFRESH_SECONDS: Final = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Authored:
+class BlameRange:
     """Code points `start` to `end` (exclusive) of a block, and the principal that wrote them."""
 
     start: int
@@ -26,18 +26,18 @@ class Authored:
     principal: str
 
 
-Ask = Callable[[str], Awaitable[list[Authored] | None]]
+Ask = Callable[[str], Awaitable[list[BlameRange] | None]]
 """Told a block, answers who wrote it; None if that cannot be said now."""
 
 
 class BlameView:
     """Asks the kernel for the cells in view, and again when they change while it is shown."""
 
-    def __init__(self, cells: BlockList, source: CellSource, ask: Ask) -> None:
+    def __init__(self, cells: BlockList, source: CellModel, ask: Ask) -> None:
         self._cells = cells
         self._source = source
         self._ask = ask
-        self._tints: dict[str, tuple[Tint, ...]] = {}
+        self._tints: dict[str, tuple[AuthorRange, ...]] = {}
         self._stale: set[str] = set()
         self.shown = False
         source.watch(self._cells_changed)
@@ -47,11 +47,11 @@ class BlameView:
         self.shown = not self.shown
         self._tints.clear()
         self._stale.clear()
-        self._cells.set_tints({})
+        self._cells.set_author_ranges({})
         while self.shown:
             if not await self._refresh():
                 self.shown = False
-                self._cells.set_tints({})
+                self._cells.set_author_ranges({})
                 return
             await asyncio.sleep(REFRESH_SECONDS)
 
@@ -73,7 +73,7 @@ class BlameView:
                     for tint in tints
                 )
             self._tints[text.block] = tints
-        self._cells.set_tints(self._tints)
+        self._cells.set_author_ranges(self._tints)
 
     async def _refresh(self) -> bool:
         """Ask for what is in view and not known; whether there was an answer."""
@@ -87,22 +87,22 @@ class BlameView:
             if block not in self._stale:
                 self._tints[block] = tuple(self._tint(run) for run in runs)
         if due:
-            self._cells.set_tints(self._tints)
+            self._cells.set_author_ranges(self._tints)
         return True
 
-    def _tint(self, run: Authored) -> Tint:
+    def _tint(self, run: BlameRange) -> AuthorRange:
         name, colour = self._source.name(run.principal)
-        return Tint(
+        return AuthorRange(
             run.start, run.end, colour, OWN_NAME if run.principal == self._source.me else name
         )
 
 
-def joined(runs: Iterable[Mapping[str, Any]]) -> list[Authored]:
+def merge_runs(runs: Iterable[Mapping[str, Any]]) -> list[BlameRange]:
     """The kernel's answer, neighbours of one author as one."""
-    found: list[Authored] = []
+    found: list[BlameRange] = []
     for run in runs:
         start, principal = int(run["start"]), str(run["principal"])
         if found and found[-1].principal == principal:
             start = found.pop().start
-        found.append(Authored(start, int(run["end"]), principal))
+        found.append(BlameRange(start, int(run["end"]), principal))
     return found

@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import displayable
-from antiphon.screens.text_modal import Page, wrapped
-from antiphon.widgets.status.line import Piece, StatusLine
+from antiphon.render.display import sanitize_for_display
+from antiphon.screens.text_modal import TextPage, wrapped
+from antiphon.widgets.status.line import StatusLine, StatusSpan
 
 TITLE: Final = "Run this command?"
 
@@ -29,14 +29,14 @@ class _AnswerLine(StatusLine):
         self.is_read = False
         """Whether the end of the command has been on the screen."""
 
-    def pieces(self, width: int) -> tuple[list[Piece], list[Piece]]:
+    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
         theme = self.theme
         keys = ("Ctrl+R", "run it") if self.is_read else ("Space", "more of it, to its end")
         both = (keys, ("Esc", "do not run it"))
         return [
             piece
             for key, words in both
-            for piece in (Piece(key, theme.focus), Piece(f" {words}   ", theme.dim))
+            for piece in (StatusSpan(key, theme.focus), StatusSpan(f" {words}   ", theme.dim))
         ], []
 
 
@@ -56,7 +56,7 @@ class CommandQuestion(ModalScreen[bool]):
         super().__init__()
         self._command = command
         self._reason = reason
-        self._page = Page(theme, self._rows)
+        self._page = TextPage(theme, self._rows)
         self._answers = _AnswerLine(theme)
 
     def compose(self) -> ComposeResult:
@@ -68,13 +68,13 @@ class CommandQuestion(ModalScreen[bool]):
         self.watch(self._page, "virtual_size", self._look, init=False)
         self.call_after_refresh(self._look)
 
-    def _rows(self, width: int, theme: CellTheme) -> list[list[Piece]]:
-        rows = [[Piece(TITLE, theme.heading_2)]]
-        rows += [[Piece(line, theme.dim)] for line in wrapped(self._reason, width)]
+    def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        rows = [[StatusSpan(TITLE, theme.heading_2)]]
+        rows += [[StatusSpan(line, theme.dim)] for line in wrapped(self._reason, width)]
         rows.append([])
         for line in self._command.split("\n"):
-            for part in chop_cells(displayable(line.expandtabs()), width) or [""]:
-                rows.append([Piece(part, theme.text)])
+            for part in chop_cells(sanitize_for_display(line.expandtabs()), width) or [""]:
+                rows.append([StatusSpan(part, theme.text)])
         return rows
 
     def _look(self) -> None:
@@ -82,7 +82,7 @@ class CommandQuestion(ModalScreen[bool]):
         is_laid_out = page.size.height and page.virtual_size.height
         if is_laid_out and page.max_scroll_y <= round(page.scroll_y):
             self._answers.is_read = True
-        self._answers.say(self._answers.is_read)
+        self._answers.update_spans(self._answers.is_read)
 
     def action_run(self) -> None:
         if self._answers.is_read:

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.status.line import Piece, StatusLine
+from antiphon.widgets.status.line import StatusLine, StatusSpan
 
 
 class _QuestionLine(StatusLine):
@@ -23,18 +23,18 @@ class _QuestionLine(StatusLine):
         super().__init__(theme)
         self._question = question
 
-    def pieces(self, width: int) -> tuple[list[Piece], list[Piece]]:
+    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
         theme = self.theme
-        answers = [Piece("  y", theme.focus), Piece(" yes  ", theme.dim)]
-        answers += [Piece("n", theme.focus), Piece(" no", theme.dim)]
-        return [Piece(self._question, theme.unread), *answers], []
+        answers = [StatusSpan("  y", theme.focus), StatusSpan(" yes  ", theme.dim)]
+        answers += [StatusSpan("n", theme.focus), StatusSpan(" no", theme.dim)]
+        return [StatusSpan(self._question, theme.unread), *answers], []
 
 
-class QuestionScreen(ModalScreen[bool]):
+class ConfirmModal(ModalScreen[bool]):
     """Over the document, which goes on; Esc is no."""
 
     DEFAULT_CSS = """
-    QuestionScreen { background: transparent; }
+    ConfirmModal { background: transparent; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -7,20 +7,20 @@ from collections.abc import Callable
 from textual.screen import Screen
 
 from antiphon.screens.command_modal import CommandQuestion
-from antiphon.screens.confirm_modal import QuestionScreen
+from antiphon.screens.confirm_modal import ConfirmModal
 from antiphon.screens.help_page import help_rows
-from antiphon.screens.layout import Frame
-from antiphon.screens.rejected_page import refused_rows
-from antiphon.screens.text_modal import PageScreen, Rows
+from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.rejected_page import rejected_rows
+from antiphon.screens.text_modal import Rows, TextModal
 from antiphon.tour import Tour
-from antiphon_kernel.client.rejected_edits import Refusal
+from antiphon_kernel.client.rejected_edits import Rejection
 
 
 class Dialogs:
     """Opens them over a screen, in its theme."""
 
     def __init__(
-        self, screen: Screen[None], frame: Frame, tour: Tour, suggest: Callable[[], None]
+        self, screen: Screen[None], frame: DocumentLayout, tour: Tour, suggest: Callable[[], None]
     ) -> None:
         """`suggest` is called when the tour has something else to say."""
         self._screen = screen
@@ -30,21 +30,21 @@ class Dialogs:
 
     def help(self) -> None:
         """All keys; the tour has been seen then."""
-        if self._tour.words is not None:
+        if self._tour.hint_text is not None:
             self._tour.hide()
             self._suggest()
         self._show(help_rows)
 
-    def refused(self, refusal: Refusal) -> None:
+    def refused(self, refusal: Rejection) -> None:
         """What the kernel would not have."""
-        self._show(lambda width, theme: refused_rows(refusal, width, theme))
+        self._show(lambda width, theme: rejected_rows(refusal, width, theme))
 
     def _show(self, rows: Rows) -> None:
-        self._screen.app.push_screen(PageScreen(self._frame.header.theme, rows))
+        self._screen.app.push_screen(TextModal(self._frame.header.theme, rows))
 
     async def ask(self, question: str) -> bool:
         """Whether the person says yes."""
-        asking = QuestionScreen(self._frame.header.theme, question)
+        asking = ConfirmModal(self._frame.header.theme, question)
         return await self._screen.app.push_screen_wait(asking)
 
     async def ask_to_run(self, command: str, reason: str) -> bool:

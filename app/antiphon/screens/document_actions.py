@@ -11,41 +11,41 @@ from antiphon.modes import Mode
 from antiphon.render.tool_call import arguments_of
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.dialogs import Dialogs
-from antiphon.screens.kernel_calls import Requests
-from antiphon.screens.sidebar_controller import SidebarKeys
-from antiphon.screens.submitter import Sending
-from antiphon.screens.ui_state import Outlook
+from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.sidebar_controller import SidebarController
+from antiphon.screens.submitter import MessageSubmitter
+from antiphon.screens.ui_state import UIState
 from antiphon.tour import Tour
-from antiphon.widgets.block_list.cell_model import CellSource
-from antiphon.widgets.block_list.document_view import CellArea
+from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.composer.composer import Composer
 from antiphon.widgets.composer.draft_sync import SHELL_MARK
 from antiphon_kernel.types.enums import BlockKind
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ActionTargets:
     """The parts of the screen that actions work on, and what they may ask of it."""
 
-    area: CellArea
-    source: CellSource
+    area: DocumentView
+    source: CellModel
     composer: Composer
-    sending: Sending
-    requests: Requests
+    sending: MessageSubmitter
+    requests: KernelActions
     tour: Tour
     blame: BlameView
     hint: Callable[[str], None]
-    outlook: Outlook
+    outlook: UIState
     osc_52: Callable[[str], None]
     dialogs: Dialogs
-    sidebar: SidebarKeys
+    sidebar: SidebarController
     quit: Callable[[], Awaitable[None]]
 
 
-class Acts:
+class DocumentActions:
     """Performs actions; `perform` takes the name that the bindings use."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: ActionTargets) -> None:
         self._desk = desk
         self._cells = desk.area.cells
         self._moves = desk.area.moves
@@ -180,7 +180,7 @@ class Acts:
     # The kernel
 
     async def undo(self) -> None:
-        block = self._desk.outlook.block_in_hand()
+        block = self._desk.outlook.current_block()
         if block is None:
             self._desk.hint("There is nothing to undo here.")
         elif await self._desk.requests.undo(block) and self._desk.outlook.mode is not Mode.WRITE:
@@ -201,7 +201,7 @@ class Acts:
         await self._desk.blame.toggle()
 
     async def redo(self) -> None:
-        block = self._desk.outlook.block_in_hand()
+        block = self._desk.outlook.current_block()
         if block is None:
             self._desk.hint("There is nothing to redo here.")
         else:
@@ -227,7 +227,7 @@ class Acts:
         self._desk.dialogs.help()
 
     def refused(self) -> None:
-        refused = self._desk.outlook.session.standing.refused
+        refused = self._desk.outlook.session.status.refused
         if refused is not None:
             self._desk.outlook.looked_at = refused
             self._desk.dialogs.refused(refused)

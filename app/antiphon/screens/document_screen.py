@@ -12,38 +12,38 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.action_context import Situation
+from antiphon.action_context import ActionContext
 from antiphon.keymap import WRITING, action_for, bound_keys
 from antiphon.modes import Mode
 from antiphon.render.cell_theme import CellTheme
-from antiphon.running_blocks import RunningWork
-from antiphon.screens.background_tasks import WorkingScreen
+from antiphon.running_blocks import RunningBlocks
+from antiphon.screens.background_tasks import BackgroundTaskScreen
 from antiphon.screens.blame_view import BlameView
 from antiphon.screens.dialogs import Dialogs
-from antiphon.screens.document_actions import Acts, Desk
-from antiphon.screens.header_presenter import Surroundings
-from antiphon.screens.kernel_calls import Requests
-from antiphon.screens.layout import Frame
-from antiphon.screens.own_location import OwnLocation
-from antiphon.screens.presence_publisher import OwnPresence
-from antiphon.screens.reconnection import Resumption
-from antiphon.screens.session_events import Parts, Reactions, SessionEvents
-from antiphon.screens.sidebar_controller import SidebarKeys
-from antiphon.screens.submitter import Sending
-from antiphon.screens.tour_observer import TourGuide
-from antiphon.screens.ui_state import Outlook
-from antiphon.screens.view_restore import Bookmark
-from antiphon.screens.view_state import Memory
+from antiphon.screens.document_actions import ActionTargets, DocumentActions
+from antiphon.screens.header_presenter import HeaderPresenter
+from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.own_location import LocalLocation
+from antiphon.screens.presence_publisher import PresencePublisher
+from antiphon.screens.reconnection import ScreenResumption
+from antiphon.screens.session_events import SessionEventHandlers, SessionEvents, SessionEventTargets
+from antiphon.screens.sidebar_controller import SidebarController
+from antiphon.screens.submitter import MessageSubmitter
+from antiphon.screens.tour_observer import TourObserver
+from antiphon.screens.ui_state import UIState
+from antiphon.screens.view_restore import ViewRestore
+from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
 from antiphon.tour import Tour
-from antiphon.widgets.block_list.cell_model import CellSource
-from antiphon.widgets.block_list.document_view import CellArea
+from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.composer.composer import Composer, ComposerEditor
-from antiphon.widgets.composer.draft_sync import OwnDraft
+from antiphon.widgets.composer.draft_sync import DraftSync
 from antiphon.widgets.editor.cell_editor import CellEditor
 from antiphon.widgets.sidebar.sidebar import ContextName, Sidebar
-from antiphon.widgets.status.draft_preview import DraftLines
-from antiphon.widgets.status.unread_badge import UnreadMark
+from antiphon.widgets.status.draft_preview import DraftPreview
+from antiphon.widgets.status.unread_badge import UnreadBadge
 
 LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are
@@ -54,12 +54,12 @@ _REQUESTED: Final[Mapping[type[Message], str]] = {
     CellEditor.RedoRequested: "redo",
     ComposerEditor.SendRequested: "send",
     ComposerEditor.NavigateRequested: "navigate",
-    UnreadMark.Clicked: "tail",
+    UnreadBadge.Clicked: "tail",
 }
 """Actions that a part of the screen asks for."""
 
 
-class DocumentScreen(WorkingScreen):
+class DocumentScreen(BackgroundTaskScreen):
     """Composes the parts and hands keys and messages on to them."""
 
     AUTO_FOCUS = "ComposerEditor"
@@ -72,14 +72,14 @@ class DocumentScreen(WorkingScreen):
     def __init__(
         self,
         session: Session,
-        draft: OwnDraft,
+        draft: DraftSync,
         theme: CellTheme,
         *,
         place: str,
         context: str,
         tour: Tour | None,
         open_context: Callable[[str], None],
-        memory: Memory,
+        memory: ViewStateController,
     ) -> None:
         """`context` is its name until the document says it; `open_context` takes an id."""
         super().__init__()
@@ -87,55 +87,55 @@ class DocumentScreen(WorkingScreen):
         self._shows_tour = tour is not None
         self._tour = tour or Tour()
         self._retired = False
-        self.source = CellSource(session.document, presence=session.presence)
-        self.work = RunningWork(session.document)
+        self.source = CellModel(session.document, presence=session.presence)
+        self.work = RunningBlocks(session.document)
         self.composer = Composer(draft, theme)
-        self.area = CellArea(self.source, theme)
-        self._frame = Frame(self.area, self.composer, theme, place=place)
-        self._requests = Requests(session, self.hint)
+        self.area = DocumentView(self.source, theme)
+        self._frame = DocumentLayout(self.area, self.composer, theme, place=place)
+        self._requests = KernelActions(session, self.hint)
         self._dialogs = Dialogs(self, self._frame, self._tour, self._suggest)
-        self._sending = Sending(
+        self._sending = MessageSubmitter(
             session,
             draft,
             self.hint,
             shows_all=lambda: self.composer.shows_all and not self._frame.is_covered,
             ask=self._dialogs.ask_to_run,
         )
-        self._outlook = Outlook(
+        self._outlook = UIState(
             session, self.area, self.composer, self.work, lambda: self.get_selected_text() or ""
         )
-        presence = OwnPresence(session, self.set_timer)
-        self._location = OwnLocation(self._frame, presence, self._outlook)
-        self._bookmark = Bookmark(session, memory, self.area.cells)
-        self._surroundings = Surroundings(
+        presence = PresencePublisher(session, self.set_timer)
+        self._location = LocalLocation(self._frame, presence, self._outlook)
+        self._bookmark = ViewRestore(session, memory, self.area.cells)
+        self._surroundings = HeaderPresenter(
             self._outlook, self.source, self._frame, self._requests, presence, asked_for=context
         )
         self._events = self._listening()
-        self.resumption = Resumption(self._outlook, self._events.identity, self._bookmark)
-        self._sidebar_keys = SidebarKeys(
+        self.resumption = ScreenResumption(self._outlook, self._events.identity, self._bookmark)
+        self._sidebar_keys = SidebarController(
             self._frame,
             session,
             hint=self.hint,
-            changed=self._show_surroundings,
+            changed=self._show_header,
             open_context=open_context,
         )
-        self._acts = Acts(self._desk())
+        self._acts = DocumentActions(self._desk())
 
     def _listening(self) -> SessionEvents:
         """What the session tells, to the parts of the screen that it concerns."""
         return SessionEvents(
             self._session,
-            Parts(
+            SessionEventTargets(
                 self._frame,
                 self.source,
                 self.work,
                 self._sending,
                 self._surroundings,
                 self._outlook,
-                TourGuide(self._tour, self._session, self.source),
+                TourObserver(self._tour, self._session, self.source),
                 self._bookmark,
             ),
-            Reactions(
+            SessionEventHandlers(
                 hint=self.hint,
                 must_hear=partial(self.hint, weighty=True),
                 update=self._update,
@@ -145,9 +145,9 @@ class DocumentScreen(WorkingScreen):
             ),
         )
 
-    def _desk(self) -> Desk:
+    def _desk(self) -> ActionTargets:
         """What the keys of the person act on."""
-        return Desk(
+        return ActionTargets(
             area=self.area,
             source=self.source,
             composer=self.composer,
@@ -170,7 +170,7 @@ class DocumentScreen(WorkingScreen):
         cells = self.area.cells
         for name in ("focused_cell", "following", "unread_lines"):
             self.watch(cells, name, self._view_changed, init=False)
-        self.set_interval(LOOK_SECONDS, self._look_around)
+        self.set_interval(LOOK_SECONDS, self._update_surroundings)
         self._events.start()
         self._update()
 
@@ -199,7 +199,7 @@ class DocumentScreen(WorkingScreen):
         return self._frame.notice.hint
 
     @property
-    def situation(self) -> Situation:
+    def situation(self) -> ActionContext:
         """What could be done now."""
         return self._outlook.situation()
 
@@ -210,7 +210,7 @@ class DocumentScreen(WorkingScreen):
 
     def hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence above the composer; no hint takes the place of a weighty one."""
-        self._frame.notice.give_hint(text, weighty=weighty)
+        self._frame.notice.show_hint(text, weighty=weighty)
 
     def perform(self, name: str) -> None:
         """Do what the action of this name does."""
@@ -256,7 +256,7 @@ class DocumentScreen(WorkingScreen):
     @on(CellEditor.RedoRequested)
     @on(ComposerEditor.SendRequested)
     @on(ComposerEditor.NavigateRequested)
-    @on(UnreadMark.Clicked)
+    @on(UnreadBadge.Clicked)
     def _action_requested(self, message: Message) -> None:
         self.perform(_REQUESTED[type(message)])
 
@@ -272,15 +272,15 @@ class DocumentScreen(WorkingScreen):
         else:
             self.hint("You are in the composer: ↑ in an empty message goes to the cells.")
 
-    @on(CellArea.Refused)
+    @on(DocumentView.Refused)
     @on(CellEditor.Refused)
-    def _edit_refused(self, message: CellArea.Refused | CellEditor.Refused) -> None:
+    def _edit_refused(self, message: DocumentView.Refused | CellEditor.Refused) -> None:
         self.hint(message.reason)
 
-    @on(DraftLines.Clicked)
-    def _draft_clicked(self, message: DraftLines.Clicked) -> None:
+    @on(DraftPreview.Clicked)
+    def _draft_clicked(self, message: DraftPreview.Clicked) -> None:
         """Say why what somebody else is writing cannot be edited."""
-        reason = self.source.why_not_editable(message.block)
+        reason = self.source.edit_denied_reason(message.block)
         if reason is not None:
             self.hint(reason)
 
@@ -306,7 +306,7 @@ class DocumentScreen(WorkingScreen):
             self._tour.editing()
         elif mode is Mode.CONTEXTS:
             self._events.list_contexts()
-        self._surroundings.show_people()
+        self._surroundings.update_participants()
         self._update()
 
     @on(CellEditor.CursorMoved)
@@ -323,7 +323,7 @@ class DocumentScreen(WorkingScreen):
 
     def _view_changed(self) -> None:
         self._location.view_moved()
-        self._surroundings.show_people()
+        self._surroundings.update_participants()
         self._frame.unread.show(self.area.cells.unread_lines)
         self._update()
 
@@ -341,23 +341,23 @@ class DocumentScreen(WorkingScreen):
         self._suggest()
 
     def _suggest(self) -> None:
-        self._frame.notice.suggest(self._tour.words if self._shows_tour else None)
+        self._frame.notice.suggest(self._tour.hint_text if self._shows_tour else None)
 
-    def _look_around(self) -> None:
+    def _update_surroundings(self) -> None:
         self._bookmark.keep()
-        self._show_surroundings()
+        self._show_header()
 
     def on_resize(self, event: events.Resize) -> None:
         if self._frame.fit(event.size):
-            self._show_surroundings()
+            self._show_header()
 
-    def _show_surroundings(self) -> None:
+    def _show_header(self) -> None:
         if self._frame.has_sidebar:
             self._surroundings.show_contexts()
             self._events.list_contexts()
         elif self.focused is self._frame.sidebar:
             self._sidebar_keys.leave()
-        self._surroundings.show_people()
+        self._surroundings.update_participants()
 
     # What only a screen can do
 

@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.screens.kernel_calls import Requests
-from antiphon.screens.layout import Frame
-from antiphon.screens.presence_publisher import OwnPresence
-from antiphon.screens.ui_state import Outlook
-from antiphon.widgets.block_list.cell_model import CellSource
-from antiphon.widgets.sidebar.sidebar import ContextName, whereabouts
-from antiphon.widgets.status.participants import Person, people_here
+from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.presence_publisher import PresencePublisher
+from antiphon.screens.ui_state import UIState
+from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.sidebar.sidebar import ContextName, participant_rows
+from antiphon.widgets.status.participants import Participant, participants
 
 
-class Surroundings:
+class HeaderPresenter:
     """Keeps header and sidebar up to date when it is told that something has changed."""
 
     def __init__(
         self,
-        outlook: Outlook,
-        source: CellSource,
-        frame: Frame,
-        requests: Requests,
-        presence: OwnPresence,
+        outlook: UIState,
+        source: CellModel,
+        frame: DocumentLayout,
+        requests: KernelActions,
+        presence: PresencePublisher,
         *,
         asked_for: str,
     ) -> None:
@@ -71,19 +71,22 @@ class Surroundings:
             named.append(ContextName(here or "", self.label + mark))
         self._frame.sidebar.show_contexts(named, here or "")
 
-    def show_people(self) -> None:
+    def update_participants(self) -> None:
         """Who is here, in the header and, with their cells, in the sidebar."""
-        people = list(people_here(self._session.me, self._session.presence().values()))
-        standing = self._session.standing
+        people = list(participants(self._session.me, self._session.presence().values()))
+        standing = self._session.status
         if standing.refused is self._outlook.looked_at:
             standing = replace(standing, refused=None)
         self._frame.header.show(self.label, people, standing)
         if self._frame.has_sidebar:
             self._frame.sidebar.show_people(
-                [whereabouts(one, self._number(one), self._outlook.mode_word) for one in people]
+                [
+                    participant_rows(one, self._number(one), self._outlook.mode_word)
+                    for one in people
+                ]
             )
 
-    def _number(self, person: Person) -> int | None:
+    def _number(self, person: Participant) -> int | None:
         """Which cell somebody is in, counted from 1; None in a draft or nowhere."""
         block = self._presence.block if person.is_me else person.block
         document = self._session.document

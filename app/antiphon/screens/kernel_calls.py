@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.running_blocks import Target
-from antiphon.screens.blame_view import Authored, joined
+from antiphon.running_blocks import InterruptTarget
+from antiphon.screens.blame_view import BlameRange, merge_runs
 from antiphon.session import Session
 from antiphon.widgets.sidebar.sidebar import ContextName
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -18,7 +18,7 @@ _NOTHING_LEFT: Mapping[str, str] = {
 }
 
 
-class Requests:
+class KernelActions:
     """Calls whose failure is a hint, never an exception."""
 
     def __init__(self, session: Session, hint: Callable[[str], None]) -> None:
@@ -27,13 +27,13 @@ class Requests:
 
     async def undo(self, block: str, principal: str | None = None) -> bool:
         """Take back my last edit of a block, or somebody else's; whether anything changed."""
-        return await self._turn("block.undo", block, principal)
+        return await self._apply_undo("block.undo", block, principal)
 
     async def redo(self, block: str) -> bool:
         """Do again what I undid last; whether anything changed."""
-        return await self._turn("block.redo", block)
+        return await self._apply_undo("block.redo", block)
 
-    async def _turn(self, tool: str, block: str, principal: str | None = None) -> bool:
+    async def _apply_undo(self, tool: str, block: str, principal: str | None = None) -> bool:
         params = {"block_id": block}
         if principal is not None:
             params["principal"] = principal
@@ -49,16 +49,16 @@ class Requests:
             return False
         return True
 
-    async def authors(self, block: str) -> list[Authored] | None:
+    async def authors(self, block: str) -> list[BlameRange] | None:
         """Who wrote what in a block; None if the kernel does not say."""
         try:
             result = await self._session.call("block.blame", {"block_id": block})
         except AntiphonError as error:
             self._hint(f"Who wrote what cannot be shown: {error.message}")
             return None
-        return joined(result["runs"])
+        return merge_runs(result["runs"])
 
-    async def interrupt(self, target: Target) -> None:
+    async def interrupt(self, target: InterruptTarget) -> None:
         """Stop a model, a command or all of them."""
         params: dict[str, Any] = {"context": self._session.document.context}
         if target.principal is not None:

@@ -10,40 +10,42 @@ from textual.geometry import Size
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.too_small import TooSmall
-from antiphon.widgets.block_list.document_view import CellArea
+from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.composer.composer import Composer
 from antiphon.widgets.sidebar.sidebar import WIDE, WIDTH, Sidebar
-from antiphon.widgets.status.draft_preview import DraftLines
+from antiphon.widgets.status.draft_preview import DraftPreview
 from antiphon.widgets.status.footer_line import FooterLine
 from antiphon.widgets.status.header_line import HeaderLine
-from antiphon.widgets.status.hint_bar import NoticeLine
-from antiphon.widgets.status.unread_badge import UnreadMark
+from antiphon.widgets.status.hint_bar import HintBar
+from antiphon.widgets.status.unread_badge import UnreadBadge
 
 MAX_COLUMNS: Final = 104
 """The main column is no wider: gutter, text, and a name tag behind it. Wider terminals get it in
 the middle."""
 
 
-class Frame(Container):
+class DocumentLayout(Container):
     """Sidebar and main column above the footer; in line with each other at every width."""
 
     DEFAULT_CSS = """
-    Frame { layers: base cover; width: 100%; height: 100%; layout: vertical; }
+    DocumentLayout { layers: base cover; width: 100%; height: 100%; layout: vertical; }
     Frame #body { height: 1fr; }
     Frame #main { width: 1fr; }
     Frame #page { height: 1fr; layers: base above; align: right bottom; }
     """
 
-    def __init__(self, area: CellArea, composer: Composer, theme: CellTheme, *, place: str) -> None:
+    def __init__(
+        self, area: DocumentView, composer: Composer, theme: CellTheme, *, place: str
+    ) -> None:
         super().__init__()
         self.area = area
         self.composer = composer
         self.header = HeaderLine(theme, place)
         self.sidebar = Sidebar(theme)
-        self.unread = UnreadMark(theme)
-        self.drafts = DraftLines(theme)
-        self.notice = NoticeLine(theme)
+        self.unread = UnreadBadge(theme)
+        self.drafts = DraftPreview(theme)
+        self.notice = HintBar(theme)
         self.footer = FooterLine(theme)
         self._too_small = TooSmall()
         self._main = Vertical(id="main")

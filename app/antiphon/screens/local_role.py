@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from antiphon.session import Standing
-from antiphon_kernel.types.roles import AccessRole, Right
+from antiphon.session import SessionStatus
+from antiphon_kernel.types.roles import AccessRole, Permission
 
 
-class Refusal(NamedTuple):
+class Denial(NamedTuple):
     """Why nothing can be written."""
 
     words: str
@@ -17,18 +17,18 @@ class Refusal(NamedTuple):
     """What stands where a message would be written."""
 
 
-VIEWER: Final = Refusal(
+VIEWER: Final = Denial(
     "You are a viewer: you can read and copy, not write. Ask the owner.",
     "You read along as a viewer; only the owner can let you write.",
 )
 
-SHUT_OUT: Final = Refusal(
+SHUT_OUT: Final = Denial(
     "The kernel has sent you away: nothing can be written. Ctrl+P, Join again.",
     "Sent away; what is here can be read and copied. Ctrl+P, Join again.",
 )
 
 
-class OwnRole:
+class LocalRole:
     """The role as the kernel said it last, and whether it lets the person in at all."""
 
     def __init__(self) -> None:
@@ -36,21 +36,21 @@ class OwnRole:
         self._shut_out = False
 
     @property
-    def refusal(self) -> Refusal | None:
+    def refusal(self) -> Denial | None:
         """Why the person may not write; None if they may, or it is unknown."""
         if self._shut_out:
             return SHUT_OUT
         known = self.role is not None and self.role in list(AccessRole)
-        if known and not AccessRole(str(self.role)).may(Right.WRITE):
+        if known and not AccessRole(str(self.role)).may(Permission.WRITE):
             return VIEWER
         return None
 
-    def stands(self, standing: Standing) -> bool:
+    def is_denied(self, standing: SessionStatus) -> bool:
         """How the app stands to the kernel now; whether that changes anything."""
-        before, self._shut_out = self._shut_out, standing.is_shut_out
+        before, self._shut_out = self._shut_out, standing.is_rejected
         return before != self._shut_out
 
-    def hear(self, role: str | None) -> str | None:
+    def update(self, role: str | None) -> str | None:
         """The kernel says a role; what the person is told about it, if it is a change."""
         if role is None or role == self.role:
             return None

@@ -14,7 +14,7 @@ TYPING_SECONDS: Final = 3.0
 """How long after the last key somebody still counts as typing."""
 
 
-class OwnPresence:
+class PresencePublisher:
     """Block, cursor and activity; said again only when they change."""
 
     def __init__(
@@ -32,25 +32,27 @@ class OwnPresence:
     def block(self) -> str | None:
         return self._block
 
-    def at(self, block: str | None, cursor: int | None = None, anchor: int | None = None) -> None:
+    def set_cursor(
+        self, block: str | None, cursor: int | None = None, anchor: int | None = None
+    ) -> None:
         """The person is in this block, perhaps with a cursor."""
         self._block, self._cursor, self._anchor = block, cursor, anchor
-        self._say()
+        self._publish()
 
     def typed(self) -> None:
         """A key changed some text."""
         self._typing = True
         if self._timer is None:
-            self._timer = self._set_timer(TYPING_SECONDS, self._rested)
+            self._timer = self._set_timer(TYPING_SECONDS, self._idle_timeout)
         else:
             self._timer.reset()
-        self._say()
+        self._publish()
 
-    def _rested(self) -> None:
+    def _idle_timeout(self) -> None:
         self._timer = None
         self._typing = False
-        self._say()
+        self._publish()
 
-    def _say(self) -> None:
+    def _publish(self) -> None:
         activity = Activity.TYPING if self._typing else Activity.IDLE
         self._session.set_presence(self._block, self._cursor, self._anchor, activity)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from antiphon.modes import Mode
-from antiphon.screens.local_user import OwnIdentity
-from antiphon.screens.ui_state import Outlook
-from antiphon.screens.view_restore import Bookmark
+from antiphon.screens.local_user import LocalUser
+from antiphon.screens.ui_state import UIState
+from antiphon.screens.view_restore import ViewRestore
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class ScreenState:
     """What a screen passes on to the one that comes after it."""
 
     mode: Mode
@@ -22,28 +22,28 @@ class Whereabouts:
     """What the person may do, as the kernel said it last."""
 
 
-class Resumption:
+class ScreenResumption:
     """Reads off where the person is, and brings them to where they were."""
 
-    def __init__(self, outlook: Outlook, identity: OwnIdentity, bookmark: Bookmark) -> None:
+    def __init__(self, outlook: UIState, identity: LocalUser, bookmark: ViewRestore) -> None:
         self._outlook = outlook
         self._identity = identity
         self._bookmark = bookmark
 
-    def whereabouts(self) -> Whereabouts:
+    def screen_state(self) -> ScreenState:
         """Where the person is now."""
         mode, editor = self._outlook.mode, self._outlook.area.editor
-        return Whereabouts(
+        return ScreenState(
             mode=mode,
-            block=self._outlook.block_in_hand() if mode is not Mode.WRITE else None,
+            block=self._outlook.current_block() if mode is not Mode.WRITE else None,
             cursor=editor.cursor_offset if mode is Mode.EDIT and editor is not None else None,
             role=self._identity.role,
         )
 
-    def resume(self, there: Whereabouts) -> None:
+    def resume(self, there: ScreenState) -> None:
         """Go to where the person was on the screen before this one."""
         area, block = self._outlook.area, there.block
-        self._identity.assume(there.role)
+        self._identity.set_expected_role(there.role)
         self._bookmark.go_back()
         if block is not None and block in self._outlook.session.document:
             area.cells.focus_cell(block, reveal=False)

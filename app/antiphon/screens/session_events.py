@@ -7,38 +7,38 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Final
 
-from antiphon.running_blocks import RunningWork
-from antiphon.screens.header_presenter import Surroundings
-from antiphon.screens.layout import Frame
-from antiphon.screens.local_user import OwnIdentity
-from antiphon.screens.rejected_page import where_refused
-from antiphon.screens.submitter import Sending
-from antiphon.screens.tour_observer import TourGuide
-from antiphon.screens.ui_state import Outlook
-from antiphon.screens.view_restore import Bookmark
-from antiphon.session import Connection, Session, Standing
-from antiphon.widgets.block_list.cell_model import CellChange, CellSource
+from antiphon.running_blocks import RunningBlocks
+from antiphon.screens.header_presenter import HeaderPresenter
+from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.local_user import LocalUser
+from antiphon.screens.rejected_page import rejected_location
+from antiphon.screens.submitter import MessageSubmitter
+from antiphon.screens.tour_observer import TourObserver
+from antiphon.screens.ui_state import UIState
+from antiphon.screens.view_restore import ViewRestore
+from antiphon.session import ConnectionStatus, Session, SessionStatus
+from antiphon.widgets.block_list.cell_model import CellChange, CellModel
 
 NOTICED_SECONDS: Final = 1.0
 """A connection that is lost for less than this was not missed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SessionEventTargets:
     """What the kernel's words change on the screen."""
 
-    frame: Frame
-    source: CellSource
-    work: RunningWork
-    sending: Sending
-    surroundings: Surroundings
-    outlook: Outlook
-    guide: TourGuide
-    bookmark: Bookmark
+    frame: DocumentLayout
+    source: CellModel
+    work: RunningBlocks
+    sending: MessageSubmitter
+    surroundings: HeaderPresenter
+    outlook: UIState
+    guide: TourObserver
+    bookmark: ViewRestore
 
 
 @dataclass(frozen=True, slots=True)
-class Reactions:
+class SessionEventHandlers:
     """What the screen does when it is told to."""
 
     hint: Callable[[str], None]
@@ -57,13 +57,15 @@ class Reactions:
 class SessionEvents:
     """Listens from `start` to `stop`."""
 
-    def __init__(self, session: Session, parts: Parts, reactions: Reactions) -> None:
+    def __init__(
+        self, session: Session, parts: SessionEventTargets, reactions: SessionEventHandlers
+    ) -> None:
         self._session = session
         self._parts = parts
         self._do = reactions
-        self._stood = session.standing
+        self._stood = session.status
         self._arrivals = session.arrivals(reactions.hint)
-        self.identity = OwnIdentity(
+        self.identity = LocalUser(
             session,
             parts.frame.area,
             parts.frame.composer,
@@ -83,8 +85,8 @@ class SessionEvents:
             self._session.watch(self._connection_changed),
             self._session.replica.watch_presence(self._presence_changed),
         )
-        parts.surroundings.show_people()
-        if self._stood.connection is Connection.LIVE:
+        parts.surroundings.update_participants()
+        if self._stood.connection is ConnectionStatus.LIVE:
             self._came_live()
 
     def stop(self) -> None:
@@ -100,27 +102,30 @@ class SessionEvents:
 
     def _connection_changed(self) -> None:
         """Also called when the number of unsaved changes does, which is with every key."""
-        standing = self._session.standing
-        self._parts.surroundings.show_people()
+        standing = self._session.status
+        self._parts.surroundings.update_participants()
         if standing == self._stood:
             return
-        self._look_whether_caught_up(standing)
+        self._check_caught_up(standing)
         before, self._stood = self._stood, standing
-        if standing.connection is Connection.LIVE and before.connection is not Connection.LIVE:
+        if (
+            standing.connection is ConnectionStatus.LIVE
+            and before.connection is not ConnectionStatus.LIVE
+        ):
             self._came_live()
-        self.identity.stands()
+        self.identity.is_denied()
         if standing.reason is not None and standing.reason != before.reason:
-            tell = self._do.must_hear if standing.is_shut_out else self._do.hint
+            tell = self._do.must_hear if standing.is_rejected else self._do.hint
             tell(standing.reason)
-        if standing.is_shut_out and standing.refused is not None:
-            if before.refused is not standing.refused or not before.is_shut_out:
-                self._do.must_hear(where_refused(standing.refused))
+        if standing.is_rejected and standing.refused is not None:
+            if before.refused is not standing.refused or not before.is_rejected:
+                self._do.must_hear(rejected_location(standing.refused))
         self._do.update()
 
-    def _look_whether_caught_up(self, standing: Standing) -> None:
+    def _check_caught_up(self, standing: SessionStatus) -> None:
         """Say so when all that was written without a connection has arrived."""
-        is_live = standing.connection is Connection.LIVE
-        if self._stood.connection is Connection.LIVE and not is_live:
+        is_live = standing.connection is ConnectionStatus.LIVE
+        if self._stood.connection is ConnectionStatus.LIVE and not is_live:
             self._away_since = monotonic()
         elif self._away_since is not None and is_live and not standing.unsaved:
             away, self._away_since = monotonic() - self._away_since, None
@@ -128,16 +133,16 @@ class SessionEvents:
                 self._do.hint("Caught up: what was written here and elsewhere is together again.")
 
     def _came_live(self) -> None:
-        self.identity.heard()
-        self._follow_arrivals()
-        self._send_what_waits()
+        self.identity.is_known()
+        self._watch_joins()
+        self._flush_pending()
         self.list_contexts()
         self._parts.bookmark.go_back()
 
-    def _follow_arrivals(self) -> None:
+    def _watch_joins(self) -> None:
         """The owner is told who joins."""
         if self.identity.is_owner and self._session.is_live:
-            self._do.run(self._arrivals.follow(), "arrivals")
+            self._do.run(self._arrivals.run(), "arrivals")
 
     def _role_changed(self, told: str | None) -> None:
         if self.identity.refusal is not None:
@@ -145,21 +150,21 @@ class SessionEvents:
         if told is not None:
             self._do.hint(told)
         self._do.update()
-        self._follow_arrivals()
+        self._watch_joins()
 
     def _draft_identified(self) -> None:
         self._parts.frame.drafts.show(self._parts.source.drafts())
-        self._send_what_waits()
+        self._flush_pending()
 
-    def _send_what_waits(self) -> None:
+    def _flush_pending(self) -> None:
         self._do.run(self._parts.sending.connection_changed(), None)
 
     def _presence_changed(self) -> None:
         self._parts.source.presence_changed()
         if self._session.is_live:
-            self.identity.heard()
+            self.identity.is_known()
         self._parts.guide.presence_changed()
-        self._parts.surroundings.show_people()
+        self._parts.surroundings.update_participants()
         self._do.suggest()
 
     def _cells_changed(self, change: CellChange) -> None:

@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 from textual.widget import Widget
 
-from antiphon.screens.layout import Frame
+from antiphon.screens.layout import DocumentLayout
 from antiphon.session import Session
 from antiphon_kernel.types.errors import AntiphonError
 
 
-class SidebarKeys:
+class SidebarController:
     """Goes into the sidebar and back to where the person was."""
 
     def __init__(
         self,
-        frame: Frame,
+        frame: DocumentLayout,
         session: Session,
         *,
         hint: Callable[[str], None],
@@ -64,7 +64,7 @@ class SidebarKeys:
     async def open_again(self) -> None:
         """Show this context anew, over another connection; what is shown stays if that fails."""
         try:
-            await self._session.knock()
+            await self._session.check_access()
         except AntiphonError as error:
             self._hint(error.message)
             return

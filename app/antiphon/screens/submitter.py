@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 
 from antiphon.session import Session
-from antiphon.widgets.composer.draft_sync import SHELL_MARK, OwnDraft
+from antiphon.widgets.composer.draft_sync import SHELL_MARK, DraftSync
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 
@@ -26,7 +26,7 @@ NOT_TYPED_HERE = "Not all of it was typed in this window."
 NOT_SHOWN = "It is longer than the composer shows."
 
 
-class Sending:
+class MessageSubmitter:
     """Submits the draft, or keeps it until the kernel is there. Never loses its text.
 
     A command runs at once only if all of it was typed in this window and is on the screen;
@@ -36,7 +36,7 @@ class Sending:
     def __init__(
         self,
         session: Session,
-        draft: OwnDraft,
+        draft: DraftSync,
         hint: Callable[[str], None],
         *,
         shows_all: Callable[[], bool],
@@ -70,7 +70,7 @@ class Sending:
             self._draft.clear()
             return self._run(text, typed_here=True)
         else:
-            return self._submit(self._draft.release())
+            return self._submit(self._draft.detach())
         return None
 
     def _reason_to_ask(self) -> str | None:
@@ -110,7 +110,7 @@ class Sending:
         try:
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
-            self._draft.take_back(block)
+            self._draft.restore(block)
             self._hint(f"Not sent: {error.message}")
             return
         finally:

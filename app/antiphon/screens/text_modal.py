@@ -13,19 +13,19 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.status.line import Piece, fit
+from antiphon.widgets.status.line import StatusSpan, fit
 
 CLOSING = "Esc closes this page."
 
-Rows = Callable[[int, CellTheme], Sequence[Sequence[Piece]]]
+Rows = Callable[[int, CellTheme], Sequence[Sequence[StatusSpan]]]
 """The lines of a page at a width."""
 
 
-class Page(ScrollView, can_focus=True):
+class TextPage(ScrollView, can_focus=True):
     """The rows, scrolled with the usual keys."""
 
     DEFAULT_CSS = """
-    Page { width: 1fr; height: 1fr; overflow: hidden scroll; }
+    TextPage { width: 1fr; height: 1fr; overflow: hidden scroll; }
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,7 +40,7 @@ class Page(ScrollView, can_focus=True):
         super().__init__()
         self._theme = theme
         self._rows_at = rows
-        self._rows: Sequence[Sequence[Piece]] = ()
+        self._rows: Sequence[Sequence[StatusSpan]] = ()
 
     def on_resize(self) -> None:
         self._rows = self._rows_at(self.size.width - 2, self._theme)
@@ -54,7 +54,7 @@ class Page(ScrollView, can_focus=True):
         return fit(self._rows[row], (), width, page)
 
 
-class PageScreen(ModalScreen[None]):
+class TextModal(ModalScreen[None]):
     """Over the document; any of its own keys closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,9 +63,9 @@ class PageScreen(ModalScreen[None]):
 
     def __init__(self, theme: CellTheme, rows: Rows) -> None:
         super().__init__()
-        self._page = Page(theme, rows)
+        self._page = TextPage(theme, rows)
 
-    def compose(self) -> list[Page]:
+    def compose(self) -> list[TextPage]:
         return [self._page]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from antiphon.session import Session
 from antiphon.tour import Tour
-from antiphon.widgets.block_list.cell_model import CellChange, CellSource
+from antiphon.widgets.block_list.cell_model import CellChange, CellModel
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 
 
-class TourGuide:
+class TourObserver:
     """Sees who comes and what models write."""
 
-    def __init__(self, tour: Tour, session: Session, source: CellSource) -> None:
+    def __init__(self, tour: Tour, session: Session, source: CellModel) -> None:
         self._tour = tour
         self._session = session
         self._source = source

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon.action_context import Situation
+from antiphon.action_context import ActionContext
 from antiphon.modes import Mode
-from antiphon.running_blocks import RunningWork, Target
+from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.session import Session
-from antiphon.widgets.block_list.document_view import CellArea
+from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.composer.composer import Composer
-from antiphon_kernel.client.rejected_edits import Refusal
+from antiphon_kernel.client.rejected_edits import Rejection
 from antiphon_kernel.types.enums import BlockKind
 
 READING: Final = "READ"
@@ -20,19 +20,19 @@ READING: Final = "READ"
 
 
 @dataclass(slots=True)
-class Outlook:
+class UIState:
     """Answers from the state of the parts; remembers only the mode."""
 
     session: Session
-    area: CellArea
+    area: DocumentView
     composer: Composer
-    work: RunningWork
+    work: RunningBlocks
     selected_on_screen: Callable[[], str]
     """Text that was selected with the mouse outside of editors."""
     mode: Mode = Mode.WRITE
     refusal: str | None = None
     """Why the person may not write, if they may not."""
-    looked_at: Refusal | None = None
+    looked_at: Rejection | None = None
     """Refused edits that the person has been shown."""
 
     @property
@@ -41,17 +41,17 @@ class Outlook:
         writing = self.mode in (Mode.WRITE, Mode.EDIT)
         return READING if writing and self.refusal is not None else self.mode.value
 
-    def situation(self) -> Situation:
+    def situation(self) -> ActionContext:
         """What decides which keys work."""
         cells, live, target = self.area.cells, self.session.is_live, self.target()
-        standing = self.session.standing
+        standing = self.session.status
         can_stop = live and self.refusal is None
         block = cells.focused_cell
         header = None
         if block is not None and block in self.session.document:
             header = self.session.document.header(block)
         me = self.session.me
-        return Situation(
+        return ActionContext(
             mode=self.mode,
             mode_word=self.mode_word,
             live=live,
@@ -65,15 +65,15 @@ class Outlook:
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=self.refusal is not None,
             refused=standing.refused is not None,
-            shut_out=standing.is_shut_out,
+            shut_out=standing.is_rejected,
         )
 
-    def target(self) -> Target | None:
+    def target(self) -> InterruptTarget | None:
         """Whom Ctrl+C stops."""
         me = self.session.me
-        return self.work.target(self.block_in_hand(), me.principal if me is not None else None)
+        return self.work.target(self.current_block(), me.principal if me is not None else None)
 
-    def block_in_hand(self) -> str | None:
+    def current_block(self) -> str | None:
         """The block that the person writes in or looks at."""
         if self.mode is Mode.WRITE:
             return self.composer.draft.block

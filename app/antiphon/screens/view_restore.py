@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from antiphon.screens.view_state import Memory
+from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
 from antiphon.widgets.block_list.block_list import BlockList
 
 
-class Bookmark:
+class ViewRestore:
     """Goes back once, as soon as the document is there; from then on notes where the view is."""
 
-    def __init__(self, session: Session, memory: Memory, cells: BlockList) -> None:
+    def __init__(self, session: Session, memory: ViewStateController, cells: BlockList) -> None:
         self._session = session
         self._memory = memory
         self._cells = cells

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from antiphon.screens.view_store import KeptPlace, Remembered
+from antiphon.screens.view_store import ViewState, ViewStateStore
 from antiphon.widgets.block_list.anchor import Anchor
 from antiphon.widgets.block_list.block_list import BlockList
 
 
-class Memory:
+class ViewStateController:
     """Reads and writes places; a failure is told once and changes nothing else."""
 
-    def __init__(self, remembered: Remembered | None, tell: Callable[[str], None]) -> None:
+    def __init__(self, remembered: ViewStateStore | None, tell: Callable[[str], None]) -> None:
         """None remembers nothing: the kernel of a demo is gone with its last app."""
         self._remembered = remembered
         self._tell = tell
@@ -39,13 +39,13 @@ class Memory:
         if kept.focused is not None and cells.has_cell(kept.focused):
             cells.focus_cell(kept.focused, reveal=False)
         if kept.block is not None:
-            cells.go_back_to(Anchor(kept.block, kept.line, kept.row, kept.offset))
+            cells.restore_view(Anchor(kept.block, kept.line, kept.row, kept.offset))
 
     def keep(self, context: str, cells: BlockList) -> None:
         """Remember what is on screen now."""
         if self._remembered is None:
             return
-        place, anchor = KeptPlace(focused=cells.focused_cell), cells.kept_place()
+        place, anchor = ViewState(focused=cells.focused_cell), cells.view_state()
         if anchor is not None:
             place.block, place.line, place.row = anchor.block, anchor.line, anchor.row
             place.offset = anchor.offset

@@ -15,7 +15,7 @@ _LIMIT: Final = 200
 """Contexts whose places are kept for one kernel; the oldest go first."""
 
 
-class KeptPlace(BaseModel):
+class ViewState(BaseModel):
     """What was on screen in one context."""
 
     block: str | None = None
@@ -29,39 +29,39 @@ class KeptPlace(BaseModel):
     """The cell that had the focus."""
 
 
-class KeptPlaces(BaseModel):
+class ViewStates(BaseModel):
     """All that is remembered of one kernel."""
 
     context: str | None = None
     """Id of the context that was open last."""
-    places: dict[str, KeptPlace] = Field(default_factory=dict)
+    places: dict[str, ViewState] = Field(default_factory=dict)
     """By context id."""
 
 
-class Remembered:
+class ViewStateStore:
     """A file of the user's for each kernel."""
 
     def __init__(self, folder: Path, options: AppOptions) -> None:
         kernel = options.address.http if options.address is not None else str(options.data)
         self._file = folder / "places" / f"{sha256(kernel.encode()).hexdigest()[:32]}.json"
-        self._written: KeptPlaces | None = None
+        self._written: ViewStates | None = None
 
-    def read(self) -> KeptPlaces:
+    def read(self) -> ViewStates:
         """Nothing if there is no such file.
 
         Raises:
             ValueError: if the file cannot be read or is none of ours; it says which file.
         """
         try:
-            return KeptPlaces.model_validate_json(self._file.read_bytes())
+            return ViewStates.model_validate_json(self._file.read_bytes())
         except FileNotFoundError:
-            return KeptPlaces()
+            return ViewStates()
         except (OSError, ValidationError) as error:
             raise ValueError(
                 f"{self._file} should say where you were, and cannot be read: it is written anew."
             ) from error
 
-    def write(self, context: str, place: KeptPlace) -> None:
+    def write(self, context: str, place: ViewState) -> None:
         """Remember a place, and that this context was open last.
 
         Raises:
@@ -70,7 +70,7 @@ class Remembered:
         try:
             kept = self.read()
         except ValueError:
-            kept = KeptPlaces()
+            kept = ViewStates()
         kept.context = context
         kept.places.pop(context, None)
         kept.places[context] = place

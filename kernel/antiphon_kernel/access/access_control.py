@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from antiphon_kernel.access.invitations import Invitations, NotAdmittedError, expired
+from antiphon_kernel.access.invitations import AuthenticationError, Invitations, expired
 from antiphon_kernel.access.members import Members
 from antiphon_kernel.access.sessions import Dismissal, OpenSession, Sessions
 from antiphon_kernel.types.clock import Clock, iso_time
@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class Join:
     """Somebody who was not here has come in with an invitation."""
 
     number: int
@@ -51,7 +51,7 @@ class Joined:
     """Milliseconds since the epoch."""
 
 
-class Gate:
+class AccessControl:
     """Changes of standing. They are in effect at once, also while the disk is slow.
 
     Nobody comes in between a dismissal and what keeps the dismissed out: both happen before the
@@ -67,7 +67,7 @@ class Gate:
         self._invitations = invitations
         self._sessions = sessions
         self._clock = clock
-        self._joins: deque[Joined] = deque(maxlen=JOINS_KEPT)
+        self._joins: deque[Join] = deque(maxlen=JOINS_KEPT)
         self._join = asyncio.Event()
         self._last_here: dict[PrincipalId, int] = {}
         self._expiry: asyncio.TimerHandle | None = None
@@ -79,15 +79,15 @@ class Gate:
 
     # In
 
-    def check_welcome(self, principal: Principal) -> None:
-        """Raises NotAdmittedError for those who are kicked, and for the kernel's own principal."""
+    def check_admission(self, principal: Principal) -> None:
+        """Raise AuthenticationError for kicked principals and for the kernel's own."""
         if principal.kind is PrincipalKind.SYSTEM:
-            raise NotAdmittedError(
+            raise AuthenticationError(
                 CloseCode.UNAUTHORISED, "Nobody can act as the kernel itself: choose another name."
             )
-        until = self._members.barred_until(principal)
+        until = self._members.banned_until(principal)
         if until is not None:
-            raise NotAdmittedError(
+            raise AuthenticationError(
                 CloseCode.KICKED,
                 f"{principal.username} has been kicked and may come back at {iso_time(until)}.",
             )
@@ -97,7 +97,7 @@ class Gate:
         """Number of the latest arrival; 0 if there was none."""
         return self._joins[-1].number if self._joins else 0
 
-    async def joined_since(self, number: int, seconds: float) -> list[Joined]:
+    async def joined_since(self, number: int, seconds: float) -> list[Join]:
         """Arrivals with a higher number; if there are none, the next one within `seconds`.
 
         A number that has not been reached is from before the kernel was started again.
@@ -110,12 +110,12 @@ class Gate:
                     await self._join.wait()
         return [one for one in self._joins if one.number > number]
 
-    def let_waiters_go(self) -> None:
+    def wake_waiters(self) -> None:
         """The doors are closing: nobody waits for arrivals any longer."""
         self._join.set()
         self._join = asyncio.Event()
 
-    def came_in(self, session: OpenSession) -> bool:
+    def on_session_opened(self, session: OpenSession) -> bool:
         """Report a session that has begun; whether its principal has joined with it.
 
         Only somebody with an invitation joins, and not who was connected a moment ago: scripts come
@@ -136,12 +136,12 @@ class Gate:
             return False
         _log.info("%s joined as %s over %s", principal.username, actor.role, actor.via)
         self._joins.append(
-            Joined(self.last_join + 1, principal, actor.role, session.credential, actor.since)
+            Join(self.last_join + 1, principal, actor.role, session.credential, actor.since)
         )
-        self.let_waiters_go()
+        self.wake_waiters()
         return True
 
-    def left(self, principal: Principal) -> None:
+    def on_session_closed(self, principal: Principal) -> None:
         """A session has ended: who begins one again soon has only been away for a moment."""
         if principal.id in self._last_here:
             self._last_here[principal.id] = self._clock.now_ms()
@@ -182,7 +182,7 @@ class Gate:
         ended = self._sessions.dismiss(
             dismissal, lambda one: one.actor.principal.id == principal.id
         )
-        await self._members.bar(principal, until)
+        await self._members.ban(principal, until)
         return ended
 
     async def revoke(self, numbers: list[int], by: Principal) -> tuple[list[int], int]:

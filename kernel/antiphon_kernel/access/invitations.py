@@ -22,7 +22,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
-from antiphon_kernel.uninterruptible import to_the_end
+from antiphon_kernel.uninterruptible import run_uninterrupted
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 TOKEN_BYTES: Final = 32
@@ -32,7 +32,7 @@ GUEST: Final = "guest"
 """What people are called whom nobody has named."""
 
 
-class NotAdmittedError(AntiphonError):
+class AuthenticationError(AntiphonError):
     """Nobody is let in with this; `close_code` is how a door says so."""
 
     def __init__(self, close_code: CloseCode, message: str) -> None:
@@ -104,7 +104,7 @@ class Invitations:
             AntiphonError: invalid_params if the name is taken by somebody of another role.
         """
         if name is None:
-            principal = await self._members.newcomer(GUEST, role)
+            principal = await self._members.create_guest(GUEST, role)
         else:
             principal = await self._members.principal(name, role=role)
         self._check_role(principal, role)
@@ -146,7 +146,7 @@ class Invitations:
         for number in revoked:
             self._credentials[number] = replace(self._credentials[number], revoked=now)
         # All of them: an earlier attempt may have failed at the disk.
-        await to_the_end(self._store_revoked(numbers, now))
+        await run_uninterrupted(self._store_revoked(numbers, now))
         return revoked
 
     async def _store_revoked(self, numbers: Iterable[int], now: int) -> None:
@@ -164,16 +164,16 @@ class Invitations:
         own |= {one.credential for one in self._clients.values() if one.user == user}
         return sorted(own)
 
-    async def admit(self, token: str, secret: str | None) -> tuple[Principal, Credential]:
+    async def authenticate(self, token: str, secret: str | None) -> tuple[Principal, Credential]:
         """Who comes in with a token.
 
         Args:
             secret: by which the program is known when it comes again, if it names one.
 
         Raises:
-            NotAdmittedError: the token is nobody's, expired, used up or revoked.
+            AuthenticationError: the token is nobody's, expired, used up or revoked.
         """
-        credential = self._good(fingerprint_of(token))
+        credential = self._is_usable(fingerprint_of(token))
         known = None
         if secret is not None:
             known = self._clients.get((credential.number, fingerprint_of(secret)))
@@ -183,7 +183,7 @@ class Invitations:
         user = known.user if known is not None else credential.user
         return self._members.of_user(user), credential
 
-    def _good(self, fingerprint: str) -> Credential:
+    def _is_usable(self, fingerprint: str) -> Credential:
         found = None
         for credential in self._credentials.values():
             # All of them, so that the time says nothing about how near a guess was.
@@ -191,16 +191,16 @@ class Invitations:
             if is_it and credential.kind is CredentialKind.TOKEN:
                 found = credential
         if found is None:
-            raise NotAdmittedError(
+            raise AuthenticationError(
                 CloseCode.UNAUTHORISED, "The token is not one of this kernel's: ask for another."
             )
         if found.revoked is not None:
-            raise NotAdmittedError(
+            raise AuthenticationError(
                 CloseCode.REVOKED,
                 f"The invitation was revoked at {iso_time(found.revoked)}: ask for another.",
             )
         if found.expires is not None and found.expires <= self._clock.now_ms():
-            raise NotAdmittedError(CloseCode.UNAUTHORISED, expired(found.expires))
+            raise AuthenticationError(CloseCode.UNAUTHORISED, expired(found.expires))
         return found
 
     async def _count(self, number: int, secret: str | None) -> tuple[Principal, Credential]:
@@ -211,7 +211,7 @@ class Invitations:
             return self._members.of_user(known.user), credential
         allowed = credential.uses_allowed or self._most_clients
         if credential.uses >= allowed:
-            raise NotAdmittedError(
+            raise AuthenticationError(
                 CloseCode.UNAUTHORISED,
                 f"The invitation, for {allowed}, is used up: ask for another.",
             )
@@ -219,7 +219,7 @@ class Invitations:
         named_after = {one.user for one in self._clients.values() if one.credential == number}
         principal = first
         if not credential.named and hashed is not None and credential.user in named_after:
-            principal = await self._members.newcomer(GUEST, self._members.role_of(first))
+            principal = await self._members.create_guest(GUEST, self._members.role_of(first))
         # As it is now: it may have been revoked meanwhile.
         credential = self._credentials[number]
         credential = self._credentials[number] = replace(credential, uses=credential.uses + 1)

@@ -20,11 +20,11 @@ from antiphon_kernel.types.ids import (
     PrincipalId,
     is_name,
 )
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.resolve_ids import resolve
 from antiphon_kernel.types.roles import AccessRole
-from antiphon_kernel.uninterruptible import to_the_end
+from antiphon_kernel.uninterruptible import run_uninterrupted
 
 
 class Members:
@@ -64,7 +64,7 @@ class Members:
         for user in await self.auth.users():
             self._users[user.principal] = user
             if user.username not in self._principals:
-                await self._add(_half_made(user), None)
+                await self._add(_is_incomplete(user), None)
         for principal in known.values():
             if principal.id not in self._users and principal.kind is not PrincipalKind.SYSTEM:
                 await self._store_role(principal, AccessRole.of_kind(principal.kind))
@@ -119,11 +119,11 @@ class Members:
         if not is_name(username):
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
-                f"{shown(username)} cannot be a username: use at most {NAME_LENGTH} of a-z, 0-9, _"
+                f"{quote(username)} cannot be a username: use at most {NAME_LENGTH} of a-z, 0-9, _"
                 " and -, starting with a letter or digit.",
-                found=shortened(username),
+                found=truncate(username),
             )
-        return await to_the_end(self._made(username, kind, role or AccessRole.of_kind(kind)))
+        return await run_uninterrupted(self._made(username, kind, role or AccessRole.of_kind(kind)))
 
     async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:
         async with self._adding:
@@ -132,14 +132,14 @@ class Members:
                 return known
             for user in self._users.values():
                 if user.username == username:
-                    return await self._add(_half_made(user), user.role)
+                    return await self._add(_is_incomplete(user), user.role)
             return await self._add(self._new(username, kind), role)
 
-    async def newcomer(self, name: str, role: AccessRole) -> Principal:
+    async def create_guest(self, name: str, role: AccessRole) -> Principal:
         """A new person, called `name` or, where that is taken, `name2`, `name3`, ..."""
-        return await to_the_end(self._newcomer(name, role))
+        return await run_uninterrupted(self._create_guest(name, role))
 
-    async def _newcomer(self, name: str, role: AccessRole) -> Principal:
+    async def _create_guest(self, name: str, role: AccessRole) -> Principal:
         async with self._adding:
             taken = {*self._principals, *(user.username for user in self._users.values())}
             number, username = 1, name
@@ -174,11 +174,11 @@ class Members:
         else:
             await self._change(user, lambda now: replace(now, role=role))
 
-    async def bar(self, principal: Principal, until: int | None) -> None:
+    async def ban(self, principal: Principal, until: int | None) -> None:
         """Let the principal in no more before this time; None: again from now on."""
         await self._change(self.user(principal), lambda now: replace(now, barred_until=until))
 
-    def barred_until(self, principal: Principal) -> int | None:
+    def banned_until(self, principal: Principal) -> int | None:
         """Milliseconds since the epoch; None if the principal may come in."""
         user = self._users.get(principal.id)
         until = user.barred_until if user is not None else None
@@ -197,12 +197,12 @@ class Members:
         # In effect before it is stored: while the disk is slow, nobody has a right too many.
         now = self._users[user.principal] = changed(self._users[user.principal])
         # Whoever changes their own role loses the session that they do it through.
-        await to_the_end(self.auth.change_user(now))
+        await run_uninterrupted(self.auth.change_user(now))
 
     async def _store_role(self, principal: Principal, role: AccessRole) -> None:
         self._users[principal.id] = await self.auth.add_user(principal, role, self._clock.now_ms())
 
 
-def _half_made(user: User) -> Principal:
+def _is_incomplete(user: User) -> Principal:
     """Who has a role already, and is not in the journal: it broke off, or could not be written."""
     return Principal(user.principal, user.username, user.kind)

@@ -11,7 +11,7 @@ from antiphon_kernel.registry import Tool
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader, Principal
-from antiphon_kernel.types.roles import AccessRole, Right
+from antiphon_kernel.types.roles import AccessRole, Permission
 
 _ARRANGES = (AccessRole.OWNER, AccessRole.EDITOR)
 
@@ -36,7 +36,7 @@ def check_update(caller: Principal, role: AccessRole) -> None:
 
     Raises AntiphonError permission_denied.
     """
-    if not role.may(Right.WRITE):
+    if not role.may(Permission.WRITE):
         raise _denied(
             f"You are {caller.username}, {role.described()}: you can read, not write."
             " Ask the owner of the kernel for the role editor.",

@@ -42,10 +42,10 @@ class Sessions:
         self._dismissed: dict[SessionId, Dismissal] = {}
         self._listeners: dict[SessionId, Listener] = {}
 
-    def begin(self, session: OpenSession) -> None:
+    def open(self, session: OpenSession) -> None:
         self._open[session.actor.session] = session
 
-    def end(self, session: SessionId) -> None:
+    def close(self, session: SessionId) -> None:
         """It is over; asking twice does no harm."""
         for kept in (self._open, self._dismissed, self._listeners):
             kept.pop(session, None)

@@ -17,7 +17,7 @@ RENEWAL_INTERVAL: Final = 15.0
 """Seconds after which the same is said again: Yjs clients forget who has been silent for 30."""
 
 
-class Attendance:
+class ClientAwareness:
     """The presence of everyone in one context, from one replica's point of view."""
 
     def __init__(self, client: int, monotonic: Callable[[], float]) -> None:
@@ -73,7 +73,7 @@ class Attendance:
         self.me = parsed
         return True
 
-    def say(
+    def publish(
         self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
     ) -> bool:
         """Set what this replica says about itself; whether that is news."""
@@ -87,7 +87,7 @@ class Attendance:
         self._changed = True
         return True
 
-    def repeat(self) -> None:
+    def republish(self) -> None:
         """Say the same again."""
         self._changed = True
 

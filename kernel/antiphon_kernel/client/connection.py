@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.client.local_replica import OwnCopy
-from antiphon_kernel.client.state import Listeners, ReplicaState, Standing
+from antiphon_kernel.client.local_replica import LocalReplica
+from antiphon_kernel.client.state import ConnectionStateMachine, Listeners, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import CloseCode, is_final
@@ -31,7 +31,7 @@ _TIME_SLICE: Final = 0.008
 """Seconds after which a flood of remote changes lets the rest of the program run."""
 
 
-class Verdict(NamedTuple):
+class ServerRejection(NamedTuple):
     """The kernel will not go on with a replica."""
 
     code: int
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
     reason: str
 
 
-def verdict_of(socket: ClientConnection, denied: str | None = None) -> Verdict | None:
+def rejection_of(socket: ClientConnection, denied: str | None = None) -> ServerRejection | None:
     """What the kernel said when it closed a connection; None if it is worth trying again.
 
     Args:
@@ -48,14 +48,18 @@ def verdict_of(socket: ClientConnection, denied: str | None = None) -> Verdict |
     code = socket.close_code or CloseCode.NORMAL
     if not is_final(code):
         return None
-    return Verdict(code, denied or socket.close_reason or f"refused with code {code}")
+    return ServerRejection(code, denied or socket.close_reason or f"refused with code {code}")
 
 
-class Connection:
+class ReplicaConnection:
     """Speaks for one copy of a document on one socket."""
 
     def __init__(
-        self, socket: ClientConnection, copy: OwnCopy, standing: Standing, presence: Listeners
+        self,
+        socket: ClientConnection,
+        copy: LocalReplica,
+        standing: ConnectionStateMachine,
+        presence: Listeners,
     ) -> None:
         """`presence` is told when anyone's presence has changed."""
         self._socket = socket
@@ -67,9 +71,9 @@ class Connection:
         self._denied: str | None = None
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> ServerRejection | None:
         """Why the kernel has ended the connection for good; None if it is worth trying again."""
-        return verdict_of(self._socket, self._denied)
+        return rejection_of(self._socket, self._denied)
 
     def wake(self) -> None:
         """There may be something to send."""
@@ -99,7 +103,7 @@ class Connection:
             await self._socket.close()
             standing.become(ReplicaState.OFFLINE)
             if attendance.start_connection():
-                self._presence.tell()
+                self._presence.notify()
 
     async def send_due(self) -> None:
         """Send what is still to be sent. Raises ConnectionClosed."""
@@ -142,14 +146,14 @@ class Connection:
             case Ack(count):
                 copy.outbox.acknowledged(count)
                 copy.edits.keep(copy.outbox.unsaved)
-                self._standing.changed.tell()
+                self._standing.changed.notify()
             case AwarenessUpdate(update):
                 if copy.attendance.receive(decode_awareness(update)):
-                    self._presence.tell()
+                    self._presence.notify()
             case PermissionDenied(reason):
                 self._denied = reason
             case QueryAwareness():
-                copy.attendance.repeat()
+                copy.attendance.republish()
                 self._wake.set()
 
     async def _write(self) -> None:

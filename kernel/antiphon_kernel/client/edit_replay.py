@@ -9,9 +9,9 @@ from typing import Final, TypeVar
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.client.pending_edits import LocalEdit
-from antiphon_kernel.client.rebase import HomelessError, Transplant
-from antiphon_kernel.client.rejected_edits import RefusedEdit
+from antiphon_kernel.client.pending_edits import PendingEdit
+from antiphon_kernel.client.rebase import OrphanedEditError, Rebase
+from antiphon_kernel.client.rejected_edits import RejectedEdit
 from antiphon_kernel.yjs.close_codes import CloseCode
 from antiphon_kernel.yjs.frames import (
     Ack,
@@ -32,29 +32,29 @@ _HOPELESS: Final = 3
 F = TypeVar("F", SyncStep1, SyncStep2, Ack)
 
 
-class _RefusedError(Exception):
+class _RejectedError(Exception):
     """The kernel refused one of the edits sent."""
 
 
-class Replay:
+class EditReplay:
     """The edits of one replica whose kernel has refused some of them."""
 
     def __init__(self, client: int, new_client: int) -> None:
         """`client` wrote the edits; they are made again as `new_client`."""
         self._client = client
         self.new_client = new_client
-        self._due: deque[LocalEdit] = deque()
-        self._transplant: Transplant | None = None
+        self._due: deque[PendingEdit] = deque()
+        self._transplant: Rebase | None = None
         self._batch = _BATCH
         self._refusals: dict[str, int] = {}
-        self.refused: list[RefusedEdit] = []
+        self.refused: list[RejectedEdit] = []
         """What has stayed refused so far."""
 
-    def add(self, edits: Sequence[LocalEdit]) -> None:
+    def add(self, edits: Sequence[PendingEdit]) -> None:
         """These are to be made again, too."""
         self._due += edits
 
-    def left(self) -> list[LocalEdit]:
+    def left(self) -> list[PendingEdit]:
         """What has not been made again."""
         return list(self._due)
 
@@ -73,16 +73,16 @@ class Replay:
             await self._next(socket, SyncStep2)
             if self._transplant is None:
                 known = decode_state_vector(asked.state_vector).get(self._client, 0)
-                self._transplant = Transplant(self._client, known, self.new_client)
+                self._transplant = Rebase(self._client, known, self.new_client)
             sent = 0
             while self._due:
                 sent += await self._send_batch(socket, self._transplant, sent)
             await socket.send(encode_frame(SyncStep1(b"\x00")))
             return (await self._next(socket, SyncStep2)).update
-        except (ConnectionClosed, _RefusedError):
+        except (ConnectionClosed, _RejectedError):
             return None
 
-    async def _send_batch(self, socket: ClientConnection, transplant: Transplant, sent: int) -> int:
+    async def _send_batch(self, socket: ClientConnection, transplant: Rebase, sent: int) -> int:
         """Make the next few edits; how many frames that took."""
         batch = [self._due[at] for at in range(min(self._batch, len(self._due)))]
         mark = transplant.mark()
@@ -92,9 +92,9 @@ class Replay:
             try:
                 if self._is_hopeless(edit):
                     reason = self.refused[-1].reason
-                    raise HomelessError
+                    raise OrphanedEditError
                 update = transplant.add(edit.update)
-            except HomelessError:
+            except OrphanedEditError:
                 if number == 0:
                     self._leave_out(transplant, edit, reason or "it builds on a refused edit")
                     return 0
@@ -107,9 +107,9 @@ class Replay:
                 await socket.send(frame)
             while frames and (await self._next(socket, Ack)).count < sent + len(frames):
                 pass
-        except (_RefusedError, ConnectionClosed) as ended:
+        except (_RejectedError, ConnectionClosed) as ended:
             transplant.return_to(mark)
-            if isinstance(ended, _RefusedError):
+            if isinstance(ended, _RejectedError):
                 if len(batch) == 1:
                     self._leave_out(transplant, batch[0], str(ended))
                 self._batch = 1
@@ -121,13 +121,13 @@ class Replay:
         self._batch = min(_BATCH, self._batch * 2)
         return len(frames)
 
-    def _is_hopeless(self, edit: LocalEdit) -> bool:
+    def _is_hopeless(self, edit: PendingEdit) -> bool:
         return any(self._refusals.get(block, 0) >= _HOPELESS for block in edit.blocks)
 
-    def _leave_out(self, transplant: Transplant, edit: LocalEdit, reason: str) -> None:
+    def _leave_out(self, transplant: Rebase, edit: PendingEdit, reason: str) -> None:
         transplant.leave_out(edit.update)
         self._due.popleft()
-        self.refused.append(RefusedEdit(edit, reason))
+        self.refused.append(RejectedEdit(edit, reason))
         for block in edit.blocks:
             self._refusals[block] = self._refusals.get(block, 0) + 1
 
@@ -139,7 +139,7 @@ class Replay:
             except ConnectionClosed:
                 code = socket.close_code or CloseCode.NORMAL
                 if code == CloseCode.REFUSED and denied is not None:
-                    raise _RefusedError(denied) from None
+                    raise _RejectedError(denied) from None
                 raise
             frame = decode_frame(data if isinstance(data, bytes) else b"")
             if isinstance(frame, PermissionDenied):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from antiphon_kernel.client.awareness import Attendance
+from antiphon_kernel.client.awareness import ClientAwareness
 from antiphon_kernel.client.outbox import Outbox
-from antiphon_kernel.client.pending_edits import LocalEdits
+from antiphon_kernel.client.pending_edits import PendingEdits
 from antiphon_kernel.document.document import Document
 
 
-class OwnCopy:
+class LocalReplica:
     """The document, what was written into it here, and who is in it."""
 
     def __init__(self, client_id: int, wrote: Callable[[], None]) -> None:
@@ -20,9 +20,9 @@ class OwnCopy:
         self.document = Document(client_id)
         self.outbox = Outbox()
         """Counts what was written until it is on the kernel's disk."""
-        self.edits = LocalEdits(self.document, self._add)
+        self.edits = PendingEdits(self.document, self._add)
         """Holds what was written, in case it has to be written again."""
-        self.attendance = Attendance(client_id, time.monotonic)
+        self.attendance = ClientAwareness(client_id, time.monotonic)
 
     def _add(self, update: bytes) -> None:
         self.outbox.add(update)

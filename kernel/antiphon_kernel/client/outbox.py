@@ -93,7 +93,7 @@ class Outbox:
         self._waiting.append((self._written, future))
         await future
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """All that was written has got there in another way."""
         self._saved = self._written
         self.acknowledged(0)

@@ -11,7 +11,7 @@ from antiphon_kernel.document.document import Document
 
 
 @dataclass(slots=True)
-class LocalEdit:
+class PendingEdit:
     """One transaction that was made here."""
 
     update: bytes
@@ -23,12 +23,12 @@ class LocalEdit:
         return self.change.touched if self.change is not None else ()
 
 
-class LocalEdits:
+class PendingEdits:
     """Follows one document."""
 
     def __init__(self, document: Document, wrote: Callable[[bytes], None]) -> None:
         """`wrote` is told the update of each edit."""
-        self._edits: deque[LocalEdit] = deque()
+        self._edits: deque[PendingEdit] = deque()
         self._wrote = wrote
         self._stops = (
             document.watch_updates(self._follow_update),
@@ -48,7 +48,7 @@ class LocalEdits:
         while len(self._edits) > count:
             self._edits.popleft()
 
-    def take(self) -> list[LocalEdit]:
+    def take(self) -> list[PendingEdit]:
         """All that there are, which are forgotten here."""
         edits = list(self._edits)
         self._edits.clear()
@@ -56,7 +56,7 @@ class LocalEdits:
 
     def _follow_update(self, update: bytes, origin: object) -> None:
         if origin is not REMOTE:
-            self._edits.append(LocalEdit(update))
+            self._edits.append(PendingEdit(update))
             self._wrote(update)
 
     def _follow_change(self, change: DocumentChange) -> None:

@@ -16,12 +16,12 @@ from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_updat
 from antiphon_kernel.yjs.update_writer import encode_update
 
 
-class HomelessError(Exception):
+class OrphanedEditError(Exception):
     """The edit writes into something that was left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _IdSpan:
     """Where the ids of one struct have gone."""
 
     struct: Struct
@@ -31,7 +31,7 @@ class _Span:
     """Its first clock under the new client id; None if it was left out."""
 
 
-class Transplant:
+class Rebase:
     """The edits of one client, made again one after the other."""
 
     def __init__(self, client: int, known: int, new_client: int) -> None:
@@ -41,13 +41,13 @@ class Transplant:
         self._new_client = new_client
         self._clock = 0
         self._starts: list[int] = []
-        self._spans: list[_Span] = []
+        self._spans: list[_IdSpan] = []
 
     def add(self, update: bytes) -> bytes | None:
         """The edit under new ids, taken to be made; None if nothing of it is left to be made.
 
         Raises:
-            HomelessError: nothing has been added; `leave_out` has to be called.
+            OrphanedEditError: nothing has been added; `leave_out` has to be called.
         """
         decoded = decode_update(update)
         mark = self.mark()
@@ -55,7 +55,7 @@ class Transplant:
         try:
             for one in self._missing(decoded.structs):
                 moved.append(self._move(one))
-        except HomelessError:
+        except OrphanedEditError:
             self.return_to(mark)
             raise
         deletions = normalise(
@@ -68,8 +68,8 @@ class Transplant:
     def leave_out(self, update: bytes) -> None:
         """The edit is not made."""
         for one in self._missing(decode_update(update).structs):
-            parent, key = self._home(one)
-            self._remember(_Span(one, parent, key, None))
+            parent, key = self._target_parent(one)
+            self._remember(_IdSpan(one, parent, key, None))
 
     def mark(self) -> tuple[int, int]:
         """To be given to `return_to`."""
@@ -86,13 +86,13 @@ class Transplant:
 
     def _move(self, one: Struct) -> Struct:
         if one.kind in (ContentKind.GC, ContentKind.SKIP):
-            raise HomelessError
+            raise OrphanedEditError
         origin, right = self._left(one.origin), self._right(one.right_origin)
-        parent, key = home = self._home(one)
+        parent, key = home = self._target_parent(one)
         if origin is None and right is None:
             parent = self._moved_parent(parent)
             if parent is None:
-                raise HomelessError
+                raise OrphanedEditError
         else:
             parent = key = None
         moved = one._replace(
@@ -103,24 +103,24 @@ class Transplant:
             parent=parent,
             key=key,
         )
-        self._remember(_Span(one, *home, self._clock))
+        self._remember(_IdSpan(one, *home, self._clock))
         self._clock += one.length
         return moved
 
-    def _remember(self, span: _Span) -> None:
+    def _remember(self, span: _IdSpan) -> None:
         self._starts.append(span.struct.clock)
         self._spans.append(span)
 
-    def _span(self, item: ItemId) -> _Span | None:
+    def _span(self, item: ItemId) -> _IdSpan | None:
         """What became of an item that the kernel does not have; None if it has it."""
         if item.client != self._client or item.clock < self._known:
             return None
         at = bisect_right(self._starts, item.clock) - 1
         if at < 0 or item.clock >= self._starts[at] + self._spans[at].struct.length:
-            raise HomelessError
+            raise OrphanedEditError
         return self._spans[at]
 
-    def _new_id(self, span: _Span, item: ItemId) -> ItemId | None:
+    def _new_id(self, span: _IdSpan, item: ItemId) -> ItemId | None:
         if span.moved is None:
             return None
         return ItemId(self._new_client, span.moved + item.clock - span.struct.clock)
@@ -139,7 +139,7 @@ class Transplant:
             item = span.struct.right_origin
         return item
 
-    def _home(self, one: Struct) -> tuple[str | ItemId | None, str | None]:
+    def _target_parent(self, one: Struct) -> tuple[str | ItemId | None, str | None]:
         """Parent and key of an item, as far as it or those it was written beside say."""
         if one.parent is not None:
             return one.parent, one.key

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from antiphon_kernel.client.pending_edits import LocalEdit
+from antiphon_kernel.client.pending_edits import PendingEdit
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.update import ContentKind, decode_update
@@ -18,7 +18,7 @@ Keep = Callable[[str], Path]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """Edits of this replica that the kernel refused; the replica went on without them."""
 
     reason: str
@@ -30,14 +30,14 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedEdit:
+class RejectedEdit:
     """One edit, and what the kernel said of it."""
 
-    edit: LocalEdit
+    edit: PendingEdit
     reason: str
 
 
-def keep_in(folder: Path) -> Keep:
+def write_report(folder: Path) -> Keep:
     """Write accounts one below the other into a new file in `folder`, only for this user.
 
     Who is refused in the middle of typing is refused several times over: it is one thing to read.
@@ -61,7 +61,7 @@ def keep_in(folder: Path) -> Keep:
     return keep
 
 
-def account_of(document: Document, refused: Sequence[RefusedEdit]) -> str:
+def format_report(document: Document, refused: Sequence[RejectedEdit]) -> str:
     """What the edits of one document were, in the order in which they were made."""
     lines = [f"# What the kernel refused in {document.label or document.context}", ""]
     reason = None
@@ -74,7 +74,7 @@ def account_of(document: Document, refused: Sequence[RefusedEdit]) -> str:
 
 
 def _paragraphs(
-    document: Document, refused: Sequence[RefusedEdit]
+    document: Document, refused: Sequence[RejectedEdit]
 ) -> Sequence[tuple[str, Sequence[str]]]:
     found: list[tuple[str, Sequence[str]]] = []
     block, reason, splice = "", "", TextSplice(0, 0, "")

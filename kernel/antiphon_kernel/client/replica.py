@@ -17,11 +17,11 @@ from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import open_socket
-from antiphon_kernel.client.connection import Connection, Verdict, verdict_of
-from antiphon_kernel.client.edit_replay import Replay
-from antiphon_kernel.client.local_replica import OwnCopy
-from antiphon_kernel.client.rejected_edits import Keep, Refusal, RefusedEdit, account_of
-from antiphon_kernel.client.state import Listeners, ReplicaState, Standing
+from antiphon_kernel.client.connection import ReplicaConnection, ServerRejection, rejection_of
+from antiphon_kernel.client.edit_replay import EditReplay
+from antiphon_kernel.client.local_replica import LocalReplica
+from antiphon_kernel.client.rejected_edits import Keep, RejectedEdit, Rejection, format_report
+from antiphon_kernel.client.state import ConnectionStateMachine, Listeners, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
@@ -59,10 +59,10 @@ class Replica:
 
         Without it a refused edit is the end of the replica.
         """
-        self._standing = Standing()
+        self._standing = ConnectionStateMachine()
         self._presence = Listeners()
         self._rebuilt = Listeners()
-        self._copy = OwnCopy(
+        self._copy = LocalReplica(
             client_id if client_id is not None else RandomIds().client_id(), self._wrote
         )
         self._locate = locate
@@ -71,15 +71,15 @@ class Replica:
         self._retry = retry
         self._keep = keep
         self._kernel: str | None = None
-        self._connection: Connection | None = None
-        self._verdict: Verdict | None = None
-        self._replay: Replay | None = None
-        self._refused: Refusal | None = None
+        self._connection: ReplicaConnection | None = None
+        self._verdict: ServerRejection | None = None
+        self._replay: EditReplay | None = None
+        self._refused: Rejection | None = None
         self._closed = asyncio.Event()
 
     @property
     def document(self) -> Document:
-        """Another object after the kernel has refused an edit: see `watch_rebuilt`."""
+        """Another object after the kernel has refused an edit: see `on_document_replaced`."""
         return self._copy.document
 
     @property
@@ -87,22 +87,22 @@ class Replica:
         return self._standing.state
 
     @property
-    def refusal(self) -> str | None:
+    def rejection(self) -> str | None:
         """Why the kernel refused this replica."""
         return self._verdict.reason if self._verdict is not None else None
 
     @property
-    def refusal_code(self) -> int | None:
+    def rejection_code(self) -> int | None:
         """The close code that it was refused with."""
         return self._verdict.code if self._verdict is not None else None
 
     @property
-    def refused(self) -> Refusal | None:
+    def rejected_edits(self) -> Rejection | None:
         """The edits that the kernel has refused so far, while the replica went on."""
         return self._refused
 
     @property
-    def trouble(self) -> str | None:
+    def last_error(self) -> str | None:
         """Why the last attempt to connect, or the last connection, failed; None once live."""
         return self._standing.trouble
 
@@ -132,7 +132,7 @@ class Replica:
         self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
     ) -> None:
         """Say where this replica's cursor is; the last of several in quick succession is sent."""
-        if self._copy.attendance.say(block, cursor, anchor, activity):
+        if self._copy.attendance.publish(block, cursor, anchor, activity):
             self._wake()
 
     def watch_state(self, listener: Callable[[], None]) -> Callable[[], None]:
@@ -143,10 +143,10 @@ class Replica:
         """Call `listener` when anyone's presence changed; returns the way to stop."""
         return self._presence.add(listener)
 
-    def watch_rebuilt(self, listener: Callable[[], None]) -> Callable[[], None]:
+    def on_document_replaced(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` when `document` is another object; returns the way to stop.
 
-        That is so after the kernel has refused an edit: see `refused`.
+        That is so after the kernel has refused an edit: see `rejected_edits`.
         """
         return self._rebuilt.add(listener)
 
@@ -186,12 +186,12 @@ class Replica:
                     await socket.close()
                     break
                 if self._replay is not None:
-                    was_live, refused = False, await self._make_again(socket, self._replay)
+                    was_live, refused = False, await self._recreate(socket, self._replay)
                 else:
                     was_live, refused = await self._serve(socket)
                 if refused is not None and not self._closed.is_set():
                     if refused.code == CloseCode.REFUSED and self._keep is not None:
-                        self._replay = Replay(self.document.client_id, RandomIds().client_id())
+                        self._replay = EditReplay(self.document.client_id, RandomIds().client_id())
                         continue
                     self._verdict = refused
                     if refused.code != CloseCode.UNAUTHORISED:
@@ -220,12 +220,12 @@ class Replica:
         if self._connection is not None:  # it may be another one by now
             await self._connection.close()
         elif self._verdict is None:
-            self._write_down_the_rest(LEFT_BEHIND)
+            self._report_unsent(LEFT_BEHIND)
         self._copy.outbox.fail(AntiphonError(ErrorCode.NO_KERNEL, "The replica was closed."))
 
-    async def _serve(self, socket: ClientConnection) -> tuple[bool, Verdict | None]:
+    async def _serve(self, socket: ClientConnection) -> tuple[bool, ServerRejection | None]:
         """Speak on one connection until it ends: whether it got live, and why it was refused."""
-        connection = Connection(socket, self._copy, self._standing, self._presence)
+        connection = ReplicaConnection(socket, self._copy, self._standing, self._presence)
         self._connection = connection
         try:
             was_live = await connection.run()
@@ -236,7 +236,7 @@ class Replica:
     def _wrote(self) -> None:
         self._wake()
         if self._copy.outbox.unsaved == 1:
-            self._standing.changed.tell()
+            self._standing.changed.notify()
 
     def _wake(self) -> None:
         if self._connection is not None:
@@ -244,14 +244,16 @@ class Replica:
 
     # After a refused edit
 
-    def _write_down_the_rest(self, reason: str) -> None:
+    def _report_unsent(self, reason: str) -> None:
         """Nothing more that was written here gets to the kernel."""
         done = self._replay.refused if self._replay is not None else []
         left = self._replay.left() if self._replay is not None else []
-        rest = [RefusedEdit(edit, reason) for edit in (*left, *self._copy.edits.take())]
-        self._write_down([*done, *rest])
+        rest = [RejectedEdit(edit, reason) for edit in (*left, *self._copy.edits.take())]
+        self._report([*done, *rest])
 
-    async def _make_again(self, socket: ClientConnection, replay: Replay) -> Verdict | None:
+    async def _recreate(
+        self, socket: ClientConnection, replay: EditReplay
+    ) -> ServerRejection | None:
         """Bring the edits to the kernel that it does accept, then go on with its document."""
         replay.add(self._copy.edits.take())
         self._standing.become(ReplicaState.CATCHING_UP)
@@ -260,16 +262,16 @@ class Replica:
         finally:
             await socket.close()
         if state is None:
-            refused = verdict_of(socket)
+            refused = rejection_of(socket)
             return None if refused is None or refused.code == CloseCode.REFUSED else refused
         if not len(self._copy.edits):
             self._rebuild(replay, state)
         return None
 
-    def _rebuild(self, replay: Replay, state: bytes) -> None:
-        renewed = OwnCopy(replay.new_client, self._wrote)
+    def _rebuild(self, replay: EditReplay, state: bytes) -> None:
+        renewed = LocalReplica(replay.new_client, self._wrote)
         renewed.document.apply_update(state, REMOTE)
-        self._write_down(replay.refused)
+        self._report(replay.refused)
         former, self._copy = self._copy, renewed
         former.edits.close()
         if self._refused is not None and replay.refused:
@@ -278,26 +280,26 @@ class Replica:
             )
             former.outbox.fail(error)
         else:
-            former.outbox.settle()
+            former.outbox.flush()
         self._replay = None
-        self._rebuilt.tell()
-        self._standing.changed.tell()
+        self._rebuilt.notify()
+        self._standing.changed.notify()
 
-    def _write_down(self, refused: Sequence[RefusedEdit]) -> None:
+    def _report(self, refused: Sequence[RejectedEdit]) -> None:
         if not refused or self._keep is None:
             return
         try:
-            file = self._keep(account_of(self.document, refused))
+            file = self._keep(format_report(self.document, refused))
         except OSError as error:
             trouble = f"What was refused ({refused[0].reason}) cannot be written: {error}"
             self._standing.trouble = trouble
             raise AntiphonError(ErrorCode.STORAGE_FAILED, trouble) from error
         before = self._refused.edits if self._refused is not None else 0
-        self._refused = Refusal(refused[0].reason, before + len(refused), file)
+        self._refused = Rejection(refused[0].reason, before + len(refused), file)
 
     def _end(self) -> None:
         if self._verdict is not None and not self._closed.is_set():
-            self._write_down_the_rest(self._verdict.reason)
+            self._report_unsent(self._verdict.reason)
             self._standing.become(ReplicaState.REFUSED)
             error = AntiphonError(ErrorCode.PERMISSION_DENIED, self._verdict.reason)
             self._copy.outbox.fail(error)

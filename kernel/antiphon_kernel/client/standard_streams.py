@@ -106,10 +106,10 @@ class _Terminal(FileIO):
         Raises:
             OSError: if the terminal is gone.
         """
-        from antiphon_kernel.text.sanitize import neutralise
+        from antiphon_kernel.text.sanitize import sanitize
 
         text = self._before + self._decoder.decode(memoryview(data).tobytes())
-        neutral = neutralise(text)
+        neutral = sanitize(text)
         rest = neutral[len(self._before) :].encode(self._encoding, "replace")
         self._before = neutral[-_CONTEXT:]
         while rest:

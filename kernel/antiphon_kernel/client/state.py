@@ -31,13 +31,13 @@ class Listeners:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """It may have changed."""
         for listener in tuple(self._listeners):
             listener()
 
 
-class Standing:
+class ConnectionStateMachine:
     """The state of a replica; the connections that it has one after the other change it."""
 
     def __init__(self) -> None:
@@ -54,4 +54,4 @@ class Standing:
             self.trouble = None
         if state is not self.state:
             self.state = state
-            self.changed.tell()
+            self.changed.notify()

@@ -15,11 +15,11 @@ from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.connecting import open_socket
 from antiphon_kernel.types.constants import CALL_BYTES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.close_codes import CloseCode, is_final
 
 
-class KernelCalls:
+class ToolClient:
     """Tool calls in the order in which they are made; connects when first needed."""
 
     def __init__(
@@ -53,7 +53,7 @@ class KernelCalls:
         if len(frame) > CALL_BYTES:
             raise AntiphonError(
                 ErrorCode.TOO_LARGE,
-                f"This call of {shown(tool)} has {len(frame)} bytes as JSON, one call takes"
+                f"This call of {quote(tool)} has {len(frame)} bytes as JSON, one call takes"
                 f" {CALL_BYTES} at most: send less at a time.",
                 limit=CALL_BYTES,
             )

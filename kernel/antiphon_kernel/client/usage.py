@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import click
 
-from antiphon_kernel.text.sanitize import neutralise
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.constants import ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -54,16 +54,16 @@ def exit_code(error: AntiphonError) -> ExitCode:
     return ExitCode.NO_KERNEL if error.code is ErrorCode.NO_KERNEL else ExitCode.FAILED
 
 
-class WrongUsage(click.ClickException):
+class UsageMessage(click.ClickException):
     """Ends the command with one line and exit code 2."""
 
     exit_code = ExitCode.USAGE
 
     def show(self, file: IO[Any] | None = None) -> None:
-        click.echo(f"antiphon: {neutralise(self.message)}", file=file, err=file is None)
+        click.echo(f"antiphon: {sanitize(self.message)}", file=file, err=file is None)
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """A group of commands whose wrong uses are told in one line."""
 
     def make_context(
@@ -94,7 +94,7 @@ def _in_one_line() -> Iterator[None]:
     except click.exceptions.NoArgsIsHelpError:
         raise
     except click.UsageError as error:
-        raise WrongUsage(_sentence(error)) from error
+        raise UsageMessage(_sentence(error)) from error
 
 
 def _sentence(error: click.UsageError) -> str:

@@ -12,14 +12,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from antiphon_kernel.contexts.commit_types import Written
+from antiphon_kernel.contexts.commit_types import CommitHandle
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 
 _log = logging.getLogger(__name__)
 
-Append = Callable[[Actor, str, str, str | None], Written]
+Append = Callable[[Actor, str, str, str | None], CommitHandle]
 """Writes at the end of a text: who, which block, what, which section."""
 
 Check = Callable[[Actor, Sequence[str]], None]
@@ -79,7 +79,7 @@ class AppendBuffers:
         buffer = self._buffers.get(block)
         return buffer.size if buffer is not None and buffer.section == section else 0
 
-    def flush(self, block: str) -> Written | None:
+    def flush(self, block: str) -> CommitHandle | None:
         """Write what is buffered for one block; None if nothing is.
 
         Raises:

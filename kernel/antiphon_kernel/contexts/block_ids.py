@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId, ContextId, PrincipalId
 
 
-class Numbering:
+class BlockIds:
     """Counts for each principal, from behind the highest number it has used."""
 
     def __init__(self, context: ContextId, blocks: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.model_fields import with_fields_of
+from antiphon_kernel.contexts.model_fields import mirror_fields
 from antiphon_kernel.document.header import ENUMS, FIELDS
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
@@ -25,7 +25,7 @@ _KERNELS: Final = frozenset(
 _OF_REQUESTS: Final = FIELDS.keys() - _KERNELS
 
 
-@with_fields_of(BlockHeader, but=_OTHERWISE)
+@mirror_fields(BlockHeader, but=_OTHERWISE)
 class BlockInfo(Result):
     """The header of a block."""
 

@@ -13,7 +13,7 @@ from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.records import Actor
 
 
-class Writers:
+class BlockOwners:
     """The writers of the blocks of models and tools, in every open context."""
 
     def __init__(self, members: Members, system: Actor) -> None:

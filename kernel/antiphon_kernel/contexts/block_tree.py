@@ -6,7 +6,7 @@ from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 
 
-class Family:
+class BlockTree:
     """The children of the blocks of one document; read off it when first asked for."""
 
     def __init__(self, document: Document) -> None:
@@ -23,7 +23,7 @@ class Family:
         if not self._known:
             self._known = True
             for one in self._document.block_ids():
-                self._place(one)
+                self._insert(one)
             self._document.watch(self._follow)
         found = {block}
         generation = {block}
@@ -38,12 +38,12 @@ class Family:
 
     def _follow(self, change: DocumentChange) -> None:
         for block in change.added:
-            self._place(block)
+            self._insert(block)
         for header in change.headers:
             if "parent" in header.fields:
-                self._place(header.block)
+                self._insert(header.block)
 
-    def _place(self, block: str) -> None:
+    def _insert(self, block: str) -> None:
         parent = self._document.header(block).parent
         before = self._parents.pop(block, None)
         if before is not None:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from antiphon_kernel.contexts.undo_stack import StackChange, UndoKind
 from antiphon_kernel.document.changes import DocumentChange, Transaction
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.yjs.restored_ids import Revival
+from antiphon_kernel.yjs.restored_ids import RestoredRange
 
 
 @dataclass(frozen=True, slots=True)
-class HandedIn:
+class ClientOrigin:
     """What comes with a change that a client has made in its own replica."""
 
     source: object
@@ -27,7 +27,7 @@ class HandedIn:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PendingCommit:
     """What the document has taken in, by whom, and what it means for undoing and for clients."""
 
     actor: Actor
@@ -40,11 +40,11 @@ class Change:
     """How it counts for the actor's undo; None if not at all."""
     stacks: StackChange | None = None
     """What it does to the undo stacks, if it turns a unit."""
-    revivals: tuple[Revival, ...] = ()
+    revivals: tuple[RestoredRange, ...] = ()
     """Which of its ids are others come back."""
     restated: bool = False
     """Whether the journal's row of the context changes with it."""
-    handed_in: HandedIn | None = None
+    handed_in: ClientOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class CommitHandle:
     """A change that has been applied and is on its way to disk."""
 
     seq: int

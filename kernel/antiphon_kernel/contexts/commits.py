@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from antiphon_kernel.contexts.commit_types import Applied, Broadcast, Change, Written
+from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle, PendingCommit
 from antiphon_kernel.contexts.header_rules import follow_change
-from antiphon_kernel.contexts.history_cache import Histories
+from antiphon_kernel.contexts.history_cache import HistoryCache
 from antiphon_kernel.contexts.undo_stack import (
     NOTHING_RECORDED,
     StackChange,
@@ -26,7 +26,7 @@ from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import BlockRow, Commit, SessionRow, StoredContext
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
-from antiphon_kernel.validation.lazy_item_index import Structure
+from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
 from antiphon_kernel.yjs.merge import merge
 
 
@@ -37,7 +37,7 @@ class Commits:
         self,
         stored: StoredContext,
         document: Document,
-        structure: Structure,
+        structure: LazyItemIndex,
         journal: Journal,
         clock: Clock,
         undo_entries: int,
@@ -47,13 +47,13 @@ class Commits:
         self.seq = stored.seq
         """The number of the last transaction."""
         self.undo = UndoStacks(stored.undo, undo_entries)
-        self.histories = Histories(
+        self.histories = HistoryCache(
             journal,
             stored.row,
             document,
             seq=lambda: self.seq,
             number_of=self.number,
-            settled=self.settled,
+            settled=self.wait_persisted,
         )
         self._document = document
         self._structure = structure
@@ -83,16 +83,16 @@ class Commits:
         """The last version of a block that is on disk; 0 if there is none yet."""
         return self._persisted.get(block, 0)
 
-    def commit(self, change: Change) -> Written:
+    def commit(self, change: PendingCommit) -> CommitHandle:
         """Number a change that the document has taken in, and send it on its way to disk."""
         if change.update is None:
-            return Written(self.seq, {}, self._last or _done())
+            return CommitHandle(self.seq, {}, self._last or _done())
         update, added = self._with_consequences(change, change.update)
         self._structure.follow(update)
         row = self._next_row(change, update)
         on_disk = self._journal.commit(row)
         versions = {block.id: block.version for block in row.blocks}
-        self._tell_applied(change, row, versions)
+        self._notify_applied(change, row, versions)
         self.histories.follow(row.as_stored)
         source = change.handed_in.source if change.handed_in is not None else None
         broadcasts = [Broadcast(row.seq, update, source)]
@@ -101,9 +101,11 @@ class Commits:
             broadcasts.append(Broadcast(row.seq, added, None))
         on_disk.add_done_callback(partial(self._after_commit, broadcasts, versions))
         self._last = on_disk
-        return Written(row.seq, versions, on_disk)
+        return CommitHandle(row.seq, versions, on_disk)
 
-    def _with_consequences(self, change: Change, update: bytes) -> tuple[bytes, bytes | None]:
+    def _with_consequences(
+        self, change: PendingCommit, update: bytes
+    ) -> tuple[bytes, bytes | None]:
         """The update with what the kernel writes because of it; and all that the kernel wrote."""
         handed_in = change.handed_in
         added = handed_in.added if handed_in is not None else None
@@ -116,7 +118,7 @@ class Commits:
             merge((added, follow_up)) if added is not None else follow_up,
         )
 
-    def _next_row(self, change: Change, update: bytes) -> Commit:
+    def _next_row(self, change: PendingCommit, update: bytes) -> Commit:
         """What is stored of a change, under the next number."""
         time = self._clock.now_ms()
         self.seq += 1
@@ -143,7 +145,7 @@ class Commits:
             generation=self._generation,
         )
 
-    def _record_undo(self, change: Change, time: int) -> StackChange:
+    def _record_undo(self, change: PendingCommit, time: int) -> StackChange:
         if change.undo is None:
             return NOTHING_RECORDED
         of_document = change.transaction.change
@@ -165,7 +167,9 @@ class Commits:
         self._blocks[block] = row
         return row
 
-    def _tell_applied(self, change: Change, row: Commit, versions: Mapping[str, int]) -> None:
+    def _notify_applied(
+        self, change: PendingCommit, row: Commit, versions: Mapping[str, int]
+    ) -> None:
         changes = tuple(self._changes)
         self._changes.clear()
         applied = Applied(row.seq, row.time, change.actor, row.operation, changes, versions)
@@ -201,7 +205,7 @@ class Commits:
                 listener(error)
 
     @contextmanager
-    def never_half(self) -> Iterator[None]:
+    def fail_context_on_error(self) -> Iterator[None]:
         """There is no roll-back: after a failure what is on disk is right, and read again."""
         try:
             yield
@@ -215,7 +219,7 @@ class Commits:
             )
             raise
 
-    def refuse_if_stopped(self) -> None:
+    def raise_if_stopped(self) -> None:
         """Raises AntiphonError storage_failed if a commit has failed, or none can be made."""
         if self._failure is not None:
             raise self._failure
@@ -235,7 +239,7 @@ class Commits:
         self._on_applied.append(listener)
         return lambda: self._on_applied.remove(listener)
 
-    async def settled(self) -> None:
+    async def wait_persisted(self) -> None:
         """Wait until everything that has been applied so far is on disk.
 
         Raises:

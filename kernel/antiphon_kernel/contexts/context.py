@@ -11,26 +11,26 @@ from typing import Final
 
 from antiphon_kernel.access.permissions import check_draft
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
-from antiphon_kernel.contexts.block_ids import Numbering
-from antiphon_kernel.contexts.block_tree import Family
+from antiphon_kernel.contexts.block_ids import BlockIds
+from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.contexts.commit_types import (
-    Change,
-    Written,
+    CommitHandle,
+    PendingCommit,
 )
 from antiphon_kernel.contexts.commits import Commits
-from antiphon_kernel.contexts.history_cache import Histories
-from antiphon_kernel.contexts.member_registry import Introductions
+from antiphon_kernel.contexts.history_cache import HistoryCache
+from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.remote_updates import RemoteUpdates
 from antiphon_kernel.contexts.undo_stack import UndoKind, UndoStacks
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
-from antiphon_kernel.document.history.update_builder import Plan
+from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import (
-    BlockChange,
+    BlockChangeRow,
     ContextRow,
     StoredContext,
     UndoRow,
@@ -38,7 +38,7 @@ from antiphon_kernel.storage.rows import (
 from antiphon_kernel.types.clock import Clock, iso_time_if
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
-from antiphon_kernel.validation.lazy_item_index import Structure
+from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _ORDER: Final = frozenset({"order"})
@@ -58,8 +58,8 @@ class Context:
         self.document = document
         self.presence = Presence()
         self.limits = limits
-        self.structure = Structure(document)
-        self.family = Family(document)
+        self.structure = LazyItemIndex(document)
+        self.family = BlockTree(document)
         self._journal = journal
         self._clock = clock
         self.appends = AppendBuffers(self.append, self._check_writer, limits)
@@ -68,7 +68,7 @@ class Context:
             stored, document, self.structure, journal, clock, limits.undo_entries
         )
         """What has been committed, and who is told."""
-        self._introductions = Introductions(document)
+        self._introductions = MemberRegistry(document)
         self.remote = RemoteUpdates(
             document,
             self.structure,
@@ -79,7 +79,7 @@ class Context:
             limits,
         )
         """What connected clients write."""
-        self._numbering = Numbering(stored.row.id, document.block_ids())
+        self._numbering = BlockIds(stored.row.id, document.block_ids())
 
     @property
     def id(self) -> ContextId:
@@ -109,7 +109,7 @@ class Context:
         return self.commits.undo
 
     @property
-    def histories(self) -> Histories:
+    def histories(self) -> HistoryCache:
         """What the contents of the blocks have been."""
         return self.commits.histories
 
@@ -129,7 +129,7 @@ class Context:
         """
         return (await self.histories.open([block]))[0]
 
-    async def changes(self, block: str) -> list[BlockChange]:
+    async def changes(self, block: str) -> list[BlockChangeRow]:
         """Every change of a block that is on disk, in order.
 
         Raises:
@@ -152,7 +152,7 @@ class Context:
         *,
         blocks: Sequence[str],
         undo: UndoKind | None = UndoKind.CALL,
-    ) -> Written:
+    ) -> CommitHandle:
         """Apply a change that is known to be valid and send it on its way to disk.
 
         Args:
@@ -165,12 +165,12 @@ class Context:
                 storage_failed, if the context has been stopped by an earlier failure.
         """
         self._check_writer(actor, blocks)
-        with self.commits.never_half():
+        with self.commits.fail_context_on_error():
             with self.document.transaction(operation) as transaction:
                 change()
             _check_stated(transaction, blocks)
-            update = self._introductions.with_introduction(actor, transaction)
-        return self.commits.commit(Change(actor, operation, transaction, update, undo))
+            update = self._introductions.with_member(actor, transaction)
+        return self.commits.commit(PendingCommit(actor, operation, transaction, update, undo))
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it.
@@ -178,10 +178,12 @@ class Context:
         Raises:
             AntiphonError: storage_failed.
         """
-        if not self.document.has_clear_end(block, section):
+        if not self.document.tail_is_live(block, section):
             await self.history(block)
 
-    def append(self, actor: Actor, block: str, text: str, section: str | None = None) -> Written:
+    def append(
+        self, actor: Actor, block: str, text: str, section: str | None = None
+    ) -> CommitHandle:
         """Write at the end of a text, also behind what has been removed there.
 
         Otherwise a deletion that is undone would stand between two appends, in the wrong order.
@@ -190,7 +192,7 @@ class Context:
             AntiphonError: storage_failed.
         """
         known = self.histories.opened([block])
-        if known is None or not text or self.document.has_clear_end(block, section):
+        if known is None or not text or self.document.tail_is_live(block, section):
             return self.write(
                 actor,
                 "append",
@@ -200,10 +202,12 @@ class Context:
             )
         plan = known[0].plan_append(section, text)
         written = self._edit(actor, "append", block, plan, UndoKind.STREAM)
-        self.document.clear_end(block, section)
+        self.document.restore_live_tail(block, section)
         return written
 
-    def turn(self, actor: Actor, row: UndoRow, plans: Mapping[str, Plan]) -> Written:
+    def apply_undo(
+        self, actor: Actor, row: UndoRow, plans: Mapping[str, UpdatePlan]
+    ) -> CommitHandle:
         """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
 
         Args:
@@ -213,20 +217,20 @@ class Context:
             AntiphonError: permission_denied, if one of the blocks is somebody else's draft;
                 storage_failed.
         """
-        plan = sum(plans.values(), Plan())
-        clock, transaction, update = self._carry_out(actor, row.stack, plan, tuple(plans))
+        plan = sum(plans.values(), UpdatePlan())
+        clock, transaction, update = self._execute(actor, row.stack, plan, tuple(plans))
         return self.commits.commit(
-            Change(
+            PendingCommit(
                 actor,
                 row.stack,
                 transaction,
                 update,
-                stacks=self.undo.turn(row, self.seq + 1, self._clock.now_ms()),
+                stacks=self.undo.apply(row, self.seq + 1, self._clock.now_ms()),
                 revivals=plan.revivals(self.document.client_id, clock),
             )
         )
 
-    def restore(self, actor: Actor, block: str, plan: Plan) -> Written:
+    def restore(self, actor: Actor, block: str, plan: UpdatePlan) -> CommitHandle:
         """Give a text back what it was, as its history says: an edit like any other.
 
         Raises:
@@ -236,13 +240,13 @@ class Context:
         return self._edit(actor, "restore", block, plan, UndoKind.CALL)
 
     def _edit(
-        self, actor: Actor, operation: str, block: str, plan: Plan, undo: UndoKind
-    ) -> Written:
-        _, transaction, update = self._carry_out(actor, operation, plan, (block,))
-        return self.commits.commit(Change(actor, operation, transaction, update, undo))
+        self, actor: Actor, operation: str, block: str, plan: UpdatePlan, undo: UndoKind
+    ) -> CommitHandle:
+        _, transaction, update = self._execute(actor, operation, plan, (block,))
+        return self.commits.commit(PendingCommit(actor, operation, transaction, update, undo))
 
-    def _carry_out(
-        self, actor: Actor, operation: str, plan: Plan, blocks: Sequence[str]
+    def _execute(
+        self, actor: Actor, operation: str, plan: UpdatePlan, blocks: Sequence[str]
     ) -> tuple[int, Transaction, bytes | None]:
         """Change the contents of `blocks` as planned.
 
@@ -252,23 +256,27 @@ class Context:
         self._check_writer(actor, blocks)
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
-        with self.commits.never_half():
+        with self.commits.fail_context_on_error():
             transaction = self.document.apply_update(plan.update(client, clock), operation)
             _check_stated(transaction, blocks)
-            update = self._introductions.with_introduction(actor, transaction)
+            update = self._introductions.with_member(actor, transaction)
         return clock, transaction, update
 
     def _check_writer(self, actor: Actor, blocks: Sequence[str]) -> None:
         """Raise unless the context takes changes, and these blocks may be changed by the actor."""
-        self.commits.refuse_if_stopped()
+        self.commits.raise_if_stopped()
         for block in blocks:
             check_draft(self.document, block, actor.principal)
 
-    def welcome(self, actor: Actor) -> Member:
+    def ensure_member(self, actor: Actor) -> Member:
         """Make a principal known to the context's document; its name and colour."""
         if self.document.member(actor.principal.id) is None:
             self.write(
-                actor, "join", lambda: self._introductions.introduce(actor), blocks=(), undo=None
+                actor,
+                "join",
+                lambda: self._introductions.ensure_member(actor),
+                blocks=(),
+                undo=None,
             )
         member = self.document.member(actor.principal.id)
         assert member is not None
@@ -278,34 +286,37 @@ class Context:
         """A fresh id for a block that this principal creates through a tool."""
         return self._numbering.next(principal)
 
-    def restate(self, actor: Actor, operation: str, row: ContextRow) -> Written:
+    def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
         """The context has another label, or is archived, or is not any more.
 
         Raises:
             AntiphonError: storage_failed.
         """
-        self.commits.refuse_if_stopped()
-        with self.commits.never_half(), self.document.transaction(operation) as transaction:
-            self._introductions.introduce(actor)
+        self.commits.raise_if_stopped()
+        with (
+            self.commits.fail_context_on_error(),
+            self.document.transaction(operation) as transaction,
+        ):
+            self._introductions.ensure_member(actor)
             archived = iso_time_if(row.archived)
             self.document.set_meta(label=row.label, archived=archived)
         self.commits.row = row
         return self.commits.commit(
-            Change(actor, operation, transaction, transaction.update, restated=True)
+            PendingCommit(actor, operation, transaction, transaction.update, restated=True)
         )
 
-    async def settled(self) -> None:
+    async def wait_persisted(self) -> None:
         """Wait until everything that has been applied so far is on disk.
 
         Raises:
             AntiphonError: storage_failed.
         """
-        await self.commits.settled()
+        await self.commits.wait_persisted()
 
     async def committed_state(self, state_vector: bytes | None) -> bytes:
         """The update that brings a peer up to date; everything in it is on disk."""
         update = self.document.update_since(state_vector)
-        await self.settled()
+        await self.wait_persisted()
         return update
 
     def close(self) -> None:

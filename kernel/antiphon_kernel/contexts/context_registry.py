@@ -15,13 +15,13 @@ from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, ContextId, IdSource, is_name
-from antiphon_kernel.types.quoting import listed, shortened, shown
+from antiphon_kernel.types.quoting import join_names, quote, truncate
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.resolve_ids import resolve
 
 
 @dataclass(frozen=True, slots=True)
-class Beginning:
+class InitialContent:
     """What is in a context from the start."""
 
     commits: Sequence[Commit] = ()
@@ -30,11 +30,11 @@ class Beginning:
     """The context as the last of them leaves it, for quick opening."""
 
 
-First = Callable[[ContextRow], Awaitable[Beginning]]
+First = Callable[[ContextRow], Awaitable[InitialContent]]
 """Makes the beginning of a context."""
 
 
-class Directory:
+class ContextRegistry:
     """Every context as the journal has it; whether one is open is not known here."""
 
     def __init__(self, journal: Journal, clock: Clock, ids: IdSource) -> None:
@@ -48,9 +48,9 @@ class Directory:
     async def load(self) -> None:
         """Read what is on disk."""
         for row in await self._journal.contexts():
-            self._keep(row)
+            self._store(row)
 
-    def _keep(self, row: ContextRow) -> None:
+    def _store(self, row: ContextRow) -> None:
         """This is how a context is on disk."""
         before = self._rows.get(row.id)
         if before is not None and self._labels.get(before.label) == row.id:
@@ -101,7 +101,7 @@ class Directory:
             context, epoch = ContextId(self._ids.uuid7()), self._ids.uuid7()
             time = self._clock.now_ms()
             row = self._journal.add_context(context, label, epoch, time)
-            beginning = await first(row) if first is not None else Beginning()
+            beginning = await first(row) if first is not None else InitialContent()
             commits = [
                 Commit(
                     context=row,
@@ -119,7 +119,7 @@ class Directory:
             self._reserved.remove(label)
             raise
         founded = self._journal.commit_all(commits)
-        await self._until_stated(row, founded, label)
+        await self._wait_until_stated(row, founded, label)
         if beginning.snapshot is not None:
             await self._journal.snapshots.write(row, beginning.snapshot)
         return row
@@ -132,15 +132,15 @@ class Directory:
         """
         row = context.row
         if label == row.label:
-            return await _as_it_is(context)
-        _refuse_default(row, "keeps its label")
+            return await _unchanged(context)
+        _reject_default(row, "keeps its label")
         self._reserve(label)
         try:
-            written = context.restate(actor, "rename", replace(row, label=label))
+            written = context.update_metadata(actor, "rename", replace(row, label=label))
         except BaseException:
             self._reserved.remove(label)
             raise
-        await self._until_stated(context.row, written.on_disk, label)
+        await self._wait_until_stated(context.row, written.on_disk, label)
         return written.seq
 
     async def archive(self, actor: Actor, context: Context, archived: bool) -> int:
@@ -151,12 +151,12 @@ class Directory:
         """
         row = context.row
         if archived == (row.archived is not None):
-            return await _as_it_is(context)
-        _refuse_default(row, "is not archived")
+            return await _unchanged(context)
+        _reject_default(row, "is not archived")
         time = self._clock.now_ms() if archived else None
         operation = "archive" if archived else "unarchive"
-        written = context.restate(actor, operation, replace(row, archived=time))
-        await self._until_stated(context.row, written.on_disk)
+        written = context.update_metadata(actor, operation, replace(row, archived=time))
+        await self._wait_until_stated(context.row, written.on_disk)
         return written.seq
 
     def _reserve(self, label: str) -> None:
@@ -164,21 +164,21 @@ class Directory:
         taken = [*self._labels, *self._reserved]
         if not is_name(label):
             wrong = (
-                f"{shown(label)} cannot be a label: at most {NAME_LENGTH} small letters, digits, -"
+                f"{quote(label)} cannot be a label: at most {NAME_LENGTH} small letters, digits, -"
                 " and _ are allowed, and a letter or digit at the beginning."
             )
             raise AntiphonError(
-                ErrorCode.INVALID_PARAMS, wrong, found=shortened(label), limit=NAME_LENGTH
+                ErrorCode.INVALID_PARAMS, wrong, found=truncate(label), limit=NAME_LENGTH
             )
         if label in taken:
             wrong = (
                 f"There is a context {label} already: give another label than these"
-                f" ({listed(taken)})."
+                f" ({join_names(taken)})."
             )
             raise AntiphonError(ErrorCode.INVALID_PARAMS, wrong, found=label)
         self._reserved.add(label)
 
-    async def _until_stated(
+    async def _wait_until_stated(
         self, row: ContextRow, on_disk: asyncio.Future[None], label: str | None = None
     ) -> None:
         """Wait until what is new of a context is on disk, and let go of the label.
@@ -190,7 +190,7 @@ class Directory:
             if label is not None:
                 self._reserved.remove(label)
             if done.exception() is None:
-                self._keep(row)
+                self._store(row)
 
         on_disk.add_done_callback(stated)
         try:
@@ -201,7 +201,7 @@ class Directory:
             raise
 
 
-def _refuse_default(row: ContextRow, what: str) -> None:
+def _reject_default(row: ContextRow, what: str) -> None:
     if row.label == DEFAULT_CONTEXT:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
@@ -211,7 +211,7 @@ def _refuse_default(row: ContextRow, what: str) -> None:
         )
 
 
-async def _as_it_is(context: Context) -> int:
+async def _unchanged(context: Context) -> int:
     seq = context.seq
-    await context.settled()
+    await context.wait_persisted()
     return seq

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from antiphon_kernel.contexts.context_registry import Beginning
+from antiphon_kernel.contexts.context_registry import InitialContent
 from antiphon_kernel.contexts.history_cache import inherit
 from antiphon_kernel.document.block_copy import copy_block
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header_table import encode_headers
-from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
-from antiphon_kernel.document.history.undo_units import Turn
+from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
+from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.loading import DocumentLoader
 from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
 from antiphon_kernel.limits import Limits
@@ -67,7 +67,7 @@ async def read_version(
         headers: those of its blocks then that are known.
 
     Raises:
-        DamagedContext: if a record cannot be read.
+        CorruptContextError: if a record cannot be read.
         AntiphonError: storage_failed.
     """
     ops = await journal.ops_upto(row, at)
@@ -91,12 +91,12 @@ async def read_authors(
         numbers: the journal's number of each block that is asked for.
 
     Raises:
-        DamagedContext: if a record cannot be read.
+        CorruptContextError: if a record cannot be read.
         AntiphonError: storage_failed.
     """
     authors: dict[str, dict[str | None, Sequence[Run]]] = {}
     histories = await _replay(journal, row, document, ops, numbers, touched_only=True)
-    astray = [block for block in numbers if not _reads_alike(histories[block], document)]
+    astray = [block for block in numbers if not _same_result(histories[block], document)]
     if astray:
         # What nobody ever saw is in no list of touched blocks, but text may stand beside it.
         again = {block: numbers[block] for block in astray}
@@ -131,9 +131,13 @@ async def _replay(
             if history is None:
                 continue
             version = op.versions.get(number, history.version)
-            turn = Turn(op.operation) if op.unit and op.operation in tuple(Turn) else None
+            turn = (
+                UndoDirection(op.operation)
+                if op.unit and op.operation in tuple(UndoDirection)
+                else None
+            )
             stamp = Stamp(op.principal, version, op.time)
-            history.follow(Change(update, stamp, op.unit, turn, op.revivals))
+            history.follow(HistoryChange(update, stamp, op.unit, turn, op.revivals))
             if version == 1:
                 inherit(history, inherited.get(number, {}))
         if not count % _A_TURN:
@@ -145,14 +149,14 @@ def _texts(document: Document, block: str) -> list[str | None]:
     return [path_of(names) for names, part in each_part(document.schema(block)) if is_text(part)]
 
 
-def _reads_alike(history: BlockHistory, document: Document) -> bool:
+def _same_result(history: BlockHistory, document: Document) -> bool:
     paths = _texts(document, history.block)
     return all(history.text(path) == document.text(history.block, path) for path in paths)
 
 
-async def begin_fork(
+async def start_fork(
     row: ContextRow, fork: Fork, actor: Actor, time: int, client_id: int, limits: Limits
-) -> Beginning:
+) -> InitialContent:
     """What the new context begins with: its members, then each block.
 
     Each block has a transaction of its own, so that to read the history of one is not to read them
@@ -162,7 +166,7 @@ async def begin_fork(
         client_id: under which the copies are written.
         limits: what a header value may be; damaged ones are left out.
     """
-    target = Document.found(client_id, context=row.id, epoch=row.epoch, label=row.label)
+    target = Document.create(client_id, context=row.id, epoch=row.epoch, label=row.label)
     ids = {block: str(replace(BlockId.parse(block), context=row.id)) for block in fork.blocks}
     with target.transaction(FORK) as transaction:
         for member in fork.document.members():
@@ -205,7 +209,7 @@ async def begin_fork(
     seq, table = len(commits) + 1, encode_headers(headers)
     snapshot = Snapshot(seq, target.state_vector(), target.update_since(), table)
     target.close()
-    return Beginning(commits, snapshot)
+    return InitialContent(commits, snapshot)
 
 
 def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) -> str | None:
@@ -232,7 +236,7 @@ def _inherited(number: int, authors: Mapping[str | None, Sequence[Run]]) -> Iter
             yield InheritedText(number, section, tuple(rows))
 
 
-def torn_pairs(document: Document, blocks: Sequence[str]) -> list[tuple[str, str]]:
+def split_surrogates(document: Document, blocks: Sequence[str]) -> list[tuple[str, str]]:
     """Calls and their results of which only one is among the blocks."""
     inside = set(blocks)
     calls: dict[str, str] = {}

@@ -14,8 +14,8 @@ from typing import Final, TypeVar
 
 from antiphon_kernel.contexts.journal_index import NO_BLOCK, SYNC, ItemOwners, JournalIndex
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
-from antiphon_kernel.document.history.undo_units import Turn
+from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
+from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import ContextRow, InheritedRun, StoredOp
@@ -38,7 +38,7 @@ _NOTHING: Final = DecodedUpdate((), ())
 T = TypeVar("T")
 
 
-class Histories:
+class HistoryCache:
     """The open histories of one context. Belongs to one event loop."""
 
     def __init__(
@@ -157,7 +157,7 @@ class Histories:
                 replay.follow(op)
             followed = len(collected)
             # From here to the next pause nothing comes between.
-            if not self._reads_alike(history):
+            if not self._same_result(history):
                 if not index.is_exact:
                     return None
                 self._arrange(history)
@@ -182,11 +182,11 @@ class Histories:
 
     async def _read(self, block: str) -> None:
         history = await self._replay(block, self._number_of(block))
-        if not self._reads_alike(history):
+        if not self._same_result(history):
             # What nobody ever saw (written and removed offline) is in no list of touched blocks,
             # but later text may stand beside it.
             history = await self._replay(block, None)
-        if not self._reads_alike(history):
+        if not self._same_result(history):
             self._arrange(history)
         self._open[block] = history
 
@@ -194,10 +194,10 @@ class Histories:
         """Follow the document where it holds the same characters in another order."""
         for path in self._texts(history.block):
             history.arrange(path, self._document.peek_text(history.block, path))
-        if not self._reads_alike(history):
+        if not self._same_result(history):
             raise _difference(history.block)
 
-    def _reads_alike(self, history: BlockHistory) -> bool:
+    def _same_result(self, history: BlockHistory) -> bool:
         return self._agrees(history, history.text, self._document.peek_text)
 
     def _agrees(
@@ -295,9 +295,9 @@ class Replay:
                 inherit(history, self._inherited[block])
 
 
-def _change(op: StoredOp, update: DecodedUpdate, version: int) -> Change:
-    turn = Turn(op.operation) if op.unit and op.operation in tuple(Turn) else None
-    return Change(update, Stamp(op.principal, version, op.time), op.unit, turn, op.revivals)
+def _change(op: StoredOp, update: DecodedUpdate, version: int) -> HistoryChange:
+    turn = UndoDirection(op.operation) if op.unit and op.operation in tuple(UndoDirection) else None
+    return HistoryChange(update, Stamp(op.principal, version, op.time), op.unit, turn, op.revivals)
 
 
 def _difference(block: str) -> RuntimeError:

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.chunking import Part
+from antiphon_kernel.validation.chunking import Chunk
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ Arrival = asyncio.Task[asyncio.Future[int]]
 """The parts of an update going in; gives when the last of them is on disk, and its `seq`."""
 
 
-class Arrivals:
+class InFlightUpdates:
     """The accepted updates of one context that are not in yet, and those that are being checked."""
 
     def __init__(self) -> None:
@@ -36,8 +36,8 @@ class Arrivals:
         """Whether an accepted update of this principal is not in yet."""
         return actor.principal.id in self._under_way
 
-    def refuse_to_overtake(self, actor: Actor) -> None:
-        """Raises AntiphonError gap if there is one: see `gone_in`."""
+    def reject_overtaking(self, actor: Actor) -> None:
+        """Raises AntiphonError gap if there is one: see `wait_applied`."""
         if self.has(actor):
             raise AntiphonError(
                 ErrorCode.GAP,
@@ -49,29 +49,29 @@ class Arrivals:
     async def turn(self, actor: Actor) -> AsyncIterator[None]:
         """One update of a principal at a time is checked, behind the one that is going in."""
         async with self._turns[actor.principal.id]:
-            await self.gone_in(actor)
+            await self.wait_applied(actor)
             yield
 
-    async def gone_in(self, actor: Actor) -> None:
+    async def wait_applied(self, actor: Actor) -> None:
         """Wait until no accepted update of this principal is under way."""
         while (arrival := self._under_way.get(actor.principal.id)) is not None:
             await asyncio.wait((arrival,))
 
-    def begin(
+    def start(
         self,
         actor: Actor,
-        parts: deque[Part],
-        take_in: Callable[[Part], asyncio.Future[int]],
+        parts: deque[Chunk],
+        take_in: Callable[[Chunk], asyncio.Future[int]],
     ) -> Arrival:
         """An update has been accepted: `take_in` each of its parts, by and by."""
         name = f"a large update of {actor.principal.username}"
-        arrival = asyncio.create_task(self._take_all(parts, take_in), name=name)
+        arrival = asyncio.create_task(self._apply_all(parts, take_in), name=name)
         self._under_way[actor.principal.id] = arrival
         arrival.add_done_callback(lambda done: self._ended(actor, done))
         return arrival
 
-    async def _take_all(
-        self, parts: deque[Part], take_in: Callable[[Part], asyncio.Future[int]]
+    async def _apply_all(
+        self, parts: deque[Chunk], take_in: Callable[[Chunk], asyncio.Future[int]]
     ) -> asyncio.Future[int]:
         loop = asyncio.get_running_loop()
         while True:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import ContextRow, StoredOp, Touch
 from antiphon_kernel.time_slice import TimeSlice
@@ -149,7 +149,7 @@ class JournalIndex:
         """Index the transactions on disk up to a `seq`.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         slices = TimeSlice()
@@ -157,7 +157,7 @@ class JournalIndex:
             limit = min(_TOUCHES_READ, upto - after)
             touches = await self._journal.touches(self._context, after, limit)
             if len(touches) < limit:
-                raise DamagedContext(self._context, "a transaction is missing", after + 1)
+                raise CorruptContextError(self._context, "a transaction is missing", after + 1)
             self._op_sizes.extend(touch.size for touch in touches)
             unseen = await self._unseen(touches)
             for touch in touches:
@@ -170,7 +170,7 @@ class JournalIndex:
         """Index what nobody ever saw too: text written and removed offline touches no block.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         upto = len(self._op_sizes) - 1
@@ -184,7 +184,7 @@ class JournalIndex:
         """Read transactions that have been indexed, in order, a bounded piece at a time.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         slices, piece, size = TimeSlice(), list[int](), 0

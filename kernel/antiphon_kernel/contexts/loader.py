@@ -14,7 +14,7 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header_table import decode_headers
 from antiphon_kernel.document.loading import DocumentLoader
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import ContextRow, StoredContext
 from antiphon_kernel.storage.snapshots import Snapshot
@@ -42,15 +42,15 @@ async def open_document(
         client_id: a random one, of which the document's is made.
 
     Raises:
-        DamagedContext: if what is stored cannot be read.
+        CorruptContextError: if what is stored cannot be read.
         AntiphonError: storage_failed.
     """
-    with _uncollected():
+    with _without_gc():
         last = await journal.check_sequence(row)
         client_id = _short(client_id, await journal.clients(row))
         snapshot = await journal.snapshots.read(row)
         if snapshot is not None and snapshot.seq > last:
-            journal.snapshots.distrust(row, f"transaction {snapshot.seq} is not in the journal")
+            journal.snapshots.discard(row, f"transaction {snapshot.seq} is not in the journal")
             snapshot = None
         if snapshot is not None:
             loader = await _from_snapshot(journal, row, snapshot, client_id)
@@ -76,7 +76,7 @@ def _short(drawn: int, taken: Container[int]) -> int:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def _without_gc() -> Iterator[None]:
     """Nothing that is made here is garbage: looking for some takes half of the time."""
     global _openings  # noqa: PLW0603  the collector is the process's, and so is this count
     _openings += 1
@@ -99,10 +99,10 @@ async def _from_snapshot(
         read = decode_state_vector(loader.state_vector())
         written = decode_state_vector(snapshot.state_vector)
     except ValueError as error:
-        journal.snapshots.distrust(row, str(error))
+        journal.snapshots.discard(row, str(error))
         return None
     if read != written:
-        journal.snapshots.distrust(row, f"it holds another state than that of seq {snapshot.seq}")
+        journal.snapshots.discard(row, f"it holds another state than that of seq {snapshot.seq}")
         return None
     await asyncio.sleep(0)
     return loader
@@ -131,12 +131,12 @@ async def _finish(
 
 def _unreadable(
     row: ContextRow, piece: Sequence[bytes], first: int, error: ValueError
-) -> DamagedContext:
+) -> CorruptContextError:
     """The error of a piece, naming the transaction where that can be told."""
     for seq, update in enumerate(piece, first):
         try:
             decode_update(update)
         except ValueError as inner:
-            return DamagedContext(row, f"its changes cannot be read ({inner})", seq)
+            return CorruptContextError(row, f"its changes cannot be read ({inner})", seq)
     what = f"its changes up to seq {first + len(piece) - 1} cannot be applied ({error})"
-    return DamagedContext(row, what, first)
+    return CorruptContextError(row, what, first)

@@ -8,7 +8,7 @@ from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, Member
 from antiphon_kernel.yjs.merge import merge
 
 
-class Introductions:
+class MemberRegistry:
     """Who has been introduced to one document."""
 
     def __init__(self, document: Document) -> None:
@@ -19,7 +19,7 @@ class Introductions:
         """Whether the document is known to name this principal."""
         return actor.principal.id in self._known
 
-    def introduce(self, actor: Actor) -> None:
+    def ensure_member(self, actor: Actor) -> None:
         """Write a principal into the document, if it is not there yet."""
         principal = actor.principal
         if principal.id in self._known:
@@ -34,7 +34,7 @@ class Introductions:
         member = Member(principal.id, principal.username, principal.kind, colour)
         self._document.set_member(member)
 
-    def with_introduction(self, actor: Actor, transaction: Transaction) -> bytes | None:
+    def with_member(self, actor: Actor, transaction: Transaction) -> bytes | None:
         """The update of a transaction, and with it who made it.
 
         Whoever changes nothing is not introduced: that would not be in the journal.
@@ -42,7 +42,7 @@ class Introductions:
         if transaction.update is None or self.knows(actor):
             return transaction.update
         with self._document.transaction("join") as introduced:
-            self.introduce(actor)
+            self.ensure_member(actor)
         if introduced.update is None:
             return transaction.update
         return merge((transaction.update, introduced.update))

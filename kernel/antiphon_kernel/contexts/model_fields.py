@@ -13,7 +13,7 @@ from antiphon_kernel.registry import Result
 R = TypeVar("R", bound=Result)
 
 
-def with_fields_of(record: type[Any], *, but: Collection[str]) -> Callable[[type[R]], type[R]]:
+def mirror_fields(record: type[Any], *, but: Collection[str]) -> Callable[[type[R]], type[R]]:
     """Give a result those fields of a dataclass that it does not name itself, with their defaults.
 
     Args:

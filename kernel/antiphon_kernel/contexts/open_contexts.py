@@ -6,15 +6,15 @@ import asyncio
 import logging
 from collections import defaultdict
 
-from antiphon_kernel.contexts.block_owners import Writers
+from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.context_registry import Directory
+from antiphon_kernel.contexts.context_registry import ContextRegistry
 from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.contexts.quarantine import Quarantine
-from antiphon_kernel.contexts.snapshot_writer import Snapshotting
+from antiphon_kernel.contexts.snapshot_writer import SnapshotWriter
 from antiphon_kernel.contexts.submissions import Submission, Submissions
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import ContextRow
 from antiphon_kernel.types.clock import Clock
@@ -30,9 +30,9 @@ class OpenContexts:
     def __init__(
         self,
         journal: Journal,
-        directory: Directory,
+        directory: ContextRegistry,
         quarantine: Quarantine,
-        writers: Writers,
+        writers: BlockOwners,
         submissions: Submissions,
         clock: Clock,
         ids: IdSource,
@@ -47,7 +47,7 @@ class OpenContexts:
         self._ids = ids
         self._limits = limits
         self._open: dict[ContextId, Context] = {}
-        self._snapshots: dict[ContextId, Snapshotting] = {}
+        self._snapshots: dict[ContextId, SnapshotWriter] = {}
         self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def get(self, context: ContextId) -> Context | None:
@@ -64,19 +64,19 @@ class OpenContexts:
             return self._open.get(context) or await self._load(self._directory[context])
 
     async def _load(self, row: ContextRow) -> Context:
-        self._quarantine.refuse(row.id)
+        self._quarantine.raise_if_quarantined(row.id)
         try:
             stored, document = await open_document(self._journal, row, self._ids.client_id())
-        except DamagedContext as error:
+        except CorruptContextError as error:
             self._quarantine.add(row.id, error)
             raise
         context = Context(stored, document, self._journal, self._clock, self._limits)
         context.commits.on_failure(lambda error: self._drop(context, error))
         context.remote.on_submitted(
-            lambda block, text, by: self._submissions.tell(Submission(context, block, text, by))
+            lambda block, text, by: self._submissions.notify(Submission(context, block, text, by))
         )
         self._open[row.id] = context
-        self._snapshots[row.id] = Snapshotting(
+        self._snapshots[row.id] = SnapshotWriter(
             self._journal, row, context, self._limits, behind=len(stored.updates)
         )
         self._writers.watch(context)
@@ -87,7 +87,7 @@ class OpenContexts:
         self._open.pop(context.id, None)
         snapshots = self._snapshots.pop(context.id, None)
         if snapshots is not None:
-            snapshots.abandon()
+            snapshots.cancel()
         # Streams into it have lost text: their blocks must not go on as if nothing had happened.
         self._writers.forget(context.id)
 
@@ -100,7 +100,7 @@ class OpenContexts:
         left = self._writers.end_session(session)
         for context in tuple(self._open.values()):
             if left and self._writers.interrupt(context, left.__contains__):
-                await context.settled()
+                await context.wait_persisted()
 
     async def flush(self) -> None:
         """Write every streamed append into its block and wait until all is on disk.
@@ -111,7 +111,7 @@ class OpenContexts:
         for context in tuple(self._open.values()):
             context.appends.flush_all()
         for context in tuple(self._open.values()):
-            await context.settled()
+            await context.wait_persisted()
 
     async def interrupt_all(self) -> None:
         """Bring in what has been accepted, flush appends and mark what runs as interrupted.
@@ -123,7 +123,7 @@ class OpenContexts:
                 await context.remote.arrivals.finish()
                 context.appends.flush_all()
                 self._writers.interrupt(context, lambda _: True)
-                await context.settled()
+                await context.wait_persisted()
             except AntiphonError as error:
                 _log.error("context %s was closed unsaved: %s", context.label, error)
 

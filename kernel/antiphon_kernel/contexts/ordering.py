@@ -34,9 +34,9 @@ def _order_at(document: Document, place: int, without: str | None) -> str:
             keys = _keys_between(low, high, len(left.passed) + 1 + len(right.passed))
         except NoKeyBetweenError:
             if high is None or (low is not None and not _can_follow(low)):
-                left.go_on()
+                left.advance()
             else:
-                right.go_on()
+                right.advance()
             continue
         own = keys.pop(len(left.passed))
         for neighbour, key in zip([*reversed(left.passed), *right.passed], keys, strict=True):
@@ -70,7 +70,7 @@ class _Side:
         block = self._block
         return self._document.order.key(block)[0] if block is not None else None
 
-    def go_on(self) -> None:
+    def advance(self) -> None:
         """The nearest block has to be re-keyed too."""
         block = self._block
         assert block is not None, "between two open ends there is always a key"

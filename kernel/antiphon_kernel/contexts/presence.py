@@ -22,12 +22,12 @@ class Presence:
         if self._states.get(client) == state:
             return
         self._states[client] = state
-        self._tell(client, state)
+        self._notify(client, state)
 
     def remove(self, client: int) -> None:
         """This session has gone."""
         if self._states.pop(client, None) is not None:
-            self._tell(client, None)
+            self._notify(client, None)
 
     def states(self) -> Mapping[int, PresenceState]:
         return self._states
@@ -41,7 +41,7 @@ class Presence:
         self._watchers.append(watcher)
         return lambda: self._watchers.remove(watcher)
 
-    def _tell(self, client: int, state: PresenceState | None) -> None:
+    def _notify(self, client: int, state: PresenceState | None) -> None:
         self._clocks[client] = self._clocks.get(client, 0) + 1
         for watcher in tuple(self._watchers):
             watcher(client, state)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import ContextRow
 from antiphon_kernel.types.errors import AntiphonError
@@ -24,30 +24,30 @@ class Quarantine:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._damaged: dict[ContextId, DamagedContext] = {}
+        self._damaged: dict[ContextId, CorruptContextError] = {}
         self._survey: asyncio.Task[None] | None = None
 
-    def why(self, context: ContextId) -> DamagedContext | None:
+    def reason(self, context: ContextId) -> CorruptContextError | None:
         """What is wrong with a context; None as far as is known."""
         return self._damaged.get(context)
 
-    def refuse(self, context: ContextId) -> None:
-        """Raises DamagedContext if it is known to be damaged."""
+    def raise_if_quarantined(self, context: ContextId) -> None:
+        """Raises CorruptContextError if it is known to be damaged."""
         known = self._damaged.get(context)
         if known is not None:
             raise known
 
-    def add(self, context: ContextId, error: DamagedContext) -> None:
+    def add(self, context: ContextId, error: CorruptContextError) -> None:
         """From now on the context is not opened any more."""
         if context not in self._damaged:
             _log.error("quarantined: %s", error)
         self._damaged[context] = error
 
-    def survey(self, rows: Iterable[ContextRow]) -> None:
+    def scan(self, rows: Iterable[ContextRow]) -> None:
         """Begin to look, in the background, whether the records of these contexts are complete."""
-        self._survey = asyncio.create_task(self._look(tuple(rows)), name="survey of contexts")
+        self._survey = asyncio.create_task(self._inspect(tuple(rows)), name="survey of contexts")
 
-    async def surveyed(self) -> None:
+    async def scanned(self) -> None:
         """Wait until the survey is over."""
         if self._survey is not None:
             await asyncio.wait({self._survey})
@@ -56,13 +56,13 @@ class Quarantine:
         """Stop looking."""
         if self._survey is not None:
             self._survey.cancel()
-        await self.surveyed()
+        await self.scanned()
 
-    async def _look(self, rows: Iterable[ContextRow]) -> None:
+    async def _inspect(self, rows: Iterable[ContextRow]) -> None:
         for row in rows:
             try:
                 await self._journal.check_sequence(row)
-            except DamagedContext as error:
+            except CorruptContextError as error:
                 self.add(row.id, error)
             except AntiphonError as error:
                 _log.warning("context %s could not be looked at: %s", row.label, error)

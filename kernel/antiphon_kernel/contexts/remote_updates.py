@@ -8,20 +8,20 @@ from functools import partial
 from itertools import chain
 
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
-from antiphon_kernel.contexts.commit_types import Change, HandedIn
+from antiphon_kernel.contexts.commit_types import ClientOrigin, PendingCommit
 from antiphon_kernel.contexts.commits import Commits
 from antiphon_kernel.contexts.header_rules import normalise_draft, submit_draft
-from antiphon_kernel.contexts.in_flight import Arrivals
-from antiphon_kernel.contexts.member_registry import Introductions
+from antiphon_kernel.contexts.in_flight import InFlightUpdates
+from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.undo_stack import UndoKind
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.chunking import Part, check_by_and_by
-from antiphon_kernel.validation.item_index import Placement
-from antiphon_kernel.validation.lazy_item_index import Structure
-from antiphon_kernel.validation.update_validator import Admitted, admit
+from antiphon_kernel.validation.chunking import Chunk, validate_incrementally
+from antiphon_kernel.validation.item_index import ItemIndex
+from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
+from antiphon_kernel.validation.update_validator import ValidatedUpdate, validate
 from antiphon_kernel.yjs.merge import merge
 
 
@@ -31,15 +31,15 @@ class RemoteUpdates:
     def __init__(
         self,
         document: Document,
-        structure: Structure,
+        structure: LazyItemIndex,
         commits: Commits,
-        introductions: Introductions,
+        introductions: MemberRegistry,
         appends: AppendBuffers,
         owners: Mapping[int, str],
         limits: Limits,
     ) -> None:
         """`owners` says whose the CRDT client ids are that have written so far."""
-        self.arrivals = Arrivals()
+        self.arrivals = InFlightUpdates()
         """Large updates on their way in."""
         self.limits = limits
         self._document = document
@@ -56,12 +56,12 @@ class RemoteUpdates:
         """Check and apply a raw update of a connected client; the future gives `seq` when on disk.
 
         Raises:
-            AntiphonError: what `admit` refuses; storage_failed; gap, while an accepted update of
+            AntiphonError: what `validate` refuses; storage_failed; gap, while an accepted update of
                 the same principal is going in, which it might build on.
         """
-        self._commits.refuse_if_stopped()
-        self.arrivals.refuse_to_overtake(actor)
-        admitted = admit(
+        self._commits.raise_if_stopped()
+        self.arrivals.reject_overtaking(actor)
+        admitted = validate(
             self._document,
             actor,
             update,
@@ -71,11 +71,11 @@ class RemoteUpdates:
             catching_up=catching_up,
         )
         if admitted.placed is None:
-            return asyncio.ensure_future(self._seq_settled())
+            return asyncio.ensure_future(self._wait_persisted())
         return self._apply(actor, admitted, admitted.placed, source)
 
     def _apply(
-        self, actor: Actor, admitted: Admitted, placed: Placement, source: object
+        self, actor: Actor, admitted: ValidatedUpdate, placed: ItemIndex, source: object
     ) -> asyncio.Future[int]:
         """Apply what may be applied; the future gives `seq` when it is on disk."""
         if not admitted.is_text:
@@ -84,9 +84,9 @@ class RemoteUpdates:
         update = admitted.update
         known = [block for block in admitted.submitted if block not in admitted.drafts]
         before = {block: self._document.header(block).status for block in known}
-        with self._commits.never_half():
+        with self._commits.fail_context_on_error():
             transaction = self._document.apply_update(update, source, is_text=admitted.is_text)
-            self._structure.adopt(update, placed, transaction.deleted)
+            self._structure.commit(update, placed, transaction.deleted)
             for client in admitted.clients:
                 self._owners[client] = actor.principal.id
             raw = update if transaction.update is not None else None
@@ -94,21 +94,21 @@ class RemoteUpdates:
         if raw is not None and added is not None:
             raw = merge((raw, added))
         written = self._commits.commit(
-            Change(
+            PendingCommit(
                 actor,
                 "sync",
                 transaction,
                 raw if raw is not None else added,
                 UndoKind.TYPING,
-                handed_in=HandedIn(source, admitted.clients, added, submitted),
+                handed_in=ClientOrigin(source, admitted.clients, added, submitted),
             )
         )
         for block in submitted:
             said = self._document.text(block)
-            written.on_disk.add_done_callback(partial(self._tell_submitted, block, said, actor))
+            written.on_disk.add_done_callback(partial(self._notify_submitted, block, said, actor))
         return written.seq_on_disk()
 
-    async def take_in(
+    async def apply_chunks(
         self,
         actor: Actor,
         update: bytes,
@@ -127,12 +127,12 @@ class RemoteUpdates:
                 write; called in the moment of acceptance.
 
         Raises:
-            AntiphonError: what `admit` refuses; storage_failed.
+            AntiphonError: what `validate` refuses; storage_failed.
         """
         async with self.arrivals.turn(actor):
             await self._structure.read()
-            self._commits.refuse_if_stopped()
-            large = await check_by_and_by(
+            self._commits.raise_if_stopped()
+            large = await validate_incrementally(
                 self._document,
                 actor,
                 update,
@@ -144,23 +144,23 @@ class RemoteUpdates:
             is_welcome()
             if large is None:
                 return self.apply(actor, update, source, catching_up=catching_up)
-            self._commits.refuse_if_stopped()
+            self._commits.raise_if_stopped()
             parts = large.accept()
             if not parts:
-                return asyncio.ensure_future(self._seq_settled())
+                return asyncio.ensure_future(self._wait_persisted())
             for client in chain.from_iterable(part.admitted.clients for part in parts):
                 self._owners[client] = actor.principal.id
-            arrival = self.arrivals.begin(actor, parts, partial(self._take_part, actor, source))
+            arrival = self.arrivals.start(actor, parts, partial(self._apply_chunk, actor, source))
         return await asyncio.shield(arrival)
 
-    def _take_part(self, actor: Actor, source: object, part: Part) -> asyncio.Future[int]:
+    def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[int]:
         """Apply a part of an update that has been accepted."""
-        self._commits.refuse_if_stopped()
+        self._commits.raise_if_stopped()
         placed = part.placed(self._structure.placement)
         return self._apply(actor, part.admitted, placed, source)
 
     def _complete(
-        self, actor: Actor, admitted: Admitted, before: Mapping[str, Status | str]
+        self, actor: Actor, admitted: ValidatedUpdate, before: Mapping[str, Status | str]
     ) -> tuple[bytes | None, tuple[str, ...]]:
         """What the kernel adds to a client's update: who it is, and what drafts must say.
 
@@ -178,7 +178,7 @@ class RemoteUpdates:
         if not due and not drafts and self._introductions.knows(actor):
             return None, ()
         with document.transaction("draft") as completed:
-            self._introductions.introduce(actor)
+            self._introductions.ensure_member(actor)
             for draft in drafts:
                 normalise_draft(document, actor, draft, submitted=draft in due)
             done = [
@@ -188,7 +188,7 @@ class RemoteUpdates:
             ]
         return completed.update, tuple(done)
 
-    def _tell_submitted(
+    def _notify_submitted(
         self, block: str, said: str, actor: Actor, on_disk: asyncio.Future[None]
     ) -> None:
         if on_disk.exception() is None:
@@ -202,7 +202,7 @@ class RemoteUpdates:
         """
         self._on_submitted.append(listener)
 
-    async def _seq_settled(self) -> int:
+    async def _wait_persisted(self) -> int:
         seq = self._commits.seq
-        await self._commits.settled()
+        await self._commits.wait_persisted()
         return seq

@@ -19,8 +19,8 @@ from antiphon_kernel.storage.rows import ContextRow
 from antiphon_kernel.storage.search_table import (
     Candidate,
     Indexed,
+    SearchFilter,
     SearchTable,
-    Wanted,
     row_number,
 )
 from antiphon_kernel.types.errors import AntiphonError
@@ -33,7 +33,7 @@ _CODE_POINTS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Changed:
+class _ChangedBlocks:
     """A block whose text is not indexed as it is in its document."""
 
     row: int
@@ -42,10 +42,10 @@ class _Changed:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class SearchChanges:
     """What the index does not know yet."""
 
-    blocks: Sequence[_Changed]
+    blocks: Sequence[_ChangedBlocks]
     unreadable: Sequence[str]
     """Labels of the contexts that have changed but cannot be opened."""
 
@@ -65,16 +65,16 @@ class SearchIndex:
         self._indexing: asyncio.Task[None] | None = None
         self._stopping = False
 
-    async def changes(self) -> Changes:
+    async def changes(self) -> SearchChanges:
         """What has changed since it was indexed; it is indexed in the background from now on.
 
         Raises:
             AntiphonError: storage_failed.
         """
-        blocks: list[_Changed] = []
+        blocks: list[_ChangedBlocks] = []
         unreadable: list[str] = []
         opened: list[tuple[ContextRow, Context]] = []
-        behind = await self._table.behind()
+        behind = await self._table.stale_contexts()
         for row in self._rows():
             if row.number not in behind:
                 continue
@@ -86,15 +86,15 @@ class SearchIndex:
                 continue
             opened.append((row, context))
             blocks += [
-                _Changed(row_number(row.number, number), block, context)
+                _ChangedBlocks(row_number(row.number, number), block, context)
                 for number, block in await self._table.changed(row.number)
             ]
         if opened and self._indexing is None:
             self._indexing = asyncio.create_task(self._index_all(opened), name="search index")
             self._indexing.add_done_callback(self._indexed)
-        return Changes(blocks, unreadable)
+        return SearchChanges(blocks, unreadable)
 
-    async def settled(self) -> None:
+    async def wait_indexed(self) -> None:
         """Wait until what has been found changed is indexed."""
         if self._indexing is not None:
             await asyncio.wait([self._indexing])
@@ -102,7 +102,7 @@ class SearchIndex:
     async def stop(self) -> None:
         """Leave the rest to the next search."""
         self._stopping = True  # not cancelled: what it writes is one transaction
-        await self.settled()
+        await self.wait_indexed()
         self._stopping = False
 
     async def clear(self) -> None:
@@ -115,7 +115,7 @@ class SearchIndex:
         return await self._table.row_of(block)
 
     async def texts(
-        self, wanted: Wanted, after: int, changes: Changes
+        self, wanted: SearchFilter, after: int, changes: SearchChanges
     ) -> AsyncIterator[list[tuple[Candidate, str]]]:
         """The blocks behind row `after` that have what is wanted, in order of creation.
 
@@ -132,7 +132,7 @@ class SearchIndex:
                 stored = await self._table.texts([row for row in rows if row in indexed])
                 read = {row: _read(changed[row], wanted) for row in rows if row in changed}
                 for context in {changed[row].context for row in rows if row in changed}:
-                    await context.settled()
+                    await context.wait_persisted()
                 pairs = {row: (indexed[row], text) for row, text in stored.items()}
                 pairs.update((row, pair) for row, pair in read.items() if pair is not None)
                 yield [pairs[row] for row in rows if row in pairs]
@@ -147,7 +147,7 @@ class SearchIndex:
 
     async def _index(self, row: ContextRow, context: Context) -> None:
         seq = context.seq
-        await context.settled()
+        await context.wait_persisted()
         waiting: list[Indexed] = []
         size = 0
         for number, block in await self._table.changed(row.number):
@@ -161,10 +161,10 @@ class SearchIndex:
                 if self._stopping:
                     return
         await self._store(context, waiting)
-        await self._table.reached(row.number, seq)
+        await self._table.mark_indexed(row.number, seq)
 
     async def _store(self, context: Context, texts: Sequence[Indexed]) -> None:
-        await context.settled()  # a version that is lost in a failing commit is given again
+        await context.wait_persisted()  # a version that is lost in a failing commit is given again
         await self._table.store(texts)
 
     def _indexed(self, task: asyncio.Task[None]) -> None:
@@ -187,7 +187,7 @@ def _portions(rows: Sequence[int], indexed: dict[int, Candidate]) -> Iterator[Se
         yield portion
 
 
-def _read(changed: _Changed, wanted: Wanted) -> tuple[Candidate, str] | None:
+def _read(changed: _ChangedBlocks, wanted: SearchFilter) -> tuple[Candidate, str] | None:
     """A block as it is in its document, if it has what is wanted."""
     document = changed.context.document
     header, text = document.header(changed.block), render(document, changed.block)

@@ -21,7 +21,7 @@ _HEADERS_A_TURN: Final = 200
 _log = logging.getLogger(__name__)
 
 
-class Snapshotting:
+class SnapshotWriter:
     """Watches one open context and writes its snapshots."""
 
     def __init__(
@@ -38,13 +38,13 @@ class Snapshotting:
         self._writing: asyncio.Task[None] | None = None
         self._unsubscribe = context.commits.subscribe(self._committed)
         if self._is_due():
-            self._begin()
+            self._start()
 
     def _committed(self, broadcast: Broadcast) -> None:
         self._transactions += 1
         self._bytes += len(broadcast.update)
         if self._is_due() and self._writing is None:
-            self._begin()
+            self._start()
 
     def _is_due(self) -> bool:
         limits = self._limits
@@ -52,7 +52,7 @@ class Snapshotting:
         enough = max(limits.snapshot_bytes, self._size // 2)
         return self._transactions >= limits.snapshot_transactions or self._bytes >= enough
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         self._writing = asyncio.create_task(self._write(), name=f"snapshot of {self._row.label}")
         self._writing.add_done_callback(self._written)
 
@@ -77,7 +77,7 @@ class Snapshotting:
         state, vector = document.update_since(), document.state_vector()
         headers = [document.header(block) for block in document.block_ids()]
         try:
-            await context.settled()
+            await context.wait_persisted()
             table = await asyncio.to_thread(encode_headers, headers)
             await self._journal.snapshots.write(self._row, Snapshot(seq, vector, state, table))
         except AntiphonError as error:
@@ -98,7 +98,7 @@ class Snapshotting:
         if self._transactions >= self._limits.snapshot_transactions_on_close:
             await self._capture()
 
-    def abandon(self) -> None:
+    def cancel(self) -> None:
         """Stop at once: the context has failed and says nothing any more."""
         if self._writing is not None:
             self._writing.cancel()

@@ -30,7 +30,7 @@ class Submissions:
         """Call `listener` with every submission from now on."""
         self._listeners.append(listener)
 
-    def tell(self, submission: Submission) -> None:
+    def notify(self, submission: Submission) -> None:
         """It is on disk."""
         for listener in tuple(self._listeners):
             listener(submission)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from antiphon_kernel.document.history.undo_units import Turn
+from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.storage.rows import UndoRow
 from antiphon_kernel.types.records import Actor
 
@@ -62,8 +62,8 @@ class UndoStacks:
             seq: the number of the transaction, which is the unit's from now on.
         """
         principal = actor.principal.id
-        stack = self._stacks.setdefault((principal, Turn.UNDO), [])
-        redo = self._stacks.pop((principal, Turn.REDO), [])
+        stack = self._stacks.setdefault((principal, UndoDirection.UNDO), [])
+        redo = self._stacks.pop((principal, UndoDirection.REDO), [])
         dropped = [row.unit for row in redo]
         last = stack[-1] if stack else None
         if last is not None and _continues(last, actor, kind, blocks, time):
@@ -75,7 +75,7 @@ class UndoStacks:
                 principal=principal,
                 session=actor.session,
                 kind=kind,
-                stack=Turn.UNDO,
+                stack=UndoDirection.UNDO,
                 place=seq,
                 time=time,
                 blocks=blocks,
@@ -85,7 +85,7 @@ class UndoStacks:
                 dropped.append(stack.pop(0).unit)
         return StackChange(row.unit, (row,), tuple(dropped))
 
-    def rows(self, principal: str, turn: Turn, block: str | None) -> Sequence[UndoRow]:
+    def rows(self, principal: str, turn: UndoDirection, block: str | None) -> Sequence[UndoRow]:
         """What a principal can undo (or redo), the last first; only in `block` if one is named."""
         return [
             row
@@ -93,10 +93,10 @@ class UndoStacks:
             if block is None or block in row.blocks
         ]
 
-    def turn(self, row: UndoRow, seq: int, time: int) -> StackChange:
+    def apply(self, row: UndoRow, seq: int, time: int) -> StackChange:
         """A unit is undone or done again by a transaction: it stands on the other stack now."""
         self._stacks[row.principal, row.stack].remove(row)
-        other = Turn.REDO if row.stack == Turn.UNDO else Turn.UNDO
+        other = UndoDirection.REDO if row.stack == UndoDirection.UNDO else UndoDirection.UNDO
         turned = replace(row, stack=other, place=seq, time=time)
         self._stacks.setdefault((row.principal, other), []).append(turned)
         return StackChange(row.unit, (turned,))

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.usage import Commands, data_option
+from antiphon_kernel.client.usage import CommandGroup, data_option
 from antiphon_kernel.daemon.data_folder import DataFolderInUse
-from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, Patience
+from antiphon_kernel.daemon.idle_shutdown import IDLE_SECONDS, IdlePolicy
 from antiphon_kernel.daemon.maintenance_commands import (
     backup_command,
     doctor_command,
@@ -19,12 +19,12 @@ from antiphon_kernel.daemon.maintenance_commands import (
     trust_command,
 )
 from antiphon_kernel.daemon.run import Settings, run_kernel
-from antiphon_kernel.text.sanitize import neutralise
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT, ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
-@click.group(cls=Commands)
+@click.group(cls=CommandGroup)
 def main() -> None:
     """The antiphon kernel, without the app."""
 
@@ -101,7 +101,7 @@ def serve(
         recordings=recordings,
         demo=demo,
         speed=speed,
-        patience=Patience.with_last_client() if with_last_client else Patience(alone, alone),
+        patience=IdlePolicy.with_last_client() if with_last_client else IdlePolicy(alone, alone),
     )
 
     def ready(address: KernelAddress) -> None:
@@ -120,7 +120,7 @@ def serve(
         click.echo(f"antiphon: {error} Use that one, or another --data.", err=True)
         sys.exit(ExitCode.FOLDER_IN_USE)
     except AntiphonError as error:
-        click.echo(f"antiphon: {neutralise(error.message)}", err=True)
+        click.echo(f"antiphon: {sanitize(error.message)}", err=True)
         untrusted = error.code is ErrorCode.UNTRUSTED_FOLDER
         sys.exit(ExitCode.UNTRUSTED_FOLDER if untrusted else ExitCode.FAILED)
     except OSError as error:

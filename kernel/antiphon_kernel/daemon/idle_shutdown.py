@@ -16,24 +16,24 @@ CHECK_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class IdlePolicy:
     """How long a kernel goes on alone, in seconds; None: for ever."""
 
-    for_the_first: float | None = IDLE_SECONDS
+    before_first_client: float | None = IDLE_SECONDS
     """Until the first client has come."""
-    after_the_last: float | None = IDLE_SECONDS
+    after_last_client: float | None = IDLE_SECONDS
     """Until anyone comes back."""
 
     @classmethod
-    def with_last_client(cls) -> Patience:
+    def with_last_client(cls) -> IdlePolicy:
         """End with the last client: long enough for a slow start, a reconnect, a restart."""
-        return cls(for_the_first=60.0, after_the_last=10.0)
+        return cls(before_first_client=60.0, after_last_client=10.0)
 
 
-class Idleness:
+class IdleShutdown:
     """Watches how long a kernel has been alone."""
 
-    def __init__(self, patience: Patience, clock: Clock) -> None:
+    def __init__(self, patience: IdlePolicy, clock: Clock) -> None:
         self._patience = patience
         self._clock = clock
         self._someone_came = False
@@ -54,7 +54,11 @@ class Idleness:
             self._someone_came = True
         if connections or came or busy:
             self._alone_since = now
-        wait = self._patience.after_the_last if self._someone_came else self._patience.for_the_first
+        wait = (
+            self._patience.after_last_client
+            if self._someone_came
+            else self._patience.before_first_client
+        )
         return wait is not None and now - self._alone_since >= wait
 
     async def wait(

@@ -7,12 +7,12 @@ from typing import Final
 
 from antiphon_kernel.client.private_files import write_private
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.serving import Doors, serve
+from antiphon_kernel.server.serving import Server, serve
 
 PORT_FILE: Final = "kernel.port"
 
 
-async def serve_again(kernel: Kernel, data: Path, *, port: int, socket: Path) -> Doors:
+async def serve_on_last_port(kernel: Kernel, data: Path, *, port: int, socket: Path) -> Server:
     """Open the doors on `port`; if that is 0, on the last one, or on any if that is taken.
 
     Raises:

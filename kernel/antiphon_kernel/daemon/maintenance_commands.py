@@ -19,12 +19,12 @@ from antiphon_kernel.client.ownership import check_ownership, known_files
 from antiphon_kernel.client.trust import is_registered, is_trusted, trust
 from antiphon_kernel.client.usage import data_option
 from antiphon_kernel.daemon.data_folder import DataFolder, DataFolderInUse
-from antiphon_kernel.maintenance.audit_log import Event, EventKind, chronicle
+from antiphon_kernel.maintenance.audit_log import AuditEvent, AuditKind, audit_log
 from antiphon_kernel.maintenance.folder_summary import survey
 from antiphon_kernel.maintenance.restore import restore
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage.backup import JOURNAL_FILE, back_up
-from antiphon_kernel.text.sanitize import neutralise
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import SystemClock, iso_time
 from antiphon_kernel.types.constants import ExitCode
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -80,8 +80,8 @@ def doctor_command(data: Path, as_json: bool) -> None:
     """Check everything that must hold for what is stored in DATA; changes nothing."""
     with _failures(as_json):
         is_trusted(data)
-        report = asyncio.run(examine(data))
-        lines = [neutralise(str(finding)) for finding in report.all()]
+        report = asyncio.run(run_checks(data))
+        lines = [sanitize(str(finding)) for finding in report.all()]
         contexts = len(report.contexts)
         transactions = sum(one.transactions for one in report.contexts)
         found = _number(len(lines), "finding") if lines else "all is well"
@@ -101,22 +101,22 @@ def trust_command(data: Path, yes: bool) -> None:
         check_ownership(data)
         if not known_files(data):
             click.echo(
-                f"antiphon: there is no data of antiphon in {neutralise(str(data))}: there is"
+                f"antiphon: there is no data of antiphon in {sanitize(str(data))}: there is"
                 " nothing to trust.",
                 err=True,
             )
             sys.exit(ExitCode.FAILED)
         if is_registered(data):
-            click.echo(neutralise(f"{data} is trusted already."))
+            click.echo(sanitize(f"{data} is trusted already."))
             return
         for line in survey(data, SystemClock().now_ms()):
-            click.echo(neutralise(line))
+            click.echo(sanitize(line))
         if not yes:
             if not sys.stdin.isatty():
                 raise click.UsageError("nobody can be asked: say --yes to trust this folder")
             click.confirm("Trust it?", abort=True, err=True)
         trust(data)
-        click.echo(neutralise(f"{data} is trusted from now on."))
+        click.echo(sanitize(f"{data} is trusted from now on."))
 
 
 @click.command("log")
@@ -128,18 +128,18 @@ def log_command(context: str | None, limit: int | None, data: Path, as_json: boo
     """Print who joined, wrote and ran what in DATA, oldest first."""
     with _failures(as_json):
         is_trusted(data)
-        events = asyncio.run(chronicle(data, context))
+        events = asyncio.run(audit_log(data, context))
         for event in events[-limit:] if limit is not None else events:
-            line = json.dumps(event.as_json()) if as_json else neutralise(_line(event))
+            line = json.dumps(event.as_json()) if as_json else sanitize(_line(event))
             click.echo(line)
 
 
-def _line(event: Event) -> str:
+def _line(event: AuditEvent) -> str:
     words = [iso_time(event.time), event.username]
-    if event.kind is EventKind.JOINED:
+    if event.kind is AuditKind.JOINED:
         return " ".join([*words, "joined via", event.what])
     words += [str(event.kind), "in", event.context or ""]
-    if event.kind is EventKind.WROTE:
+    if event.kind is AuditKind.WROTE:
         words.append(f"({event.what})")
         if event.count > 1:
             words.append(f"{event.count} times until {iso_time(event.until)}")
@@ -169,7 +169,7 @@ def _failures(as_json: bool) -> Iterator[None]:
     except AntiphonError as error:
         if as_json:
             click.echo(json.dumps({"error": error.as_json()}))
-        click.echo(f"antiphon: {neutralise(error.message)}", err=True)
+        click.echo(f"antiphon: {sanitize(error.message)}", err=True)
         untrusted = error.code is ErrorCode.UNTRUSTED_FOLDER
         sys.exit(ExitCode.UNTRUSTED_FOLDER if untrusted else ExitCode.FAILED)
     except OSError as error:

@@ -23,12 +23,12 @@ from antiphon_kernel.client.ownership import SOCKET_FILE
 from antiphon_kernel.daemon.address_file import remove_address, write_address
 from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.daemon.event_loop import run
-from antiphon_kernel.daemon.idle_shutdown import Idleness, Patience
-from antiphon_kernel.daemon.last_port import serve_again
+from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
+from antiphon_kernel.daemon.last_port import serve_on_last_port
 from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server.serving import Doors
+from antiphon_kernel.server.serving import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.models import load_models
 from antiphon_kernel.turns.runner import TurnRunner
@@ -55,7 +55,7 @@ class Settings:
     """A throw-away kernel: it plays the demo's recordings unless others are named."""
     speed: float = 1.0
     """How much faster than recorded."""
-    patience: Patience = field(default_factory=Patience)
+    patience: IdlePolicy = field(default_factory=IdlePolicy)
 
 
 def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, echo: bool) -> None:
@@ -95,12 +95,12 @@ async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock
             token=doors.token,
             data=str(settings.data),
         )
-        with _made_known(settings, address, clock):
+        with _registered(settings, address, clock):
             _log.info("kernel %s serves %s at %s", kernel.id, settings.project, doors.http)
             # What is there now stays: looking through it again and again costs 40 ms each time.
             gc.freeze()
             ready(address)
-            idleness = Idleness(settings.patience, clock)
+            idleness = IdleShutdown(settings.patience, clock)
             alone = asyncio.create_task(
                 idleness.wait(lambda: doors.connections, lambda: doors.visits, lambda: turns.busy),
                 name="idleness",
@@ -123,7 +123,7 @@ def _end(ending: asyncio.Future[str], reason: str) -> None:
 @contextlib.asynccontextmanager
 async def _open_kernel(
     settings: Settings, clock: Clock
-) -> AsyncIterator[tuple[Kernel, Doors, TurnRunner]]:
+) -> AsyncIterator[tuple[Kernel, Server, TurnRunner]]:
     """The kernel with everything that works on it; closed in the order that loses nothing."""
     kernel = await Kernel.open(
         settings.data,
@@ -139,13 +139,13 @@ async def _open_kernel(
         turns = TurnRunner(kernel, models)
         stack.push_async_callback(turns.close)
         socket = settings.data / SOCKET_FILE
-        doors = await serve_again(kernel, settings.data, port=settings.port, socket=socket)
+        doors = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)
         stack.push_async_callback(doors.close)
         yield kernel, doors, turns
 
 
 @contextlib.contextmanager
-def _made_known(settings: Settings, address: KernelAddress, clock: Clock) -> Iterator[None]:
+def _registered(settings: Settings, address: KernelAddress, clock: Clock) -> Iterator[None]:
     """Clients can find the kernel, inside its data folder and in the user's register."""
     write_address(settings.data, address)
     kernel = RunningKernel(

@@ -28,7 +28,7 @@ _WRITTEN_KEPT = 64
 """Texts that are kept at hand for writing."""
 
 
-class Blocks:
+class BlockCache:
     """What has been read of the root map ``blocks``. Raises KeyError where there is no such block.
 
     `section` is the path of a text inside a block's content; None is a content that is one text.
@@ -45,7 +45,7 @@ class Blocks:
         self._written: dict[str, Text] = {}
         self._clear_ends: set[str] = set()
 
-    def take_over(self, headers: Iterable[BlockHeader]) -> None:
+    def preload(self, headers: Iterable[BlockHeader]) -> None:
         """Know everything that is stored already.
 
         Args:
@@ -155,25 +155,25 @@ class Blocks:
 
     # The ends of texts
 
-    def has_clear_end(self, block: str, section: str | None) -> bool:
+    def tail_is_live(self, block: str, section: str | None) -> bool:
         """Whether it is known that nothing removed stands behind the last character of a text."""
         return _place(block, section) in self._clear_ends
 
-    def clear_end(self, block: str, section: str | None) -> None:
+    def restore_live_tail(self, block: str, section: str | None) -> None:
         """From now on that is so."""
         self._clear_ends.add(_place(block, section))
 
-    def take_end(self, block: str, section: str | None) -> None:
+    def has_end_of(self, block: str, section: str | None) -> None:
         """The last characters of a text have been removed."""
         self._clear_ends.discard(_place(block, section))
 
     # Following
 
-    def spliced(self, block: str, section: str | None) -> list[TextSplice]:
+    def record_splice(self, block: str, section: str | None) -> list[TextSplice]:
         """What this document itself changes in a text in the transaction that is going on."""
         return self._spliced.setdefault(_place(block, section), [])
 
-    def settle(self) -> None:
+    def end_transaction(self) -> None:
         """A transaction has ended."""
         self._spliced.clear()
 
@@ -185,7 +185,7 @@ class Blocks:
         own = self._spliced.get(_place(block, section))
         return TextChange(block, tuple(own), section) if own is not None else None
 
-    def take_in(self, events: list[Any], origin: object, *, removes: bool) -> DocumentChange:
+    def apply_events(self, events: list[Any], origin: object, *, removes: bool) -> DocumentChange:
         """What a transaction did, by the events of the CRDT.
 
         Args:

@@ -92,7 +92,7 @@ class Transaction:
     def __post_init__(self) -> None:
         self.change = DocumentChange(self.origin)
 
-    def note(self, event: Any) -> None:
+    def record(self, event: Any) -> None:
         """Take over what the CRDT tells at the end of the transaction."""
         update = event.update
         self.deleted = decode_id_set(event.delete_set)

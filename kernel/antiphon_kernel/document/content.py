@@ -34,7 +34,7 @@ from antiphon_kernel.document.schema_validation import (
     violations,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import LISTED, listed, shortened, shown
+from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read_content(document: Document, block: str, path: str | None = None) -> Con
         AntiphonError: schema_violation if its schema has nothing at that path.
     """
     part = part_of(document, block, path)
-    reader = _Reader(document, block)
+    reader = _ContentReader(document, block)
     value = reader.read(part, path)
     found = dict.fromkeys((*reader.broken, *violations(part, value, path)))
     return Content(value, tuple(found))
@@ -63,7 +63,7 @@ def read_content(document: Document, block: str, path: str | None = None) -> Con
 def read_value(document: Document, block: str, path: str | None = None) -> Any:
     """The JSON alone; raises the same."""
     part = part_of(document, block, path)
-    return _Reader(document, block).read(part, path)
+    return _ContentReader(document, block).read(part, path)
 
 
 def part_of(document: Document, block: str, path: str | None) -> Part:
@@ -72,13 +72,13 @@ def part_of(document: Document, block: str, path: str | None) -> Part:
     part = part_at(schema, path)
     if part is None:
         known = [path_of(names) or "" for names, _ in each_part(schema) if names]
-        expected = f"one of the parts {listed(known)}"
-        refuse_violations(block, [Violation(path, Rule.UNKNOWN_NAME, expected, shown(path))])
+        expected = f"one of the parts {join_names(known)}"
+        reject_violations(block, [Violation(path, Rule.UNKNOWN_NAME, expected, quote(path))])
     assert part is not None
     return part
 
 
-def refuse_violations(block: str, found: Iterable[Violation]) -> None:
+def reject_violations(block: str, found: Iterable[Violation]) -> None:
     """Raises AntiphonError schema_violation if there is any."""
     broken = list(found)
     if not broken:
@@ -95,10 +95,10 @@ def refuse_violations(block: str, found: Iterable[Violation]) -> None:
 
 def _said(broken: Violation) -> dict[str, Any]:
     found = broken.as_json()
-    return found if broken.path is None else {**found, "path": shortened(broken.path)}
+    return found if broken.path is None else {**found, "path": truncate(broken.path)}
 
 
-class _Reader:
+class _ContentReader:
     def __init__(self, document: Document, block: str) -> None:
         self._document = document
         self._block = block
@@ -109,7 +109,7 @@ class _Reader:
             case FieldSchema():
                 return self._field(part, path)
             case MapSchema():
-                self._refuse_unknown(path, {one.name for one in part.fields})
+                self._reject_unknown(path, {one.name for one in part.fields})
                 return {one.name: self._field(one, joined(path, one.name)) for one in part.fields}
             case CompositeSchema():
                 return {
@@ -161,13 +161,13 @@ class _Reader:
             return None
         return self._json(container.get(name), path)
 
-    def _refuse_unknown(self, path: str | None, known: set[str]) -> None:
+    def _reject_unknown(self, path: str | None, known: set[str]) -> None:
         container = self._document.container(self._block, path)
         if isinstance(container, Map):
             for name in sorted(set(container.keys()) - known):
                 expected = f"one of the fields {', '.join(sorted(known))}"
                 self.broken.append(
-                    Violation(joined(path, name), Rule.UNKNOWN_NAME, expected, shown(name))
+                    Violation(joined(path, name), Rule.UNKNOWN_NAME, expected, quote(name))
                 )
 
     def _json(self, stored: Any, path: str | None) -> Any:
@@ -184,7 +184,7 @@ class _Reader:
         if isinstance(stored, dict):
             # The CRDT does not keep the order of their names.
             return {name: self._json(stored[name], path) for name in sorted(stored)}
-        self._report(path, "JSON", shown(stored))
+        self._report(path, "JSON", quote(stored))
         return None
 
     def _report(self, path: str | None, expected: str, found: str) -> None:

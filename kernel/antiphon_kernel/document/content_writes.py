@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pycrdt import Array, Map, Text
 
 from antiphon_kernel.document.containers import insert_items
-from antiphon_kernel.document.content import part_of, read_value, refuse_violations
+from antiphon_kernel.document.content import part_of, read_value, reject_violations
 from antiphon_kernel.document.counters import EXACT, add, as_decimal, as_number, total
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
@@ -80,10 +80,10 @@ def plan_set(
     """
     part = part_of(document, block, path)
     found = [one for one in violations(part, value, path) if one.rule not in allow]
-    refuse_violations(block, found)
-    writes = list(_Plan(document, block).set(part, path, value))
+    reject_violations(block, found)
+    writes = list(_WritePlan(document, block).set(part, path, value))
     if Rule.REQUIRED not in allow:
-        refuse_violations(block, _unnamed(document, block, part, path, value))
+        reject_violations(block, _unnamed(document, block, part, path, value))
     return writes
 
 
@@ -98,9 +98,9 @@ def plan_append(document: Document, block: str, path: str | None, entry: Any) ->
     """Add an entry to a log; raises the same."""
     part = part_of(document, block, path)
     if not isinstance(part, LogSchema):
-        refuse_violations(block, [Violation(path, Rule.TYPE, "a log", _named(part))])
+        reject_violations(block, [Violation(path, Rule.TYPE, "a log", _named(part))])
     array: Array[Any] = _container(document, block, path, Array)
-    refuse_violations(block, item_violations(None, entry, path, len(array)))
+    reject_violations(block, item_violations(None, entry, path, len(array)))
     return Write(path, lambda: array.append(entry), len(array) + 1)
 
 
@@ -127,11 +127,11 @@ def plan_increment(document: Document, block: str, path: str | None, amount: int
     """Count on; raises the same."""
     part = part_of(document, block, path)
     if not isinstance(part, FieldSchema) or part.field_type is not FieldType.COUNTER:
-        refuse_violations(block, [Violation(path, Rule.TYPE, "a counter", _named(part))])
+        reject_violations(block, [Violation(path, Rule.TYPE, "a counter", _named(part))])
     counter: Map[Any] = _container(document, block, path, Map)
-    refuse_violations(block, violations(part, amount, path))
+    reject_violations(block, violations(part, amount, path))
     after = as_number(EXACT.add(total(counter), as_decimal(amount)))
-    refuse_violations(block, violations(part, after, path))
+    reject_violations(block, violations(part, after, path))
     return Write(path, lambda: add(counter, document.client_id, as_decimal(amount)), value=after)
 
 
@@ -159,7 +159,7 @@ def check_initial(schema: Schema, value: Any, block: str) -> None:
     Raises:
         AntiphonError: schema_violation.
     """
-    refuse_violations(block, violations(schema, value))
+    reject_violations(block, violations(schema, value))
     missing = []
     for names, part in each_part(schema):
         if isinstance(part, FieldSchema) and part.required and part.default is None:
@@ -168,10 +168,10 @@ def check_initial(schema: Schema, value: Any, block: str) -> None:
                 given = given.get(name) if isinstance(given, dict) else None
             if given is None:
                 missing.append(_required(part, path_of(names)))
-    refuse_violations(block, missing)
+    reject_violations(block, missing)
 
 
-class _Plan:
+class _WritePlan:
     """Sets one part; what is set fits the schema."""
 
     def __init__(self, document: Document, block: str) -> None:
@@ -237,7 +237,7 @@ class _Plan:
         if [*map(canonical, before)] != [*map(canonical, kept)]:
             expected = f"a list that begins with the {len(before)} entries that are there"
             found = Violation(path, Rule.APPEND_ONLY, expected, f"{len(value)} others")
-            refuse_violations(self._block, [found])
+            reject_violations(self._block, [found])
         yield from self._list(path, value)
 
     def _counter(self, path: str | None, value: int | float) -> Iterator[Write]:
@@ -282,7 +282,7 @@ def _container(
     if not isinstance(container, kind):
         expected = {Text: "a text", Map: "a map", Array: "a list"}[kind]
         found = Violation(path, Rule.UNREADABLE, expected, "something else in the document")
-        refuse_violations(block, [found])
+        reject_violations(block, [found])
     assert isinstance(container, kind)
     return container
 
@@ -293,7 +293,7 @@ def _list(
     part = part_of(document, block, path)
     is_field = isinstance(part, FieldSchema) and part.field_type is FieldType.LIST
     if not isinstance(part, ListSchema) and not is_field:
-        refuse_violations(block, [Violation(path, Rule.TYPE, "a list", _named(part))])
+        reject_violations(block, [Violation(path, Rule.TYPE, "a list", _named(part))])
     assert isinstance(part, ListSchema | FieldSchema)
     return part, _container(document, block, path, Array)
 
@@ -307,15 +307,15 @@ def _check_item(
     index: int | None = None,
 ) -> None:
     if part.max_items is not None and count >= part.max_items:
-        refuse_violations(block, [too_many(part.max_items, count + 1, path)])
+        reject_violations(block, [too_many(part.max_items, count + 1, path)])
     at = index if index is not None else count
-    refuse_violations(block, item_violations(part.item_schema, value, path, at))
+    reject_violations(block, item_violations(part.item_schema, value, path, at))
 
 
 def _check_index(block: str, path: str | None, index: int, last: int) -> None:
     if not 0 <= index <= last:
         expected = f"an index from 0 to {last}" if last >= 0 else "nothing: the list is empty"
-        refuse_violations(block, [Violation(path, Rule.INDEX, expected, str(index))])
+        reject_violations(block, [Violation(path, Rule.INDEX, expected, str(index))])
 
 
 def _unnamed(

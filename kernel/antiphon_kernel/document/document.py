@@ -13,7 +13,7 @@ from typing import Any
 
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.document.block_cache import Blocks
+from antiphon_kernel.document.block_cache import BlockCache
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
     append_text,
@@ -66,7 +66,7 @@ class Document:
         self._meta: Map[Any] = self._doc.get("meta", type=Map)
         self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
-        self._read = Blocks(self._doc, self._blocks)
+        self._read = BlockCache(self._doc, self._blocks)
         self._watchers: list[Callable[[DocumentChange], None]] = []
         self._update_watchers: list[Callable[[bytes, object], None]] = []
         self._current: Transaction | None = None
@@ -75,7 +75,7 @@ class Document:
         self._closed = False
 
     @classmethod
-    def found(cls, client_id: int, *, context: ContextId, epoch: str, label: str) -> Document:
+    def create(cls, client_id: int, *, context: ContextId, epoch: str, label: str) -> Document:
         """A new, empty document."""
         document = cls(client_id)
         document.apply_update(genesis_update(context, epoch, label))
@@ -101,7 +101,7 @@ class Document:
             headers: those that are known; others are read when asked for.
         """
         document = cls(int(stored.client_id), stored)
-        document._read.take_over(headers)
+        document._read.preload(headers)
         return document
 
     def close(self) -> None:
@@ -287,7 +287,7 @@ class Document:
             self._read.order.add([(header.id, header.order)])
         for names, part in each_part(schema):
             if is_text(part):
-                self._read.clear_end(header.id, path_of(names))
+                self._read.restore_live_tail(header.id, path_of(names))
 
     def splice(
         self, block: str, offset: int, deleted: int, inserted: str, section: str | None = None
@@ -302,10 +302,10 @@ class Document:
         content = self._writable(block, section)
         mirror = self._read.mirror(block, section)
         if deleted and offset + deleted == mirror.length:
-            self._read.take_end(block, section)
+            self._read.has_end_of(block, section)
         with self.transaction(None):
             splice_text(content, mirror, offset, deleted, inserted)
-            own = self._read.spliced(block, section)
+            own = self._read.record_splice(block, section)
             own.append(TextSplice(offset, deleted, inserted))
 
     def splice_all(
@@ -317,18 +317,18 @@ class Document:
         """
         content, mirror = self._writable(block, section), self._read.mirror(block, section)
         if any(one.deleted for one in splices):
-            self._read.take_end(block, section)
+            self._read.has_end_of(block, section)
         with self.transaction(None):
             splice_text_all(content, mirror, splices)
-            self._read.spliced(block, section).extend(splices)
+            self._read.record_splice(block, section).extend(splices)
 
-    def has_clear_end(self, block: str, section: str | None = None) -> bool:
+    def tail_is_live(self, block: str, section: str | None = None) -> bool:
         """Whether nothing removed can stand behind the last character of a text.
 
         Where something may, `append` could write before it, and who brings it back would find the
         appended text in between.
         """
-        return self._read.has_clear_end(block, section)
+        return self._read.tail_is_live(block, section)
 
     def append(self, block: str, text: str, section: str | None = None) -> None:
         """Write behind the last character; cheap at any length.
@@ -342,14 +342,14 @@ class Document:
         text.encode()
         with self.transaction(None):
             append_text(content, text)
-            own = self._read.spliced(block, section)
+            own = self._read.record_splice(block, section)
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
 
-    def clear_end(self, block: str, section: str | None = None) -> None:
+    def restore_live_tail(self, block: str, section: str | None = None) -> None:
         """Know that the last item of a text, removed ones included, is its last character."""
-        self._read.clear_end(block, section)
+        self._read.restore_live_tail(block, section)
 
     def _writable(self, block: str, section: str | None) -> Text:
         content = self._read.written(block, section)
@@ -427,7 +427,7 @@ class Document:
         return lambda: self._update_watchers.remove(listener)
 
     def _publish(self, current: Transaction) -> None:
-        self._read.settle()
+        self._read.end_transaction()
         if current.update is None:
             return
         for on_update in tuple(self._update_watchers):
@@ -438,7 +438,7 @@ class Document:
     def _observe_transaction(self, event: Any) -> None:
         current = self._current
         assert current is not None, "a transaction that this document did not begin"
-        current.note(event)
+        current.record(event)
 
     def _wrote(self, path: Sequence[object]) -> bool:
         """Whether the one text that has changed is what this document itself has written."""
@@ -451,4 +451,6 @@ class Document:
     def _observe_blocks(self, events: list[Any]) -> None:
         current = self._current
         assert current is not None, "a transaction that this document did not begin"
-        current.change = self._read.take_in(events, current.origin, removes=not current.only_adds)
+        current.change = self._read.apply_events(
+            events, current.origin, removes=not current.only_adds
+        )

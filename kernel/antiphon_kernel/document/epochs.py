@@ -9,7 +9,7 @@ from pycrdt import Doc, Map
 from antiphon_kernel.document.genesis import genesis_client
 
 
-def renewal(state: bytes, epoch: str) -> bytes:
+def new_epoch_update(state: bytes, epoch: str) -> bytes:
     """The update that gives a document another epoch.
 
     It is written under the genesis client of that epoch, so that whoever has not seen it is known

@@ -16,7 +16,7 @@ from pycrdt import Map
 
 from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.yjs.json_validation import read_json
 
@@ -74,21 +74,21 @@ def stored_value(name: str, value: object) -> object | None:
     """
     form = FIELDS.get(name)
     if form is None:
-        raise ValueError(f"a block has no header field {shown(name)}")
+        raise ValueError(f"a block has no header field {quote(name)}")
     if value is None:
         return None
     if form is Form.FLAG:
         if not isinstance(value, bool):
-            raise ValueError(f"{name} is true or false, not {shown(value)}")
+            raise ValueError(f"{name} is true or false, not {quote(value)}")
         return value or None
     if form is Form.NUMBER:
         if not isinstance(value, int | float) or not is_whole(value):
-            raise ValueError(f"{name} is a whole number below 2^53, not {shown(value)}")
+            raise ValueError(f"{name} is a whole number below 2^53, not {quote(value)}")
         return float(value)
     if form is Form.OBJECT:
         return json.dumps(value, ensure_ascii=False, sort_keys=True) if value else None
     if not isinstance(value, str):
-        raise ValueError(f"{name} is a string, not {shown(value)}")
+        raise ValueError(f"{name} is a string, not {quote(value)}")
     return str(value)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon_kernel.document.document import Document
 
 
-def chain_length(document: Document, block: str, limit: int) -> int:
+def reply_depth(document: Document, block: str, limit: int) -> int:
     """The number of blocks from this one up through its parents; no more than `limit`.
 
     Parents that run in a circle, or that are not there, do no harm.

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 SectionName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=64)]
 FieldName = Annotated[str, StringConstraints(pattern=r"^[^/\p{Cc}]+$", max_length=64)]
@@ -99,7 +99,7 @@ class MapSchema(_Model):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> MapSchema:
-        _refuse_duplicates("field", (one.name for one in self.fields))
+        _reject_duplicates("field", (one.name for one in self.fields))
         return self
 
 
@@ -146,7 +146,7 @@ class CompositeSchema(_Model):
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> CompositeSchema:
-        _refuse_duplicates("section", (one.name for one in self.sections))
+        _reject_duplicates("section", (one.name for one in self.sections))
         return self
 
 
@@ -164,11 +164,11 @@ TEXT: Final = TextSchema()
 _SCHEMA: Final[TypeAdapter[Schema]] = TypeAdapter(Schema, config=ConfigDict(defer_build=True))
 
 
-def _refuse_duplicates(what: str, names: Iterable[str]) -> None:
+def _reject_duplicates(what: str, names: Iterable[str]) -> None:
     seen = set[str]()
     for name in names:
         if name in seen:
-            raise ValueError(f"two {what}s are called {shown(name)}")
+            raise ValueError(f"two {what}s are called {quote(name)}")
         seen.add(name)
 
 

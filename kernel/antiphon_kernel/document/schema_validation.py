@@ -21,7 +21,7 @@ from antiphon_kernel.document.schema import (
     TextSchema,
     ValueSchema,
 )
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 EXACT_INTEGER: Final = 2**53 - 1
 """Numbers are stored as 64-bit floats, in which larger integers would change."""
@@ -58,7 +58,7 @@ class Violation:
     """Which item of a list or log, counted from 0."""
 
     def __str__(self) -> str:
-        where = "the content" if self.path is None else shown(self.path)
+        where = "the content" if self.path is None else quote(self.path)
         item = f", item {self.item}" if self.item is not None else ""
         return f"{where}{item} must be {self.expected}, not {self.found}"
 
@@ -212,7 +212,7 @@ def _names(
     for name in value:
         if name not in known:
             expected = f"one of the {what}s {', '.join(sorted(known)) or '(there are none)'}"
-            yield Violation(joined(path, name), Rule.UNKNOWN_NAME, expected, shown(name))
+            yield Violation(joined(path, name), Rule.UNKNOWN_NAME, expected, quote(name))
 
 
 def _json(value: Any, path: str | None, depth: int) -> Iterator[Violation]:
@@ -243,7 +243,7 @@ def _half_characters(value: object, path: str | None) -> Iterator[Violation]:
 
 def _of_type(fits: bool, expected: str, value: object, path: str | None) -> Iterator[Violation]:
     if not fits:
-        yield Violation(path, Rule.TYPE, expected, shown(value))
+        yield Violation(path, Rule.TYPE, expected, quote(value))
 
 
 def joined(path: str | None, name: str) -> str:

@@ -13,19 +13,19 @@ from typing import Any, Final
 from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.storage.backup import JOURNAL_FILE, copy_pages
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import ContextRow
 from antiphon_kernel.types.clock import iso_time, moment_of
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import listed, shortened, shown
+from antiphon_kernel.types.quoting import join_names, quote, truncate
 
 _PAGE: Final = 2_000
 """Transactions read at once."""
 
 
-class EventKind(StrEnum):
+class AuditKind(StrEnum):
     """What somebody did."""
 
     JOINED = "joined"
@@ -36,12 +36,12 @@ class EventKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class AuditEvent:
     """One thing that happened; several transactions of one kind in a row are one event."""
 
     time: int
     """Milliseconds since the epoch; of a row of transactions the first."""
-    kind: EventKind
+    kind: AuditKind
     username: str
     context: str | None = None
     """Label of the context."""
@@ -61,14 +61,14 @@ class Event:
         }
         if self.context is not None:
             fields["context"] = self.context
-        fields["via" if self.kind is EventKind.JOINED else "what"] = self.what
-        if self.kind is EventKind.WROTE:
+        fields["via" if self.kind is AuditKind.JOINED else "what"] = self.what
+        if self.kind is AuditKind.WROTE:
             until = iso_time(self.until)
             fields |= {"blocks": list(self.blocks), "count": self.count, "until": until}
         return fields
 
 
-async def chronicle(data: Path, label: str | None = None) -> list[Event]:
+async def audit_log(data: Path, label: str | None = None) -> list[AuditEvent]:
     """Everything that happened in a data folder, oldest first.
 
     Args:
@@ -84,16 +84,16 @@ async def chronicle(data: Path, label: str | None = None) -> list[Event]:
         try:
             names: dict[str, str] = {one.id: one.username for one in await journal.principals()}
             events = [
-                Event(one.opened, EventKind.JOINED, names[one.principal], what=one.via)
+                AuditEvent(one.opened, AuditKind.JOINED, names[one.principal], what=one.via)
                 for one in await journal.sessions()
             ]
             rows = await journal.contexts()
             if label is not None and label not in (row.label for row in rows):
-                known = listed(row.label for row in rows)
+                known = join_names(row.label for row in rows)
                 raise AntiphonError(
                     ErrorCode.CONTEXT_NOT_FOUND,
-                    f"There is no context {shown(label)}. Known: {known}.",
-                    reference=shortened(label),
+                    f"There is no context {quote(label)}. Known: {known}.",
+                    reference=truncate(label),
                 )
             for row in rows:
                 if label is None or row.label == label:
@@ -105,27 +105,27 @@ async def chronicle(data: Path, label: str | None = None) -> list[Event]:
 
 async def _of_context(
     journal: Journal, row: ContextRow, names: Mapping[str, str]
-) -> AsyncIterator[Event]:
+) -> AsyncIterator[AuditEvent]:
     try:
         stored, document = await open_document(journal, row, client_id=1)
-    except DamagedContext as error:
-        yield Event(row.created, EventKind.DAMAGED, "system", row.label, error.what)
+    except CorruptContextError as error:
+        yield AuditEvent(row.created, AuditKind.DAMAGED, "system", row.label, error.what)
         return
     numbers = {block.number: block.id for block in stored.blocks}
     for event in _commands(document, row, names):
         yield event
     document.close()
-    last: Event | None = None
+    last: AuditEvent | None = None
     after = 0
     while ops := await journal.ops(row, after, _PAGE):
         after = ops[-1].seq
         for op in ops:
             blocks = tuple(numbers[number] for number in op.versions if number in numbers)
             username = names.get(op.principal, op.principal)
-            event = Event(
-                op.time, EventKind.WROTE, username, row.label, op.operation, blocks, until=op.time
+            event = AuditEvent(
+                op.time, AuditKind.WROTE, username, row.label, op.operation, blocks, until=op.time
             )
-            if last is not None and _goes_on(last, event):
+            if last is not None and _continues(last, event):
                 last = replace(last, count=last.count + 1, until=op.time)
                 continue
             if last is not None:
@@ -135,11 +135,13 @@ async def _of_context(
         yield last
 
 
-def _goes_on(last: Event, event: Event) -> bool:
+def _continues(last: AuditEvent, event: AuditEvent) -> bool:
     return (last.username, last.what, last.blocks) == (event.username, event.what, event.blocks)
 
 
-def _commands(document: Document, row: ContextRow, names: Mapping[str, str]) -> Iterable[Event]:
+def _commands(
+    document: Document, row: ContextRow, names: Mapping[str, str]
+) -> Iterable[AuditEvent]:
     for block in document.block_ids():
         header = document.header(block)
         if header.kind == BlockKind.TOOL_CALL:
@@ -149,4 +151,4 @@ def _commands(document: Document, row: ContextRow, names: Mapping[str, str]) -> 
                 time = row.created
             username = names.get(header.author, header.author)
             command = document.text(block) if header.is_shell else header.tool_name or ""
-            yield Event(time, EventKind.RAN, username, row.label, command, (block,))
+            yield AuditEvent(time, AuditKind.RAN, username, row.label, command, (block,))

@@ -19,7 +19,7 @@ _COUNTED = (
 )
 
 
-async def check_admittance(data: Path, folder: Path, journal: Database, report: Report) -> None:
+async def check_auth(data: Path, folder: Path, journal: Database, report: Report) -> None:
     """Check a copy of the file in `data`, made in `folder`; without a file there is nothing.
 
     Args:

@@ -16,7 +16,7 @@ from antiphon_kernel.storage.auth import AUTH_FILE
 from antiphon_kernel.storage.backup import JOURNAL_FILE, open_to_read
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import listed, shortened
+from antiphon_kernel.types.quoting import join_names, truncate
 
 _SECONDS: Final = 5.0
 """How long one file may take."""
@@ -35,16 +35,16 @@ def survey(data: Path, now: int) -> Iterator[str]:
     try:
         yield from _journal(data / JOURNAL_FILE)
     except (sqlite3.Error, AntiphonError, OSError, ValueError, TypeError) as error:
-        yield f"  journal: cannot be read ({shortened(str(error))})"
+        yield f"  journal: cannot be read ({truncate(str(error))})"
     try:
         yield from _auth(data / AUTH_FILE, now)
     except (sqlite3.Error, AntiphonError, OSError, ValueError, TypeError) as error:
-        yield f"  roles and invitations: cannot be read ({shortened(str(error))})"
+        yield f"  roles and invitations: cannot be read ({truncate(str(error))})"
     for name in ("kernel.port", "kernel.json"):
         path = data / name
         if path.is_file() and stat.S_ISREG(path.lstat().st_mode):
             with path.open(encoding="utf-8", errors="replace") as file:
-                yield f"  {name}: {shortened(' '.join(file.read(1_000).split()))}"
+                yield f"  {name}: {truncate(' '.join(file.read(1_000).split()))}"
 
 
 def _journal(path: Path) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _journal(path: Path) -> Iterator[str]:
     founder = _text(owner[0][0]) if owner else "nobody"
     since = f" at {iso_time(min(moments))}" if moments else ""
     yield f"  founded by {founder}{since}"
-    yield f"  contexts ({len(contexts)}): {listed(_text(row[0]) for row in contexts)}"
+    yield f"  contexts ({len(contexts)}): {join_names(_text(row[0]) for row in contexts)}"
 
 
 def _auth(path: Path, now: int) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _auth(path: Path, now: int) -> Iterator[str]:
             " FROM credentials c LEFT JOIN users u ON u.number = c.user ORDER BY c.number"
         )
         given = _rows(database, "credentials", sql)
-    yield f"  principals ({len(users)}): {listed(f'{_text(a)}, {_text(b)}' for a, b in users)}"
+    yield f"  principals ({len(users)}): {join_names(f'{_text(a)}, {_text(b)}' for a, b in users)}"
     valid = [
         f"{number} for {_text(name)}, {_text(role)},"
         f" {'for ever' if expires is None else 'until ' + iso_time(int(expires))}"
@@ -82,7 +82,7 @@ def _auth(path: Path, now: int) -> Iterator[str]:
         and (expires is None or int(expires) > now)
         and (allowed is None or int(uses) < int(allowed))
     ]
-    yield f"  invitations still valid ({len(valid)}): {listed(valid)}"
+    yield f"  invitations still valid ({len(valid)}): {join_names(valid)}"
 
 
 def _rows(database: sqlite3.Connection, table: str, sql: str) -> Sequence[tuple[Any, ...]]:

@@ -7,16 +7,16 @@ from typing import Final
 
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
-from antiphon_kernel.maintenance.transaction_checks import Replay
+from antiphon_kernel.maintenance.transaction_checks import TransactionReplay
 from antiphon_kernel.storage.copied_blame import read_inherited
 from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.rows import ContextRow, InheritedRun
 from antiphon_kernel.storage.schema import READABLE_FORMATS
 from antiphon_kernel.storage.search_table import Indexed, SearchTable, row_number
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs.id_set import IdSet
-from antiphon_kernel.yjs.restored_ids import Revival, decode_revivals
+from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored
 
 Inherited = Mapping[int, Mapping[str | None, Sequence[InheritedRun]]]
 
@@ -24,24 +24,26 @@ _TEXTS: Final = 200
 """Texts read at once."""
 
 
-async def read_revivals(
+async def read_restored(
     database: Database, row: ContextRow, report: ContextReport
-) -> dict[int, tuple[Revival, ...]]:
+) -> dict[int, tuple[RestoredRange, ...]]:
     """The revivals of each transaction that can be read; the others are findings."""
-    found: dict[int, tuple[Revival, ...]] = {}
+    found: dict[int, tuple[RestoredRange, ...]] = {}
     sql = "SELECT seq, format, revivals FROM revived WHERE context = ?"
     for seq, format_, revivals in await database.select(sql, (row.number,)):
         try:
             if format_ not in READABLE_FORMATS:
                 raise ValueError(f"it has the format {format_!r}")
-            found[seq] = decode_revivals(revivals)
+            found[seq] = decode_restored(revivals)
         except (ValueError, TypeError) as error:
             what = f"what transaction {seq} brought back cannot be read: {error}"
             report.find(Check.REVIVED, what, seq)
     return found
 
 
-def check_revivals(revived: Mapping[int, tuple[Revival, ...]], replay: Replay) -> None:
+def check_restored(
+    revived: Mapping[int, tuple[RestoredRange, ...]], replay: TransactionReplay
+) -> None:
     """What came back came with its transaction, and had been there before."""
     for seq, revivals in revived.items():
         inserted, clocks = replay.inserted.get(seq, ()), replay.clocks
@@ -63,12 +65,14 @@ async def read_authors(database: Database, row: ContextRow, report: ContextRepor
     """Who wrote the copied texts of a context; none if that cannot be read, which is a finding."""
     try:
         return await read_inherited(database, row)
-    except DamagedContext as error:
+    except CorruptContextError as error:
         report.find(Check.INHERITED, error.what)
         return {}
 
 
-async def check_authors(database: Database, inherited: Inherited, replay: Replay) -> None:
+async def check_authors(
+    database: Database, inherited: Inherited, replay: TransactionReplay
+) -> None:
     """Each copied text is somebody's from its beginning to its end."""
     known = {row[0] for row in await database.select("SELECT id FROM principals")}
     for number, texts in inherited.items():
@@ -85,7 +89,7 @@ async def check_authors(database: Database, inherited: Inherited, replay: Replay
                 replay.report.find(Check.INHERITED, f"{what} do not add up to it")
 
 
-async def check_search(database: Database, row: ContextRow, replay: Replay) -> None:
+async def check_search(database: Database, row: ContextRow, replay: TransactionReplay) -> None:
     """The search index says of every block what its document says, as far as it has come."""
     report, document = replay.report, replay.document
     sql = "SELECT seq FROM searched_contexts WHERE context = ?"

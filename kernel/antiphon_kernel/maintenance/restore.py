@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_kernel.contexts.loader import open_document
-from antiphon_kernel.document.epochs import renewal
-from antiphon_kernel.storage.backup import JOURNAL_FILE, check_journal, put_in_place
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.document.epochs import new_epoch_update
+from antiphon_kernel.storage.backup import JOURNAL_FILE, check_journal, install
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.journal import Journal
 from antiphon_kernel.storage.rows import Commit, SessionRow
 from antiphon_kernel.types.clock import Clock
@@ -46,7 +46,7 @@ async def restore(backup: Path, data: Path, clock: Clock) -> Restored:
         shutil.copyfile(backup, fresh)
         fresh.chmod(0o600)
         contexts, damaged = await _renew(fresh, moment)
-        was_there = put_in_place(fresh, data / JOURNAL_FILE, aside)
+        was_there = install(fresh, data / JOURNAL_FILE, aside)
     except OSError as error:
         raise AntiphonError(
             ErrorCode.STORAGE_FAILED,
@@ -78,11 +78,11 @@ async def _renew(path: Path, moment: int) -> tuple[int, list[str]]:
         for row in rows:
             try:
                 stored, document = await open_document(journal, row, ids.client_id())
-            except DamagedContext:
+            except CorruptContextError:
                 damaged.append(row.label)
                 continue
             epoch = ids.uuid7()
-            update = renewal(document.update_since(), epoch)
+            update = new_epoch_update(document.update_since(), epoch)
             document.close()
             await journal.set_epoch(row, epoch)
             await journal.commit(

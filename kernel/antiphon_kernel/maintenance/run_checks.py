@@ -9,18 +9,18 @@ from typing import Final
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.loading import DocumentLoader
-from antiphon_kernel.maintenance.auth_checks import check_admittance
+from antiphon_kernel.maintenance.auth_checks import check_auth
 from antiphon_kernel.maintenance.document_checks import check_document, difference
 from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.maintenance.index_checks import (
     check_authors,
-    check_revivals,
+    check_restored,
     check_search,
     check_trigrams,
     read_authors,
-    read_revivals,
+    read_restored,
 )
-from antiphon_kernel.maintenance.transaction_checks import Replay
+from antiphon_kernel.maintenance.transaction_checks import TransactionReplay
 from antiphon_kernel.storage.backup import JOURNAL_FILE, copy_pages
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.op_reader import BYTES_ONLY
@@ -34,7 +34,7 @@ _PAGE: Final = 500
 """Transactions read at once."""
 
 
-async def examine(data: Path) -> Report:
+async def run_checks(data: Path) -> Report:
     """Check everything that must hold for the journal of a data folder. Nothing is changed.
 
     Raises:
@@ -50,11 +50,11 @@ async def examine(data: Path) -> Report:
             report.findings.append(Finding(Check.FILE, error.message))
             return report
         try:
-            await _examine_file(database, report)
+            await _check_file(database, report)
             await check_trigrams(database, report)
-            await check_admittance(data, Path(folder), database, report)
+            await check_auth(data, Path(folder), database, report)
             for row in await _contexts(database):
-                report.contexts.append(await _examine_context(database, row))
+                report.contexts.append(await _check_context(database, row))
         except AntiphonError as error:
             report.findings.append(Finding(Check.FILE, error.message))
         finally:
@@ -62,7 +62,7 @@ async def examine(data: Path) -> Report:
         return report
 
 
-async def _examine_file(database: Database, report: Report) -> None:
+async def _check_file(database: Database, report: Report) -> None:
     for (said,) in await database.select("PRAGMA integrity_check(20)"):
         if said != "ok":
             report.findings.append(Finding(Check.FILE, f"the database is damaged: {said}"))
@@ -79,7 +79,7 @@ async def _contexts(database: Database) -> list[ContextRow]:
     ]
 
 
-async def _examine_context(database: Database, row: ContextRow) -> ContextReport:
+async def _check_context(database: Database, row: ContextRow) -> ContextReport:
     report = ContextReport(row)
     here = (row.number,)
     sql = "SELECT client, principal FROM clients WHERE context = ?"
@@ -88,9 +88,9 @@ async def _examine_context(database: Database, row: ContextRow) -> ContextReport
     blocks = {int(one[0]): (str(one[1]), one[2]) for one in await database.select(sql, here)}
     numbers = {number: block for number, (block, _) in blocks.items()}
     snapshot = await _snapshot(database, row, report)
-    revived = await read_revivals(database, row, report)
+    revived = await read_restored(database, row, report)
     inherited = await read_authors(database, row, report)
-    replay = Replay(report, owners, numbers, watched=revived, copies=inherited)
+    replay = TransactionReplay(report, owners, numbers, watched=revived, copies=inherited)
     whole = await _replay(database, row, replay, snapshot)
     document = replay.document
     report.blocks = len(document)
@@ -107,14 +107,17 @@ async def _examine_context(database: Database, row: ContextRow) -> ContextReport
         if (document.context, document.epoch) != (row.id, row.epoch):
             report.find(Check.INDEX, "the document belongs to another context or epoch")
         await _check_undo(database, row, replay)
-        check_revivals(revived, replay)
+        check_restored(revived, replay)
         await check_authors(database, inherited, replay)
         await check_search(database, row, replay)
     return report
 
 
 async def _replay(
-    database: Database, row: ContextRow, replay: Replay, snapshot: tuple[int, Document] | None
+    database: Database,
+    row: ContextRow,
+    replay: TransactionReplay,
+    snapshot: tuple[int, Document] | None,
 ) -> bool:
     sql = (
         f"SELECT seq, format, principal, touched, unit, {BYTES_ONLY} FROM ops"
@@ -163,7 +166,7 @@ async def _snapshot(
     return snapshot.seq, loader.finish()
 
 
-async def _check_undo(database: Database, row: ContextRow, replay: Replay) -> None:
+async def _check_undo(database: Database, row: ContextRow, replay: TransactionReplay) -> None:
     sql = "SELECT unit FROM undo WHERE context = ?"
     for (unit,) in await database.select(sql, (row.number,)):
         if unit not in replay.units:

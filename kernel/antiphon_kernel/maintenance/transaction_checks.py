@@ -15,7 +15,7 @@ from antiphon_kernel.yjs.update import DecodedUpdate, ItemId, decode_update
 
 
 @dataclass(slots=True)
-class Replay:
+class TransactionReplay:
     """A context as its transactions make it, up to the last one that could be applied."""
 
     report: ContextReport

@@ -12,16 +12,16 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.connection_guard import on_leashes
-from antiphon_kernel.server.rpc import Calls, Endpoint
-from antiphon_kernel.server.sync.endpoint import SyncDoor
+from antiphon_kernel.server.connection_guard import with_connection_guard
+from antiphon_kernel.server.rpc import Endpoint, RpcEndpoint
+from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.transfers import Transfers
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 
 
 def routes(
-    kernel: Kernel, calls: Calls, sync: SyncDoor, transfers: Transfers
+    kernel: Kernel, calls: RpcEndpoint, sync: SyncEndpoint, transfers: Transfers
 ) -> list[Route | WebSocketRoute]:
     """Return every door: documents, tool calls, exports and imports, and `/health`."""
 
@@ -39,7 +39,7 @@ def routes(
 
 
 def build_application(
-    kernel: Kernel, calls: Calls, sync: SyncDoor, transfers: Transfers
+    kernel: Kernel, calls: RpcEndpoint, sync: SyncEndpoint, transfers: Transfers
 ) -> ASGIApp:
     """Return all doors as one application."""
     application = Starlette(
@@ -48,7 +48,7 @@ def build_application(
     )
     # What comes to another path is refused: a redirected call would be answered by no error.
     application.router.redirect_slashes = False
-    return on_leashes(application)
+    return with_connection_guard(application)
 
 
 def _not_here(request: Request, _: Exception) -> Response:
@@ -56,9 +56,9 @@ def _not_here(request: Request, _: Exception) -> Response:
         404,
         AntiphonError(
             ErrorCode.UNKNOWN_TOOL,
-            f"Nothing answers at {shown(request.url.path)}: POST the parameters of a tool to"
+            f"Nothing answers at {quote(request.url.path)}: POST the parameters of a tool to"
             " /call/TOOL.",
-            tool=shortened(request.url.path),
+            tool=truncate(request.url.path),
         ),
     )
 
@@ -68,7 +68,7 @@ def _not_so(request: Request, error: Exception) -> Response:
     allowed = (headers or {}).get("Allow", "")
     refusal = AntiphonError(
         ErrorCode.INVALID_PARAMS,
-        f"{shown(request.url.path)} does not take {shortened(request.method)}: use {allowed}.",
+        f"{quote(request.url.path)} does not take {truncate(request.method)}: use {allowed}.",
         allowed=sorted(allowed.split(", ")),
     )
     return _refusal(405, refusal, headers)

@@ -19,22 +19,22 @@ ADDRESSES: Final = 1_000
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _AddressBucket:
     left: float
     at: float
 
 
-class WrongTokens:
+class AuthRateLimit:
     """A bucket for each address: every wrong token takes one out, time puts one back."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, _AddressBucket] = OrderedDict()
 
     def too_many(self, address: str) -> bool:
         """Take note of one more from `address`; whether those are more than are answered."""
         now = self._clock.monotonic()
-        bucket = self._buckets.pop(address, None) or _Bucket(BURST, now)
+        bucket = self._buckets.pop(address, None) or _AddressBucket(BURST, now)
         bucket.left = min(BURST, bucket.left + (now - bucket.at) / SECONDS_EACH)
         bucket.at = now
         self._buckets[address] = bucket

@@ -12,17 +12,17 @@ from typing import Any, Final
 
 from starlette.datastructures import Headers, QueryParams
 
-from antiphon_kernel.access.invitations import NotAdmittedError, fingerprint_of
+from antiphon_kernel.access.invitations import AuthenticationError, fingerprint_of
 from antiphon_kernel.access.permissions import check_act_as
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.auth_rate_limit import WrongTokens
+from antiphon_kernel.server.auth_rate_limit import AuthRateLimit
 from antiphon_kernel.server.connections import TCP, UNIX, Connections
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.scope import CONNECTION, LEASH, TOKEN, VIA
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.scope import CONNECTION, GUARD, TOKEN, VIA
 from antiphon_kernel.server.token_bucket import Rates
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, is_name
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -44,7 +44,7 @@ _SECRET_LENGTHS: Final = range(16, 201)
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class AuthenticatedSession:
     """One session that came through a door, and what was asked for in the address."""
 
     actor: Actor
@@ -54,18 +54,18 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Caller:
+class _AuthenticatedCaller:
     """Whom the transport vouches for."""
 
     principal: Principal
     credential: int | None
 
 
-class Access:
+class Authenticator:
     """Lets in the owner (by the unix socket or the owner's token) and whoever is invited."""
 
     def __init__(
-        self, kernel: Kernel, token: str, connections: Connections, limits: DoorLimits
+        self, kernel: Kernel, token: str, connections: Connections, limits: ServerLimits
     ) -> None:
         self.visits = 0
         """How many sessions have begun."""
@@ -73,24 +73,28 @@ class Access:
         self._connections = connections
         self._limits = limits
         self._owner_fingerprint = fingerprint_of(token)
-        self._wrong_tokens = WrongTokens(kernel.clock)
+        self._wrong_tokens = AuthRateLimit(kernel.clock)
         self._guests: Counter[PrincipalId] = Counter()
-        self._arrivals = Rates(limits.arrivals_per_second, limits.arrivals_at_once)
+        self._arrivals = Rates(limits.connects_per_second, limits.connects_at_once)
         self._calls = Rates(limits.calls_per_second, limits.calls_at_once)
 
     @asynccontextmanager
-    async def session(self, scope: MutableMapping[str, Any]) -> AsyncIterator[Visit]:
+    async def session(self, scope: MutableMapping[str, Any]) -> AsyncIterator[AuthenticatedSession]:
         """A session for as long as the connection or request lasts, or until it is dismissed.
 
         Raises:
-            NotAdmittedError: without a good token over TCP, as somebody who is kicked, as
+            AuthenticationError: without a good token over TCP, as somebody who is kicked, as
                 somebody whom the caller may not act as, or because too many are connected.
         """
         query = QueryParams(scope["query_string"])
         via = scope[VIA]
-        caller = _Caller(self._kernel.owner, None) if via == UNIX else await self._known(scope)
+        caller = (
+            _AuthenticatedCaller(self._kernel.owner, None)
+            if via == UNIX
+            else await self._authenticate(scope)
+        )
         principal = await self._acting_as(query.get("as"), caller)
-        self._kernel.gate.check_welcome(principal)
+        self._kernel.gate.check_admission(principal)
         is_guest = caller.credential is not None
         if via == TCP:
             self._check_room(principal, is_guest)
@@ -99,18 +103,18 @@ class Access:
         )
         self.visits += 1
         scope[CONNECTION].begin_session()
-        self._kernel.sessions.on_dismissal(actor.session, scope[LEASH].dismiss)
+        self._kernel.sessions.on_dismissal(actor.session, scope[GUARD].dismiss)
         if is_guest:
             self._guests[principal.id] += 1
         try:
-            yield Visit(actor, query, is_guest)
+            yield AuthenticatedSession(actor, query, is_guest)
         finally:
             if is_guest:
                 self._guests[principal.id] -= 1
             scope[CONNECTION].end_session()
             await self._kernel.close_session(actor)
 
-    async def queue_up(self, visit: Visit) -> None:
+    async def queue_up(self, visit: AuthenticatedSession) -> None:
         """Make somebody wait who connects again and again, so that the others need not.
 
         Raises:
@@ -127,7 +131,7 @@ class Access:
         if delay > 0:
             await asyncio.sleep(delay)
 
-    async def before_call(self, visit: Visit) -> None:
+    async def before_call(self, visit: AuthenticatedSession) -> None:
         """Make a guest wait whose calls come faster than they may."""
         if visit.is_guest and (delay := self._calls.take(visit.actor.principal.id)) > 0:
             await asyncio.sleep(delay)
@@ -136,12 +140,12 @@ class Access:
         too_many = is_guest and self._guests[principal.id] >= self._limits.connections_each
         if too_many or self._connections.is_full:
             who = "clients are" if not too_many else f"clients of {principal.username} are"
-            raise NotAdmittedError(
+            raise AuthenticationError(
                 CloseCode.TRY_AGAIN_LATER,
                 f"{ErrorCode.RATE_LIMITED}: Too many {who} connected: come back later.",
             )
 
-    async def _known(self, scope: MutableMapping[str, Any]) -> _Caller:
+    async def _authenticate(self, scope: MutableMapping[str, Any]) -> _AuthenticatedCaller:
         """Who shows this token."""
         headers = Headers(scope=scope)
         # An address is written down in more places than a header: only where a browser cannot set
@@ -151,40 +155,40 @@ class Access:
             scheme, _, value = headers.get("authorization", "").partition(" ")
             token = value.strip() if scheme.lower() == "bearer" else None
         if token is None:
-            raise NotAdmittedError(CloseCode.UNAUTHORISED, _NO_TOKEN[scope["type"]])
+            raise AuthenticationError(CloseCode.UNAUTHORISED, _NO_TOKEN[scope["type"]])
         if hmac.compare_digest(fingerprint_of(token), self._owner_fingerprint):
-            return _Caller(self._kernel.owner, None)
+            return _AuthenticatedCaller(self._kernel.owner, None)
         secret = headers.get(CLIENT_HEADER)
         if secret is not None and len(secret) not in _SECRET_LENGTHS:
-            raise NotAdmittedError(
+            raise AuthenticationError(
                 CloseCode.UNAUTHORISED,
                 f"The header {CLIENT_HEADER} takes {_SECRET_LENGTHS[0]} to {_SECRET_LENGTHS[-1]}"
                 f" characters, found {len(secret)}.",
             )
         try:
-            principal, credential = await self._kernel.invitations.admit(token, secret)
-        except NotAdmittedError as error:
+            principal, credential = await self._kernel.invitations.authenticate(token, secret)
+        except AuthenticationError as error:
             address = (scope.get("client") or ("",))[0]
             if self._wrong_tokens.too_many(address):
-                raise NotAdmittedError(
+                raise AuthenticationError(
                     CloseCode.TOO_MANY_WRONG_TOKENS,
                     "Too many wrong tokens came from this address: wait a minute, then use a"
                     " right one.",
                 ) from error
             raise
-        return _Caller(principal, credential.number)
+        return _AuthenticatedCaller(principal, credential.number)
 
-    async def _acting_as(self, name: str | None, caller: _Caller) -> Principal:
+    async def _acting_as(self, name: str | None, caller: _AuthenticatedCaller) -> Principal:
         if name is None:
             return caller.principal
         if not is_name(name):
-            raise NotAdmittedError(
+            raise AuthenticationError(
                 CloseCode.UNAUTHORISED,
-                f"{shown(name)} cannot be a username: at most {NAME_LENGTH} small letters,"
+                f"{quote(name)} cannot be a username: at most {NAME_LENGTH} small letters,"
                 " digits, - and _ are allowed.",
             )
         try:
             check_act_as(name, caller.principal, self._kernel.owner)
         except AntiphonError as error:
-            raise NotAdmittedError(CloseCode.UNAUTHORISED, error.message) from error
+            raise AuthenticationError(CloseCode.UNAUTHORISED, error.message) from error
         return await self._kernel.principal(name)

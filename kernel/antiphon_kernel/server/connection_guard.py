@@ -11,7 +11,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from antiphon_kernel.access.sessions import Dismissal
-from antiphon_kernel.server.scope import CUT_EXTENSION, LEASH, SEND_EXTENSION
+from antiphon_kernel.server.scope import CUT_EXTENSION, GUARD, SEND_EXTENSION
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
@@ -22,7 +22,7 @@ GOODBYE_SECONDS: Final = 2.0
 """How long a client has to read why it is dismissed."""
 
 
-class Leash:
+class ConnectionGuard:
     """Passes messages on until the session is dismissed; after that nothing, either way.
 
     A dismissal cancels the task that serves the connection, whatever it waits for: the next
@@ -68,7 +68,7 @@ class Leash:
         """Run `application` until it is done or its session is dismissed."""
         self._serving = task = asyncio.current_task()
         assert task is not None
-        scope[LEASH] = self
+        scope[GUARD] = self
         try:
             await application(scope, self.receive, self.send)
         except asyncio.CancelledError:
@@ -82,7 +82,7 @@ class Leash:
                     with suppress(asyncio.CancelledError):  # it may have ended before it was told
                         await asyncio.sleep(0)
                 await self._closing
-            del scope[LEASH]  # or both would wait for the garbage collector
+            del scope[GUARD]  # or both would wait for the garbage collector
 
     async def _close(self, dismissal: Dismissal) -> None:
         try:
@@ -103,7 +103,7 @@ class Leash:
         raise NotImplementedError
 
 
-class WebSocketLeash(Leash):
+class WebSocketGuard(ConnectionGuard):
     """Of a WebSocket: its goodbye is a close frame."""
 
     def __init__(
@@ -130,7 +130,7 @@ class WebSocketLeash(Leash):
         self._over = self._over or message["type"] == "websocket.close"
 
 
-class HttpLeash(Leash):
+class HttpGuard(ConnectionGuard):
     """Of a request: its goodbye is an answer of status 403, or the last line of one that goes on.
 
     Both are `{"type": "error", "error": …}` with the reason and, as `close_code`, the code of the
@@ -170,18 +170,18 @@ class HttpLeash(Leash):
         self._over = self._over or ends
 
 
-def on_leashes(application: ASGIApp) -> ASGIApp:
-    """Return `application` with a `Leash` in the scope of each WebSocket and each request."""
+def with_connection_guard(application: ASGIApp) -> ASGIApp:
+    """Return `application` with a `ConnectionGuard` in the scope of each connection."""
 
     async def leashed(scope: Scope, receive: Receive, send: Send) -> None:
         extensions = scope.get("extensions") or {}
         cut = extensions.get(CUT_EXTENSION, {}).get("cut", _nothing)
-        leash: Leash
+        leash: ConnectionGuard
         if scope["type"] == "websocket":
             send_now = extensions.get(SEND_EXTENSION, {}).get("send_now", _not_now)
-            leash = WebSocketLeash(receive, send, cut, send_now)
+            leash = WebSocketGuard(receive, send, cut, send_now)
         else:
-            leash = HttpLeash(receive, send, cut)
+            leash = HttpGuard(receive, send, cut)
         await leash.serve(application, scope)
 
     return leashed

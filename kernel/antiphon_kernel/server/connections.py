@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.limits import ServerLimits
 
 TCP: Final = "tcp"
 UNIX: Final = "unix"
@@ -70,7 +70,7 @@ class TrackedProtocol(asyncio.Protocol):
 class Connections:
     """Every open connection of a kernel's listeners. Belongs to one event loop."""
 
-    def __init__(self, limits: DoorLimits) -> None:
+    def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         # Since when they are what they are, by the loop's clock: the oldest is the first.

@@ -9,7 +9,7 @@ from antiphon_kernel.types.constants import CALL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class DoorLimits:
+class ServerLimits:
     """Sizes in bytes, times in seconds."""
 
     frame: int = CALL_BYTES
@@ -43,20 +43,20 @@ class DoorLimits:
     calls_per_second: float = 1_000.0
     """How many calls one principal who was invited may make in the long run."""
     calls_at_once: float = 5_000.0
-    arrivals_per_second: float = 30.0
+    connects_per_second: float = 30.0
     """How often one principal may connect in the long run."""
-    arrivals_at_once: float = 300.0
+    connects_at_once: float = 300.0
     messages_per_second: float = 2_000.0
     """What one connection may send in the long run."""
     messages_at_once: float = 20_000.0
     """What it may send after a rest."""
     bytes_per_second: float = 8 * 2**20
     bytes_at_once: float = 64 * 2**20
-    patience: float = 30.0
+    overload_grace: float = 30.0
     """A connection that has been slowed down without a break for so long is closed."""
     uncommitted_updates: int = 256
     """Updates of one connection on their way to disk; more are read when these have arrived."""
-    turn: float = 0.002
+    time_slice: float = 0.002
     """How long one connection may keep the event loop busy."""
     tick: float = 0.005
     """Pause between two broadcasts of a busy room; an idle one broadcasts at once."""
@@ -70,4 +70,4 @@ class DoorLimits:
     """Pause between two signs of life; Yjs clients drop a connection that is silent for 30."""
 
 
-DEFAULT_DOOR_LIMITS: Final = DoorLimits()
+DEFAULT_SERVER_LIMITS: Final = ServerLimits()

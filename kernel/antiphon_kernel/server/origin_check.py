@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from starlette.types import Scope
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 _LOCALHOST: Final = "localhost"
 
@@ -50,7 +50,7 @@ def _is_web(origin: bytes) -> bool:
 
 
 def _shown(value: bytes) -> str:
-    return shown(value.decode("latin-1"))
+    return quote(value.decode("latin-1"))
 
 
 @lru_cache(maxsize=64)

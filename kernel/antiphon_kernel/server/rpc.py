@@ -15,18 +15,18 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from antiphon_kernel.access.invitations import NotAdmittedError
+from antiphon_kernel.access.invitations import AuthenticationError
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.authentication import Access, Visit
+from antiphon_kernel.server.authentication import AuthenticatedSession, Authenticator
 from antiphon_kernel.server.connection_guard import LINES
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.scope import LEASH
-from antiphon_kernel.server.subscription_push import Pushes, pushed
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.scope import GUARD
+from antiphon_kernel.server.subscription_push import SubscriptionPush, pushed
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.message import text_message
 from antiphon_kernel.subscriptions.subscription import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 from antiphon_kernel.yjs.json_validation import unique_names
@@ -59,10 +59,10 @@ _REFUSAL_STATUS: Final[Mapping[CloseCode, int]] = {
 """The same for somebody who is not let in; 401 if it is not here."""
 
 
-class Calls:
+class RpcEndpoint:
     """The doors `/call` (a WebSocket) and `/call/{tool}` (POST)."""
 
-    def __init__(self, kernel: Kernel, access: Access, limits: DoorLimits) -> None:
+    def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
         self._kernel = kernel
         self._access = access
         self._limits = limits
@@ -107,22 +107,24 @@ class Calls:
                 await socket.accept()
                 if visit.is_guest:
                     await self._access.queue_up(visit)
-                close = await self._converse(socket, visit)
+                close = await self._serve_calls(socket, visit)
                 if close is not None:
                     await socket.close(*close)
-        except NotAdmittedError as error:
+        except AuthenticationError as error:
             await _refuse(socket, error.close_code, error.message)
         except AntiphonError as error:
             await _refuse(socket, CloseCode.TRY_AGAIN_LATER, f"{error.code}: {error.message}")
         except (WebSocketDisconnect, OSError):
             return
 
-    async def _converse(self, socket: WebSocket, visit: Visit) -> tuple[CloseCode, str] | None:
+    async def _serve_calls(
+        self, socket: WebSocket, visit: AuthenticatedSession
+    ) -> tuple[CloseCode, str] | None:
         """With what to close the connection; None if it is closed."""
         actor = visit.actor
         conversation = _Conversation(socket)
         self._conversations.add(conversation)
-        pushes = Pushes(self._kernel.subscriptions, actor.session, conversation.send)
+        pushes = SubscriptionPush(self._kernel.subscriptions, actor.session, conversation.send)
         try:
             while True:
                 message = await socket.receive()
@@ -143,7 +145,7 @@ class Calls:
                         return CloseCode.INTERNAL_ERROR, "The kernel failed at this call."
                     await pushes.catch_up()
                     await conversation.send(answer)
-                    pushes.begin()
+                    pushes.start()
         finally:
             self._conversations.discard(conversation)
             await pushes.close()
@@ -192,7 +194,7 @@ class _Conversation:
         """Whether goodbye has been said: what comes is not carried out any more."""
         self._socket = socket
         self._sending = asyncio.Lock()
-        self._send_now: Callable[[bytes], bool] = socket.scope[LEASH].send_now
+        self._send_now: Callable[[bytes], bool] = socket.scope[GUARD].send_now
 
     async def send(self, message: Mapping[str, Any]) -> None:
         """Send one frame.
@@ -229,7 +231,7 @@ class Endpoint:
 
 def error_response(error: AntiphonError) -> Response:
     """Return the answer to a request that has failed."""
-    if isinstance(error, NotAdmittedError):
+    if isinstance(error, AuthenticationError):
         status = _REFUSAL_STATUS.get(error.close_code, 401)
     else:
         status = HTTP_STATUS.get(error.code, 400)
@@ -278,7 +280,7 @@ def _parse_json(data: str | bytes) -> Any:
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{shown(text)} is no number in JSON")
+        raise ValueError(f"{quote(text)} is no number in JSON")
     return number
 
 
@@ -289,5 +291,5 @@ _DECODER: Final = json.JSONDecoder(
 
 
 def _not_a_call(expected: str, found: object) -> AntiphonError:
-    sent = shortened(json.dumps(found))
+    sent = truncate(json.dumps(found))
     return AntiphonError(ErrorCode.INVALID_PARAMS, f"A call needs {expected}, found {sent}.")

@@ -13,8 +13,8 @@ VIA: Final = "antiphon.via"
 TOKEN: Final = "antiphon.token"
 """What the address of a request showed as `?token=`; absent if it showed none."""
 
-LEASH: Final = "antiphon.leash"
-"""The `Leash` of a WebSocket or of a request."""
+GUARD: Final = "antiphon.leash"
+"""The `ConnectionGuard` of a WebSocket or of a request."""
 
 CONNECTION: Final = "antiphon.connection"
 """The `TrackedProtocol` that a WebSocket or request came over."""

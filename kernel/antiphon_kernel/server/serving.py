@@ -21,17 +21,17 @@ from uvicorn.server import ServerState
 from antiphon_kernel.access.invitations import TOKEN_BYTES
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.application import build_application
-from antiphon_kernel.server.authentication import Access
+from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.connections import TCP, UNIX, Connections, tracked_by
 from antiphon_kernel.server.http import HttpProtocol
-from antiphon_kernel.server.limits import DEFAULT_DOOR_LIMITS, DoorLimits
+from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from antiphon_kernel.server.origin_check import check_source
 from antiphon_kernel.server.peer_credentials import for_own_user
-from antiphon_kernel.server.rpc import Calls
+from antiphon_kernel.server.rpc import RpcEndpoint
 from antiphon_kernel.server.scope import VIA, hide_token
-from antiphon_kernel.server.sync.endpoint import SyncDoor
+from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.transfers import Transfers
-from antiphon_kernel.server.websocket import Doorman, WebSocketProtocol
+from antiphon_kernel.server.websocket import AcceptQueue, WebSocketProtocol
 from antiphon_kernel.types.errors import AntiphonError
 
 HOST: Final = "127.0.0.1"
@@ -42,7 +42,7 @@ _SOCKET_PATH_BYTES: Final = 100
 _FAREWELL_SECONDS: Final = 2.0
 
 
-class _Entrance:
+class _TransportMiddleware:
     """The application as one listener sees it: it knows which transport its requests came over."""
 
     def __init__(self, application: ASGIApp, via: str) -> None:
@@ -62,7 +62,7 @@ class _Entrance:
         await application(scope, receive, send)
 
 
-class Doors:
+class Server:
     """The doors of a kernel while they are open."""
 
     def __init__(
@@ -70,9 +70,9 @@ class Doors:
         token: str,
         port: int,
         socket: Path,
-        sync_door: SyncDoor,
-        calls: Calls,
-        access: Access,
+        sync_door: SyncEndpoint,
+        calls: RpcEndpoint,
+        access: Authenticator,
         connections: Connections,
         private_folder: Path | None,
         closing: Callable[[], None],
@@ -86,7 +86,7 @@ class Doors:
         self.socket = socket
         """The unix socket; in a private folder elsewhere if the asked for path was too long."""
         self._socket_id = _identity(socket)
-        self._doorman = Doorman()
+        self._doorman = AcceptQueue()
         self._sync_door = sync_door
         self._calls = calls
         self._access = access
@@ -116,11 +116,11 @@ class Doors:
         return len(self._sync_door.server.rooms)
 
     async def listen(
-        self, application: ASGIApp, sock: sockets.socket, via: str, limits: DoorLimits
+        self, application: ASGIApp, sock: sockets.socket, via: str, limits: ServerLimits
     ) -> None:
         """Accept connections on a bound socket."""
         config = Config(
-            _Entrance(application, via),
+            _TransportMiddleware(application, via),
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -187,29 +187,29 @@ async def serve(
     *,
     port: int,
     socket: Path,
-    limits: DoorLimits = DEFAULT_DOOR_LIMITS,
-) -> Doors:
+    limits: ServerLimits = DEFAULT_SERVER_LIMITS,
+) -> Server:
     """Open the doors of `kernel`.
 
     Args:
         port: of the loopback interface; 0 for any free one.
-        socket: where the unix socket should be; `Doors.socket` says where it is.
+        socket: where the unix socket should be; `Server.socket` says where it is.
 
     Raises:
         OSError: if the port is taken.
     """
     token = secrets.token_urlsafe(TOKEN_BYTES)
     connections = Connections(limits)
-    access = Access(kernel, token, connections, limits)
-    sync_door = SyncDoor(kernel, access, limits)
-    calls = Calls(kernel, access, limits)
+    access = Authenticator(kernel, token, connections, limits)
+    sync_door = SyncEndpoint(kernel, access, limits)
+    calls = RpcEndpoint(kernel, access, limits)
     application = build_application(kernel, calls, sync_door, Transfers(kernel, access))
     tcp = _bind_tcp(port)
-    path, private_folder = _place_socket(socket)
+    path, private_folder = _choose_socket_path(socket)
     unix = _bind_unix(path)
     kernel.reached_at = f"ws://{HOST}:{tcp.getsockname()[1]}/sync"
     bound = tcp.getsockname()[1]
-    doors = Doors(
+    doors = Server(
         token,
         bound,
         path,
@@ -218,7 +218,7 @@ async def serve(
         access,
         connections,
         private_folder,
-        kernel.begin_closing,
+        kernel.start_closing,
     )
     await doors.listen(application, tcp, TCP, limits)
     await doors.listen(application, unix, UNIX, limits)
@@ -247,7 +247,7 @@ def _bind_tcp(port: int) -> sockets.socket:
     return sock
 
 
-def _place_socket(wanted: Path) -> tuple[Path, Path | None]:
+def _choose_socket_path(wanted: Path) -> tuple[Path, Path | None]:
     """Where the socket goes, and the folder that was made for it if it cannot go where wanted.
 
     It has to be in a folder of this user alone, under a path that the system accepts.

@@ -29,7 +29,7 @@ async def pushed(subscription: Subscription) -> AsyncIterator[dict[str, Any]]:
         yield {"subscription": subscription.id, "error": error.as_json()}
 
 
-class Pushes:
+class SubscriptionPush:
     """Passes events on as fast as the other side reads; what it cannot take waits in the kernel."""
 
     def __init__(self, subscriptions: Subscriptions, session: SessionId, send: Send) -> None:
@@ -38,11 +38,11 @@ class Pushes:
         self._send = send
         self._running: dict[asyncio.Task[None], Subscription] = {}
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Pass on the events of what has been subscribed to since the last time."""
         for subscription in self._subscriptions.claim(self._session):
             name = f"events of subscription {subscription.id}"
-            task = asyncio.create_task(self._pass_on(subscription), name=name)
+            task = asyncio.create_task(self._forward(subscription), name=name)
             self._running[task] = subscription
             task.add_done_callback(self._finished)
 
@@ -60,7 +60,7 @@ class Pushes:
         if running:
             await asyncio.wait(running)
 
-    async def _pass_on(self, subscription: Subscription) -> None:
+    async def _forward(self, subscription: Subscription) -> None:
         async for message in pushed(subscription):
             await self._send(message)
 

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from antiphon_kernel.kernel import Call, Kernel
-from antiphon_kernel.server.authentication import Access
+from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.connection_guard import LINES
 from antiphon_kernel.server.rpc import error_response
 from antiphon_kernel.tools.transfer import (
@@ -38,7 +38,7 @@ class Transfers:
     same parameters in the query and the same rights.
     """
 
-    def __init__(self, kernel: Kernel, access: Access) -> None:
+    def __init__(self, kernel: Kernel, access: Authenticator) -> None:
         self._kernel = kernel
         self._access = access
 

@@ -30,13 +30,13 @@ _EARLY: Final = 64 * 2**10
 """Bytes that are read of a client before it is authenticated."""
 
 
-class Doorman:
+class AcceptQueue:
     """Lets one client in at a turn."""
 
     def __init__(self) -> None:
         self._waiting: deque[Callable[[], None]] = deque()
 
-    def let_in(self, enter: Callable[[], None]) -> None:
+    def enqueue(self, enter: Callable[[], None]) -> None:
         """Call `enter` when it is the client's turn."""
         self._waiting.append(enter)
         if len(self._waiting) == 1:
@@ -55,7 +55,7 @@ class Doorman:
 class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
     """The server's connection, with ways to drop it and to send to it at once."""
 
-    doorman: Doorman
+    doorman: AcceptQueue
     _pieces: deque[bytes] | None = None
     _has_asked = False
     """Whether its handshake has come."""
@@ -90,9 +90,9 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
 
     def handle_connect(self, event: Request) -> None:
         self._has_asked = True
-        self.doorman.let_in(partial(self._enter, event))
+        self.doorman.enqueue(partial(self._accept, event))
 
-    def _enter(self, event: Request) -> None:
+    def _accept(self, event: Request) -> None:
         if not self.transport.is_closing():
             super().handle_connect(event)
 
@@ -128,32 +128,32 @@ class WebSocketProtocol(TrackedProtocol, WebSocketsSansIOProtocol):
         else:
             self._pieces = deque(_cut(data))
             self.transport.pause_reading()
-            self._take_up()
+            self._process_next()
 
-    def _take_up(self) -> None:
+    def _process_next(self) -> None:
         if self._pieces is None:
             return
         super().data_received(self._pieces.popleft())
         if self._pieces:
-            self.loop.call_soon(self._take_up)
+            self.loop.call_soon(self._process_next)
             return
         self._pieces = None
         early = self._early is not None and self._early > _EARLY
         if not self.read_paused and not early and not self.transport.is_closing():
             self.transport.resume_reading()
 
-    def _take_up_all(self) -> None:
+    def _process_all(self) -> None:
         """Nothing more will come; what has come is passed on."""
         pieces, self._pieces = self._pieces, None
         for piece in pieces or ():
             super().data_received(piece)
 
     def eof_received(self) -> None:
-        self._take_up_all()
+        self._process_all()
         super().eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._take_up_all()
+        self._process_all()
         super().connection_lost(exc)
 
     def _send_now(self, message: bytes) -> bool:

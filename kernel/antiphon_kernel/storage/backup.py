@@ -95,10 +95,10 @@ def write_copy(source: sqlite3.Connection, journal: Path, target: Path) -> int:
                 raise
             raise _not_written(target, str(error)) from error
         check_journal(fresh)
-        _to_disk(fresh)
+        _sync_to_disk(fresh)
         # A link and not a rename: what has come under that name meanwhile stays.
         target.hardlink_to(fresh)
-        _to_disk(target.parent)
+        _sync_to_disk(target.parent)
         return target.stat().st_size
     except sqlite3.Error as error:
         raise _unusable(journal, error, "`antiphon doctor` says more.") from error
@@ -136,7 +136,7 @@ def check_journal(path: Path) -> None:
     )
 
 
-def put_in_place(fresh: Path, journal: Path, aside: Path) -> bool:
+def install(fresh: Path, journal: Path, aside: Path) -> bool:
     """Make `fresh` the journal; the one that was there, if any, is called `aside` from now on.
 
     No kernel may be using the folder. At every moment there is a journal, old or new.
@@ -144,10 +144,10 @@ def put_in_place(fresh: Path, journal: Path, aside: Path) -> bool:
     Raises:
         OSError: if the folder cannot be written to.
     """
-    _to_disk(fresh)
+    _sync_to_disk(fresh)
     was_there = journal.exists()
     if was_there:
-        _fold_log(journal)
+        _checkpoint_wal(journal)
         make_private(journal)
         for suffix in SIDE_FILES:
             side = journal.with_name(journal.name + suffix)
@@ -156,11 +156,11 @@ def put_in_place(fresh: Path, journal: Path, aside: Path) -> bool:
                 side.rename(aside.with_name(aside.name + suffix))
         aside.hardlink_to(journal)
     fresh.replace(journal)
-    _to_disk(journal.parent)
+    _sync_to_disk(journal.parent)
     return was_there
 
 
-def _fold_log(journal: Path) -> None:
+def _checkpoint_wal(journal: Path) -> None:
     """Bring what is only in the write-ahead log into the file, if it can be opened."""
     try:
         with closing(_open(journal)) as database:
@@ -231,7 +231,7 @@ def _open(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=_WAIT_SECONDS, isolation_level=None)
 
 
-def _to_disk(path: Path) -> None:
+def _sync_to_disk(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

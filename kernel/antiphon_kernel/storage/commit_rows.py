@@ -10,7 +10,7 @@ from antiphon_kernel.storage.executor import Row, Statement
 from antiphon_kernel.storage.op_rows import op_id, stored_blocks, stored_operation
 from antiphon_kernel.storage.rows import Commit, SessionRow, UndoRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
-from antiphon_kernel.yjs.restored_ids import encode_revivals
+from antiphon_kernel.yjs.restored_ids import encode_restored
 
 _SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
 
@@ -49,7 +49,7 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
     yield (
         "INSERT INTO revived VALUES (?, ?, ?, ?)",
         [
-            (one.context.number, one.seq, RECORD_FORMAT, encode_revivals(one.revivals))
+            (one.context.number, one.seq, RECORD_FORMAT, encode_restored(one.revivals))
             for one in group
             if one.revivals
         ],

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Sequence
 
 from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.rows import ContextRow, InheritedRun
 from antiphon_kernel.storage.schema import READABLE_FORMATS
 
@@ -29,7 +29,7 @@ async def read_inherited(
     one text.
 
     Raises:
-        DamagedContext: if a record cannot be read.
+        CorruptContextError: if a record cannot be read.
         AntiphonError: storage_failed.
     """
     sql = "SELECT block, section, format, runs FROM inherited_blame WHERE context = ?"
@@ -45,6 +45,6 @@ async def read_inherited(
             read = [InheritedRun(*run) for run in json.loads(runs)]
         except (ValueError, TypeError) as error:
             what = f"the record of who wrote block {number} cannot be read ({error})"
-            raise DamagedContext(context, what) from error
+            raise CorruptContextError(context, what) from error
         found.setdefault(number, {})[section or None] = read
     return found

@@ -16,7 +16,7 @@ from pathlib import Path
 import aiosqlite
 
 from antiphon_kernel.storage.backup import write_copy
-from antiphon_kernel.storage.executor import Statement, carry_out
+from antiphon_kernel.storage.executor import Statement, execute
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
 from antiphon_kernel.storage.schema import MIGRATIONS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 64
 """How many rows of an open cursor are fetched in one go."""
 
 
-class _Connection(aiosqlite.Connection):
+class _DatabaseConnection(aiosqlite.Connection):
     """The library's connection, with a whole transaction in one trip to its thread.
 
     A trip costs as much as several statements, and each of them would take one.
@@ -35,7 +35,7 @@ class _Connection(aiosqlite.Connection):
 
     async def transact(self, statements: Iterable[Statement], files: OpenFiles) -> None:
         await self._execute(  # type: ignore[no-untyped-call]
-            carry_out, self._conn, statements, files
+            execute, self._conn, statements, files
         )
 
     async def copy(self, path: Path, target: Path) -> None:
@@ -54,7 +54,7 @@ class Database:
     def __init__(
         self,
         path: Path,
-        connection: _Connection,
+        connection: _DatabaseConnection,
         migrations: Sequence[str],
         spare: Path | None = None,
     ) -> None:
@@ -87,7 +87,7 @@ class Database:
                 newer version.
         """
         connect = partial(sqlite3.connect, path, isolation_level=None)
-        connection = _Connection(connect, _ROWS_AT_ONCE)
+        connection = _DatabaseConnection(connect, _ROWS_AT_ONCE)
         try:
             make_private(path)
             await connection
@@ -123,13 +123,13 @@ class Database:
         """Bring everything into the database file, and empty the write-ahead log."""
         await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _refuse_if_closed(self) -> None:
+    def _raise_if_closed(self) -> None:
         if self._closed:
             raise kernel_is_closing()
 
     async def select(self, sql: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         """Every row of a query; what has been lost can be read as far as SQLite still has it."""
-        self._refuse_if_closed()
+        self._raise_if_closed()
         try:
             # In one step: a caller that is cancelled must not leave an open cursor behind.
             return list(await self._connection.execute_fetchall(sql, values))
@@ -175,7 +175,7 @@ class Database:
             AntiphonError: storage_failed, for good once the files have been lost.
         """
         async with self._lock:
-            self._refuse_if_closed()
+            self._raise_if_closed()
             if self.lost is not None:
                 raise self.lost
             assert self._files is not None

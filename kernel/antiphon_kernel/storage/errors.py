@@ -6,7 +6,7 @@ from antiphon_kernel.storage.rows import ContextRow
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
-class DamagedContext(AntiphonError):
+class CorruptContextError(AntiphonError):
     """The records of one context cannot be read; the other contexts are not concerned."""
 
     def __init__(self, context: ContextRow, what: str, seq: int | None = None) -> None:

@@ -13,7 +13,7 @@ Statement = tuple[str, Sequence[Row]]
 """SQL, and the rows it is carried out for."""
 
 
-def carry_out(
+def execute(
     connection: sqlite3.Connection, statements: Iterable[Statement], files: OpenFiles
 ) -> None:
     """All statements in one transaction, or none of them; those without rows are left out.

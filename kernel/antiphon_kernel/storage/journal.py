@@ -24,7 +24,7 @@ from antiphon_kernel.storage.op_reader import (
 )
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
-    BlockChange,
+    BlockChangeRow,
     BlockRow,
     Commit,
     ContextRow,
@@ -172,7 +172,7 @@ class Journal:
         """See that every transaction of a context is there; the number of the last.
 
         Raises:
-            DamagedContext: if one is missing or has a format that is not known here.
+            CorruptContextError: if one is missing or has a format that is not known here.
             AntiphonError: storage_failed.
         """
         return await check_sequence(self._database, context)
@@ -181,7 +181,7 @@ class Journal:
         """Everything that belongs to one context; of its transactions those behind `after`.
 
         Raises:
-            DamagedContext: if a transaction is missing or its record cannot be read.
+            CorruptContextError: if a transaction is missing or its record cannot be read.
             AntiphonError: storage_failed.
         """
         number = (context.number,)
@@ -216,7 +216,7 @@ class Journal:
         """The first `limit` committed transactions with a higher `seq` than `after`.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         return await read_ops(self._database, context, after, limit=limit)
@@ -227,7 +227,7 @@ class Journal:
         """The committed transactions up to `upto`; only those that touched a block, by number.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         return await read_ops(self._database, context, 0, upto=upto, block=block)
@@ -236,7 +236,7 @@ class Journal:
         """The committed transactions with these numbers, in order.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         return await read_ops(self._database, context, 0, seqs=seqs)
@@ -245,7 +245,7 @@ class Journal:
         """What the first `limit` transactions with a higher `seq` than `after` touched.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         return await read_touches(self._database, context, after, limit)
@@ -259,16 +259,16 @@ class Journal:
             blocks: numbers of those that are asked for; None for all.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         return await read_inherited(self._database, context, blocks)
 
-    async def changes_of(self, context: ContextRow, block: int) -> list[BlockChange]:
+    async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
         """What happened to the block with this number, in order.
 
         Raises:
-            DamagedContext: if a record cannot be read.
+            CorruptContextError: if a record cannot be read.
             AntiphonError: storage_failed.
         """
         return await read_block_changes(self._database, context, block)
@@ -335,11 +335,11 @@ class Journal:
             await self._wake.wait()
             self._wake.clear()
             group = list(self._waiting)
-            sound = [commits for commits, _ in group if self._is_sound(commits[0])]
+            sound = [commits for commits, _ in group if self._is_current(commits[0])]
             due = sound or self._new_sessions
             error = await self._write_group([*chain(*sound)]) if due else None
             if error is not None:
-                self._begin_generation({one[0].context.number for one in sound}, error)
+                self._start_generation({one[0].context.number for one in sound}, error)
             written = set(map(id, sound)) if error is None else set()
             for commits, future in group:
                 if future.cancelled():
@@ -352,11 +352,11 @@ class Journal:
             if not self._waiting and not self._wake.is_set():
                 self._idle.set()
 
-    def _is_sound(self, commit: Commit) -> bool:
+    def _is_current(self, commit: Commit) -> bool:
         """Whether nothing that the commit was built on has been lost."""
         return commit.generation == self._generations.get(commit.context.number, 0)
 
-    def _begin_generation(self, contexts: set[int], error: AntiphonError) -> None:
+    def _start_generation(self, contexts: set[int], error: AntiphonError) -> None:
         """What was built on a lost commit is refused: only who loads again may go on."""
         for context in contexts:
             self._generations[context] = self._generations.get(context, 0) + 1

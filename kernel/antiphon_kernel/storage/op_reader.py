@@ -8,11 +8,11 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.errors import DamagedContext
+from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
-from antiphon_kernel.storage.rows import BlockChange, ContextRow, StoredOp, Touch
+from antiphon_kernel.storage.rows import BlockChangeRow, ContextRow, StoredOp, Touch
 from antiphon_kernel.storage.schema import READABLE_FORMATS
-from antiphon_kernel.yjs.restored_ids import decode_revivals
+from antiphon_kernel.yjs.restored_ids import decode_restored
 
 BYTES_ONLY: Final = "CASE typeof(changes) WHEN 'blob' THEN changes END"
 """The changes of a transaction; NULL if they are no bytes, which may not even be readable."""
@@ -22,7 +22,7 @@ async def check_sequence(database: Database, context: ContextRow) -> int:
     """See that every transaction of a context is there; the number of the last.
 
     Raises:
-        DamagedContext: if one is missing or has a format that is not known here.
+        CorruptContextError: if one is missing or has a format that is not known here.
         AntiphonError: storage_failed.
     """
     sql = (
@@ -33,14 +33,14 @@ async def check_sequence(database: Database, context: ContextRow) -> int:
     rows = await database.select(sql, everything)
     count, last, first, *formats = rows[0]
     if not count:
-        raise DamagedContext(context, "it has no transactions", 1)
+        raise CorruptContextError(context, "it has no transactions", 1)
     if first != 1 or count != last:
         sql = (
             "SELECT min(seq) + 1 FROM ops o WHERE id BETWEEN ? AND ? AND NOT EXISTS"
             " (SELECT 1 FROM ops n WHERE n.id = o.id + 1)"
         )
         hole = 1 if first != 1 else (await database.select(sql, everything))[0][0]
-        raise DamagedContext(context, f"transaction {hole} is missing", hole)
+        raise CorruptContextError(context, f"transaction {hole} is missing", hole)
     if not READABLE_FORMATS.issuperset(formats):
         sql = f"SELECT seq, format, {BYTES_ONLY} FROM ops WHERE id BETWEEN ? AND ? ORDER BY id"
         _checked(context, 0, await database.select(sql, everything))
@@ -55,7 +55,7 @@ async def read_updates(
     The first of them has `seq` after + 1.
 
     Raises:
-        DamagedContext: if one is missing or its record cannot be read.
+        CorruptContextError: if one is missing or its record cannot be read.
         AntiphonError: storage_failed.
     """
     sql = f"SELECT seq, format, {BYTES_ONLY}, touched FROM ops WHERE id BETWEEN ? AND ? ORDER BY id"
@@ -66,7 +66,7 @@ async def read_updates(
         return updates, frozenset(number for row in rows for number in versions_of(row[3]))
     except (ValueError, AttributeError) as error:
         what = f"a record does not say which blocks it touched ({error})"
-        raise DamagedContext(context, what) from error
+        raise CorruptContextError(context, what) from error
 
 
 async def read_ops(
@@ -88,7 +88,7 @@ async def read_ops(
         seqs: those that are wanted; None for all.
 
     Raises:
-        DamagedContext: if a record cannot be read.
+        CorruptContextError: if a record cannot be read.
         AntiphonError: storage_failed.
     """
     where = "o.id BETWEEN ? AND ?"
@@ -110,10 +110,12 @@ async def read_ops(
     found: list[StoredOp] = []
     for seq, time, principal, operation, touched, changes, unit, revivals in rows:
         try:
-            revived = decode_revivals(revivals) if revivals is not None else ()
+            revived = decode_restored(revivals) if revivals is not None else ()
             versions = versions_of(touched)
         except (ValueError, AttributeError) as error:
-            raise DamagedContext(context, f"its record cannot be read ({error})", seq) from error
+            raise CorruptContextError(
+                context, f"its record cannot be read ({error})", seq
+            ) from error
         op = StoredOp(seq, time, principal, operation, versions, bytes(changes), unit, revived)
         found.append(op)
     return found
@@ -125,7 +127,7 @@ async def read_touches(
     """What the first `limit` transactions behind `after` touched, in order.
 
     Raises:
-        DamagedContext: if a record cannot be read.
+        CorruptContextError: if a record cannot be read.
         AntiphonError: storage_failed.
     """
     sql = (
@@ -138,17 +140,19 @@ async def read_touches(
         try:
             found.append(Touch(seq, operation, size, tuple(versions_of(touched))))
         except (ValueError, AttributeError) as error:
-            raise DamagedContext(context, f"its record cannot be read ({error})", seq) from error
+            raise CorruptContextError(
+                context, f"its record cannot be read ({error})", seq
+            ) from error
     return found
 
 
 async def read_block_changes(
     database: Database, context: ContextRow, block: int
-) -> list[BlockChange]:
+) -> list[BlockChangeRow]:
     """Every change of the block with this number, in order, without what it wrote.
 
     Raises:
-        DamagedContext: if a record cannot be read.
+        CorruptContextError: if a record cannot be read.
         AntiphonError: storage_failed.
     """
     sql = (
@@ -158,13 +162,15 @@ async def read_block_changes(
     )
     everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
     rows = await database.select(sql, (*everything, f" {block}:"))
-    found: list[BlockChange] = []
+    found: list[BlockChangeRow] = []
     for seq, touched, time, principal, operation in rows:
         try:
             version = versions_of(touched)[block]
         except (ValueError, KeyError, AttributeError) as error:
-            raise DamagedContext(context, f"its record cannot be read ({error})", seq) from error
-        found.append(BlockChange(seq, version, time, principal, operation))
+            raise CorruptContextError(
+                context, f"its record cannot be read ({error})", seq
+            ) from error
+        found.append(BlockChangeRow(seq, version, time, principal, operation))
     return found
 
 
@@ -182,18 +188,18 @@ def _checked(context: ContextRow, after: int, rows: Sequence[sqlite3.Row]) -> li
     """The third column of rows (seq, format, changes, ...).
 
     Raises:
-        DamagedContext: if one is missing or its record cannot be read.
+        CorruptContextError: if one is missing or its record cannot be read.
     """
     for expected, (seq, format_, changes, *_) in enumerate(rows, after + 1):
         if seq != expected:
-            raise DamagedContext(context, f"transaction {expected} is missing", expected)
+            raise CorruptContextError(context, f"transaction {expected} is missing", expected)
         if format_ not in READABLE_FORMATS:
-            raise DamagedContext(
+            raise CorruptContextError(
                 context,
                 f"its record has the format {format_!r}, this antiphon reads"
                 f" {', '.join(map(str, sorted(READABLE_FORMATS)))}",
                 seq,
             )
         if not isinstance(changes, bytes):
-            raise DamagedContext(context, "its record holds no bytes", seq)
+            raise CorruptContextError(context, "its record holds no bytes", seq)
     return [row[2] for row in rows]

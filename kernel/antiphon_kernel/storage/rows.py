@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
-from antiphon_kernel.yjs.restored_ids import Revival
+from antiphon_kernel.yjs.restored_ids import RestoredRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class Commit:
     undo: tuple[UndoRow, ...] = ()
     """Undo rows that are new or changed with it."""
     dropped_undo: tuple[int, ...] = ()
-    """Units that can be neither undone nor redone from now on."""
-    revivals: tuple[Revival, ...] = ()
+    """UndoUnits that can be neither undone nor redone from now on."""
+    revivals: tuple[RestoredRange, ...] = ()
     """Which of its ids are characters that were there before."""
     clients: tuple[int, ...] = ()
     """CRDT client ids that this principal used for the first time."""
@@ -157,7 +157,7 @@ class StoredOp:
     """Number of each touched block to its version then."""
     update: bytes
     unit: int | None = None
-    revivals: tuple[Revival, ...] = ()
+    revivals: tuple[RestoredRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class Touch:
 
 
 @dataclass(frozen=True, slots=True)
-class BlockChange:
+class BlockChangeRow:
     """One committed transaction as the history of one block shows it."""
 
     seq: int

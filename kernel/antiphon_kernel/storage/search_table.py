@@ -58,7 +58,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchFilter:
     """What a text and its block must have."""
 
     literals: Sequence[str]
@@ -73,7 +73,7 @@ class SearchTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def behind(self) -> set[int]:
+    async def stale_contexts(self) -> set[int]:
         """Numbers of the contexts that have changed since they were indexed."""
         sql = (
             "SELECT c.number FROM contexts c WHERE"
@@ -114,7 +114,7 @@ class SearchTable:
             )
         )
 
-    async def reached(self, context: int, seq: int) -> None:
+    async def mark_indexed(self, context: int, seq: int) -> None:
         """Nothing of the context is missing up to `seq`."""
         sql = "INSERT OR REPLACE INTO searched_contexts VALUES (?, ?)"
         await self._database.insert(sql, (context, seq))
@@ -130,7 +130,7 @@ class SearchTable:
         rows = await self._database.select(sql, (block,))
         return int(rows[0][0]) if rows else None
 
-    async def candidates(self, wanted: Wanted, after: int, limit: int) -> list[Candidate]:
+    async def candidates(self, wanted: SearchFilter, after: int, limit: int) -> list[Candidate]:
         """The first blocks behind row `after` that have what is wanted."""
         found = []
         for table in ("search", "long_texts"):
@@ -154,7 +154,7 @@ def row_number(context: int, number: int) -> int:
     return (context << _CONTEXT_BITS) + number
 
 
-def _question(table: str, wanted: Wanted, after: int) -> tuple[str, list[object]]:
+def _question(table: str, wanted: SearchFilter, after: int) -> tuple[str, list[object]]:
     """The query for the candidates of one table, all but their number."""
     row = f"{table}.{_TABLES[table]}"
     conditions = [f"{row} > ?", "d.kind IN (SELECT value FROM json_each(?))"]

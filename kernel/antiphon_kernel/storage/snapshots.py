@@ -71,11 +71,11 @@ class Snapshots:
         elif snapshot.digest(context) != digest:
             wrong = "its bytes are not those that were written"
         if wrong is not None:
-            self.distrust(context, wrong)
+            self.discard(context, wrong)
             return None
         return snapshot
 
-    def distrust(self, context: ContextRow, why: str) -> None:
+    def discard(self, context: ContextRow, why: str) -> None:
         """Say that a snapshot is left out; the next one replaces it."""
         _log.warning(
             "the snapshot of context %s is left out, its transactions are read instead: %s",

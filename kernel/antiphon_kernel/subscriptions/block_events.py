@@ -20,7 +20,7 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.records import TextSplice
 
 
-class EventKind(StrEnum):
+class BlockEventKind(StrEnum):
     """What has happened to a block."""
 
     CREATED = "created"
@@ -74,7 +74,7 @@ class BlockEvent(Result):
     version: int
     from_version: int | None = None
     """The version that the patch starts from; absent if the event says all there is."""
-    kind: EventKind
+    kind: BlockEventKind
     """What has happened to the block."""
     splices: list[SplicePatch] = Field(default_factory=list)
     """How its texts changed."""
@@ -94,7 +94,7 @@ class BlockEvent(Result):
     origin: Origin = Origin.OTHER
     """`own` if the session that subscribed did it."""
 
-    def about(self, section: str) -> BlockEvent | None:
+    def subject(self, section: str) -> BlockEvent | None:
         """What of the event is about one part of the content; None if nothing is."""
 
         def within(path: str | None) -> bool:
@@ -121,14 +121,14 @@ def events_of(context: Context, applied: Applied) -> Iterator[BlockEvent]:
         made = any(block in change.added for change in applied.changes)
         splices, parts = ([], []) if made else _patch(context, block, applied)
         fields = {one.block for change in applied.changes for one in change.headers}
-        kind = EventKind.EDITED if splices or parts else EventKind.HEADER
+        kind = BlockEventKind.EDITED if splices or parts else BlockEventKind.HEADER
         yield BlockEvent(
             context_id=context.id,
             context_version=applied.seq,
             block_id=block,
             version=version,
             from_version=None if made else version - 1,
-            kind=EventKind.CREATED if made else kind,
+            kind=BlockEventKind.CREATED if made else kind,
             splices=splices,
             parts=parts,
             header=_header(context, block) if made or block in fields else None,
@@ -169,7 +169,7 @@ def _header(context: Context, block: str) -> BlockInfo:
 
 
 async def whole_block(
-    context: Context, block: str, kind: EventKind, section: str | None = None
+    context: Context, block: str, kind: BlockEventKind, section: str | None = None
 ) -> BlockEvent:
     """A block as it is; what it says is on disk.
 
@@ -188,7 +188,7 @@ async def whole_block(
         header=_header(context, block),
         content=read_value(context.document, block, section),
     )
-    await context.settled()
+    await context.wait_persisted()
     return event
 
 
@@ -201,11 +201,11 @@ async def block_since(context: Context, block: str, version: int) -> BlockEvent 
         AntiphonError: storage_failed.
     """
     if version == context.version(block):
-        await context.settled()
+        await context.wait_persisted()
         return None
     known = 1 <= version < context.version(block)
     if not known or not is_text(context.document.schema(block)):
-        return await whole_block(context, block, EventKind.RESYNC)
+        return await whole_block(context, block, BlockEventKind.RESYNC)
     before = (await context.history(block)).text(None, version)
     splices = tuple(plan_difference(before, context.document.text(block)))
     event = BlockEvent(
@@ -214,9 +214,9 @@ async def block_since(context: Context, block: str, version: int) -> BlockEvent 
         block_id=block,
         version=context.version(block),
         from_version=version,
-        kind=EventKind.EDITED if splices else EventKind.HEADER,
+        kind=BlockEventKind.EDITED if splices else BlockEventKind.HEADER,
         splices=list(_splices(splices, None)),
         header=_header(context, block),
     )
-    await context.settled()
+    await context.wait_persisted()
     return event

@@ -14,7 +14,7 @@ from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.subscriptions.block_events import (
     BlockEvent,
-    EventKind,
+    BlockEventKind,
     Origin,
     block_since,
     whole_block,
@@ -76,7 +76,7 @@ class Subscription:
         block = event.block_id
         if self._ended or not self.follows(block) or block in self._missed:
             return
-        about = event if self._section is None else event.about(self._section)
+        about = event if self._section is None else event.subject(self._section)
         if about is None or event.version <= self._told.get(block, 0):
             return
         self._queue.append((about, session))
@@ -106,7 +106,7 @@ class Subscription:
         """
         while True:
             if self._missed and self._error is None:
-                made_up = await self._make_up()
+                made_up = await self._resync()
                 if made_up is not None:
                     return made_up
             elif self._queue:
@@ -123,7 +123,7 @@ class Subscription:
                 self._wake.clear()
                 await self._wake.wait()
 
-    async def _make_up(self) -> BlockEvent | None:
+    async def _resync(self) -> BlockEvent | None:
         """One block that the reader has missed something of; None if it has not after all."""
         block, version = self._missed.popitem(last=False)
         context = self._contexts[block.split(".", 1)[0]]
@@ -131,7 +131,7 @@ class Subscription:
         event: BlockEvent | None
         try:
             if version is None or self._section is not None:
-                event = await whole_block(context, block, EventKind.RESYNC, self._section)
+                event = await whole_block(context, block, BlockEventKind.RESYNC, self._section)
             else:
                 event = await block_since(context, block, version)
         except BaseException:

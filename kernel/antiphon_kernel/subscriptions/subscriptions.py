@@ -16,7 +16,7 @@ from antiphon_kernel.subscriptions.block_events import BlockEvent, events_of
 from antiphon_kernel.subscriptions.subscription import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import IdSource, SessionId
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
 
 _READ_A_TURN: Final = 200
@@ -98,7 +98,7 @@ class Subscriptions:
         made = Subscription(self._ids.uuid7(), actor, by_id, blocks, section, self._limits)
         for context in contexts:
             await _read_once(context.document, blocks)
-            await context.settled()  # one that has failed meanwhile says nothing any more
+            await context.wait_persisted()  # one that has failed meanwhile says nothing any more
         for context in contexts:
             feed = self._feeds.get(context.id)
             if feed is None or feed.context is not context:
@@ -118,9 +118,9 @@ class Subscriptions:
         if found is None or found.session != actor.session:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
-                f"This session has no subscription {shown(identity)}: block.subscribe returns one.",
+                f"This session has no subscription {quote(identity)}: block.subscribe returns one.",
                 field="subscription",
-                found=shortened(identity),
+                found=truncate(identity),
             )
         return found
 

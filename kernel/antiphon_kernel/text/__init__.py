@@ -1,1 +1,1 @@
-"""Pure functions on strings: lines, edits, offsets, order keys. Units are code points and lines."""
+"""Text as plain strings: lines, edits, patches, differences, order keys, offsets (code points)."""

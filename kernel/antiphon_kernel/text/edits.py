@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from antiphon_kernel.text.lines import out_of_range, split_lines
-from antiphon_kernel.text.replacements import Piece, as_splices
+from antiphon_kernel.text.replacements import Replacement, as_splices
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
 
@@ -48,7 +48,7 @@ EditOperation = Insert | Delete | Replace
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _PlannedChange:
     """Lines `start` to `end` become `lines`; asked for by operation `index`."""
 
     start: int
@@ -77,7 +77,7 @@ def plan_edit(text: str, operations: Sequence[EditOperation]) -> list[TextSplice
     return as_splices(text, _pieces(text, lines, changes, ends_in_newline))
 
 
-def _checked(lines: list[str], operation: EditOperation, index: int) -> _Change:
+def _checked(lines: list[str], operation: EditOperation, index: int) -> _PlannedChange:
     """The operation as a change of lines, if the text allows it."""
     if isinstance(operation, Insert):
         start = end = operation.line
@@ -112,12 +112,12 @@ def _checked(lines: list[str], operation: EditOperation, index: int) -> _Change:
             line_count=len(lines),
         )
     content = "" if isinstance(operation, Delete) else operation.content
-    return _Change(start, end, split_lines(content), index)
+    return _PlannedChange(start, end, split_lines(content), index)
 
 
-def _refuse_overlap(changes: Sequence[_Change]) -> None:
+def _refuse_overlap(changes: Sequence[_PlannedChange]) -> None:
     """Two ranges that share a line, or an insert strictly inside a range, are an error."""
-    widest: _Change | None = None
+    widest: _PlannedChange | None = None
     for change in changes:
         if widest is not None and change.start < widest.end:
             first, second = sorted((widest.index, change.index))
@@ -137,7 +137,7 @@ def _refuse_overlap(changes: Sequence[_Change]) -> None:
 def _ends_in_newline(
     text: str,
     lines: list[str],
-    changes: Sequence[_Change],
+    changes: Sequence[_PlannedChange],
     operations: Sequence[EditOperation],
 ) -> bool:
     """Whether the result ends in a newline."""
@@ -152,7 +152,7 @@ def _ends_in_newline(
     return not isinstance(operation, Delete) and operation.content.endswith("\n")
 
 
-def _last_line(lines: list[str], changes: Sequence[_Change]) -> str | None:
+def _last_line(lines: list[str], changes: Sequence[_PlannedChange]) -> str | None:
     """The last line of the result, when the last change reaches the end; None: no lines left."""
     end = len(lines)
     for change in reversed(changes):
@@ -165,19 +165,19 @@ def _last_line(lines: list[str], changes: Sequence[_Change]) -> str | None:
 
 
 def _pieces(
-    text: str, lines: list[str], changes: Sequence[_Change], ends_in_newline: bool
-) -> list[Piece]:
+    text: str, lines: list[str], changes: Sequence[_PlannedChange], ends_in_newline: bool
+) -> list[Replacement]:
     """The changes in code points.
 
     Every line is taken as ended by a newline; when the last one is not, the places behind that
     missing newline are pulled back and the newline is added or taken away where it matters.
     """
-    pieces: list[Piece] = []
+    pieces: list[Replacement] = []
     line = offset = 0
     for change in changes:
         offset += _length(lines, line, change.start)
         start, offset = offset, offset + _length(lines, change.start, change.end)
-        pieces.append(Piece(start, offset, "".join(f"{one}\n" for one in change.lines)))
+        pieces.append(Replacement(start, offset, "".join(f"{one}\n" for one in change.lines)))
         line = change.end
     if line < len(lines):
         return pieces
@@ -198,7 +198,7 @@ def _length(lines: list[str], start: int, end: int) -> int:
     return sum(map(len, lines[start:end])) + end - start
 
 
-def _drop_last_newline(text: str, pieces: Sequence[Piece]) -> None:
+def _drop_last_newline(text: str, pieces: Sequence[Replacement]) -> None:
     """Make the result end without the newline that its last line now has."""
     end = len(text)
     last = pieces[-1]

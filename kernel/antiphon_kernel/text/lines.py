@@ -7,7 +7,7 @@ of its line. The empty text has no lines. Numbers are 0-based and ends are exclu
 from __future__ import annotations
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 
 def split_lines(text: str) -> list[str]:
@@ -70,7 +70,7 @@ def out_of_range(line: int, count: int, **details: int) -> AntiphonError:
     """The error for a line number that the text does not have."""
     return AntiphonError(
         ErrorCode.LINE_OUT_OF_RANGE,
-        f"Line {shown(line)} is out of range: the text has {count} lines, so 0 to {count} is"
+        f"Line {quote(line)} is out of range: the text has {count} lines, so 0 to {count} is"
         " allowed; read the block again.",
         line=line,
         line_count=count,

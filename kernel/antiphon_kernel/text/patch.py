@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise, takewhile
 from typing import Any, Final
 
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.text.replacements import Piece, as_splices
+from antiphon_kernel.text.replacements import Replacement, as_splices
 from antiphon_kernel.text.unified_diff import Hunk, HunkLine, MalformedPatch, parse_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
@@ -72,7 +72,7 @@ def plan_patch(text: str, patch: str) -> list[TextSplice]:
     if parsed.creates and text:
         problem = "The patch creates the file, but the block has text: make it a patch of the text."
         raise _failed([HunkFailure(problem)])
-    target = _Target(text)
+    target = _Haystack(text)
     placed = _place(target, parsed.hunks)
     pieces = [piece for hunk, offset in placed for piece in _pieces(hunk, offset)]
     if parsed.deletes and sum(piece.end - piece.start for piece in pieces) != len(text):
@@ -81,7 +81,7 @@ def plan_patch(text: str, patch: str) -> list[TextSplice]:
     return as_splices(text, pieces)
 
 
-class _Target:
+class _Haystack:
     """A text in which hunks look for their places."""
 
     def __init__(self, text: str) -> None:
@@ -133,7 +133,7 @@ class _Target:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class _HunkMatcher:
     """What a hunk asks of its place."""
 
     number: int
@@ -143,7 +143,7 @@ class _Wanted:
     at_end: bool
 
     @classmethod
-    def of(cls, number: int, hunk: Hunk) -> _Wanted:
+    def of(cls, number: int, hunk: Hunk) -> _HunkMatcher:
         before = len(list(takewhile(_is_kept, hunk.lines)))
         after = len(list(takewhile(_is_kept, reversed(hunk.lines))))
         unfinished = not all(line.text.endswith("\n") for line in hunk.lines)
@@ -155,7 +155,7 @@ class _Wanted:
             at_end=unfinished or after == 0 < before,
         )
 
-    def allows(self, target: _Target, offset: int) -> bool:
+    def allows(self, target: _Haystack, offset: int) -> bool:
         """Whether a place that has the lines is at the end of the text that it must be at."""
         ends = offset + len(self.old) == len(target.text)
         return (ends or not self.at_end) and (offset == 0 or not self.at_start)
@@ -165,13 +165,13 @@ def _is_kept(line: HunkLine) -> bool:
     return line.mark == " "
 
 
-def _place(target: _Target, hunks: Sequence[Hunk]) -> list[tuple[Hunk, int]]:
+def _place(target: _Haystack, hunks: Sequence[Hunk]) -> list[tuple[Hunk, int]]:
     """Each hunk with the offset where it belongs.
 
     Raises:
         AntiphonError: patch_failed.
     """
-    wanted = [_Wanted.of(number, hunk) for number, hunk in enumerate(hunks)]
+    wanted = [_HunkMatcher.of(number, hunk) for number, hunk in enumerate(hunks)]
     stated = [_stated_place(target, one) for one in wanted]
     offsets = stated
     if None in stated:
@@ -194,7 +194,7 @@ def _place(target: _Target, hunks: Sequence[Hunk]) -> list[tuple[Hunk, int]]:
     return placed
 
 
-def _stated_place(target: _Target, wanted: _Wanted) -> int | None:
+def _stated_place(target: _Haystack, wanted: _HunkMatcher) -> int | None:
     """The offset that the header says, if the hunk belongs there."""
     start = wanted.hunk.start
     if not wanted.old:
@@ -206,7 +206,7 @@ def _stated_place(target: _Target, wanted: _Wanted) -> int | None:
     return offset if belongs else None
 
 
-def _only_place(target: _Target, wanted: _Wanted) -> int | HunkFailure:
+def _only_place(target: _Haystack, wanted: _HunkMatcher) -> int | HunkFailure:
     """The one offset in the whole text where the hunk belongs, or why there is none."""
     number, start = wanted.number, max(wanted.hunk.start, 0)
     if not wanted.old:
@@ -242,7 +242,7 @@ def _only_place(target: _Target, wanted: _Wanted) -> int | HunkFailure:
     return _mismatch(target, wanted, elsewhere)
 
 
-def _ambiguous(target: _Target, wanted: _Wanted, places: Sequence[int]) -> HunkFailure:
+def _ambiguous(target: _Haystack, wanted: _HunkMatcher, places: Sequence[int]) -> HunkFailure:
     number, start = wanted.number, max(wanted.hunk.start, 0)
     lines = [target.text.count("\n", 0, offset) for offset in places[:_PLACES_NAMED]]
     listed = ", ".join(map(str, lines)) + (" and more" if len(places) > _PLACES_NAMED else "")
@@ -256,7 +256,7 @@ def _ambiguous(target: _Target, wanted: _Wanted, places: Sequence[int]) -> HunkF
     )
 
 
-def _mismatch(target: _Target, wanted: _Wanted, elsewhere: bool) -> HunkFailure:
+def _mismatch(target: _Haystack, wanted: _HunkMatcher, elsewhere: bool) -> HunkFailure:
     number, start, old = wanted.number, max(wanted.hunk.start, 0), wanted.hunk.old
     found = target.lines(start, len(old))
     pairs = zip(old, [*found, *[None] * (len(old) - len(found))], strict=False)
@@ -281,7 +281,7 @@ def _mismatch(target: _Target, wanted: _Wanted, elsewhere: bool) -> HunkFailure:
     )
 
 
-def _misplaced(target: _Target, wanted: _Wanted, offset: int) -> HunkFailure:
+def _misplaced(target: _Haystack, wanted: _HunkMatcher, offset: int) -> HunkFailure:
     line = target.text.count("\n", 0, offset)
     return HunkFailure(
         f"Hunk {wanted.number} belongs at line {line}, which is above or inside the hunk before"
@@ -292,7 +292,7 @@ def _misplaced(target: _Target, wanted: _Wanted, offset: int) -> HunkFailure:
     )
 
 
-def _pieces(hunk: Hunk, offset: int) -> Iterator[Piece]:
+def _pieces(hunk: Hunk, offset: int) -> Iterator[Replacement]:
     """What a hunk replaces, run by run; runs of equal length line by line."""
     at = offset
     removed: list[str] = []
@@ -306,7 +306,7 @@ def _pieces(hunk: Hunk, offset: int) -> Iterator[Piece]:
             if len(removed) != len(added):
                 removed, added = ["".join(removed)], ["".join(added)]
             for before, after in zip(removed, added, strict=True):
-                yield Piece(at, at + len(before), after)
+                yield Replacement(at, at + len(before), after)
                 at += len(before)
             removed, added = [], []
             at += len(line.text)

@@ -22,7 +22,7 @@ import regex
 
 from antiphon_kernel.text.query import check_one_line, line_end
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 _REPEATS: Final = 100_000
 """Product of the counts of a pattern; each costs some 300 bytes when it is compiled."""
@@ -129,13 +129,13 @@ class RegexQuery:
                 given += 1
                 yield found.span()
         except (TimeoutError, MemoryError):
-            yield from self._patiently(line, given)
+            yield from self._with_timeout(line, given)
         finally:
             self._left -= time.monotonic() - begun
         if self._left <= 0:
             raise self._too_long()
 
-    def _patiently(self, line: str, given: int) -> Iterator[tuple[int, int]]:
+    def _with_timeout(self, line: str, given: int) -> Iterator[tuple[int, int]]:
         """The matches after the first `given`, while the rest of the process goes on."""
         allowed = max(0.001, min(self._line_seconds, self._left))
         try:
@@ -148,7 +148,7 @@ class RegexQuery:
     def _too_long(self) -> AntiphonError:
         return AntiphonError(
             ErrorCode.REGEX_TIMEOUT,
-            f"The regular expression {shown(self._text)} ran for more than"
+            f"The regular expression {quote(self._text)} ran for more than"
             f" {self._line_seconds:g} s on one line or {self._seconds:g} s in all and was stopped:"
             " avoid nested repeats such as (a+)+, or search fewer blocks.",
             seconds=self._seconds,
@@ -220,7 +220,7 @@ def _plain(pattern: str) -> str:
 def _invalid(pattern: str, problem: str) -> AntiphonError:
     return AntiphonError(
         ErrorCode.INVALID_REGEX,
-        f"{shown(pattern)} is no regular expression that can be used: {problem}. Correct it, or"
+        f"{quote(pattern)} is no regular expression that can be used: {problem}. Correct it, or"
         " leave out regex to look for exactly these characters.",
         problem=problem,
     )

@@ -10,7 +10,7 @@ from antiphon_kernel.types.records import TextSplice
 
 
 @dataclass(slots=True)
-class Piece:
+class Replacement:
     """Code points `start` to `end` of the text before become `text`."""
 
     start: int
@@ -18,12 +18,12 @@ class Piece:
     text: str
 
 
-def as_splices(text: str, pieces: Sequence[Piece]) -> list[TextSplice]:
+def as_splices(text: str, pieces: Sequence[Replacement]) -> list[TextSplice]:
     """The splices that carry out `pieces` (sorted and disjoint), each without common ends.
 
     Pieces that touch become one. Each offset counts in the text as the earlier splices left it.
     """
-    joined: list[Piece] = []
+    joined: list[Replacement] = []
     for piece in pieces:
         _trim(text, piece)
         if joined and joined[-1].end == piece.start:
@@ -42,7 +42,7 @@ def as_splices(text: str, pieces: Sequence[Piece]) -> list[TextSplice]:
     return splices
 
 
-def _trim(text: str, piece: Piece) -> None:
+def _trim(text: str, piece: Replacement) -> None:
     """Leave the code points alone that are the same before and after, at both ends."""
     before, after = text[piece.start : piece.end], piece.text
     head = common_prefix(before, after)

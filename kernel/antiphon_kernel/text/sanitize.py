@@ -92,7 +92,7 @@ def _escape(found: re.Match[str]) -> str:
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
-def neutralise(text: str) -> str:
+def sanitize(text: str) -> str:
     """`text` with every dangerous code point replaced by one visible one; same length.
 
     Newlines and tabs are kept, and what is invisible where ordinary text needs it.
@@ -103,6 +103,6 @@ def neutralise(text: str) -> str:
 def escape_json(text: str) -> str:
     """JSON with every dangerous code point in its strings escaped: it means the same.
 
-    What `neutralise` keeps is escaped too, so that it keeps all of the result however it is cut.
+    What `sanitize` keeps is escaped too, so that it keeps all of the result however it is cut.
     """
     return _SUSPICIOUS.sub(_escape, text)

@@ -29,7 +29,7 @@ class ChangedRange(NamedTuple):
     new_end: int
 
 
-class Effort:
+class Budget:
     """How many steps may still be made; several calls can share one.
 
     So many take a quarter of a second, whatever is compared: others wait meanwhile.
@@ -40,10 +40,10 @@ class Effort:
 
 
 def changed_ranges(
-    old: Sequence[Hashable], new: Sequence[Hashable], effort: Effort | None = None
+    old: Sequence[Hashable], new: Sequence[Hashable], effort: Budget | None = None
 ) -> list[ChangedRange]:
     """What makes `old` into `new`: sorted, disjoint, with something equal between two of them."""
-    comparison = _Comparison(old, new, effort or Effort())
+    comparison = _Comparison(old, new, effort or Budget())
     return _joined(comparison.run())
 
 
@@ -59,7 +59,7 @@ def _joined(found: Iterable[ChangedRange]) -> list[ChangedRange]:
 
 
 class _Comparison:
-    def __init__(self, old: Sequence[Hashable], new: Sequence[Hashable], effort: Effort) -> None:
+    def __init__(self, old: Sequence[Hashable], new: Sequence[Hashable], effort: Budget) -> None:
         self._old = old
         self._new = new
         self._effort = effort
@@ -144,7 +144,7 @@ class _Comparison:
             for index, element in enumerate(old, one.start)
             if counts[element] == 1 == new_counts[element]
         ]
-        return _longest_rising(pairs)
+        return _longest_increasing(pairs)
 
 
 def _before(furthest: dict[int, int], diagonal: int, changes: int) -> int:
@@ -189,7 +189,7 @@ def _between(kept: Sequence[tuple[int, int]], one: ChangedRange) -> list[Changed
     return ranges
 
 
-def _longest_rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest choice of pairs that rise on both sides; `pairs` rise on the first."""
     ends: list[int] = []
     at: list[int] = []

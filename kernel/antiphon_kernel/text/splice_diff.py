@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
-from antiphon_kernel.text.replacements import Piece, as_splices
-from antiphon_kernel.text.sequence_diff import Effort, changed_ranges
+from antiphon_kernel.text.replacements import Replacement, as_splices
+from antiphon_kernel.text.sequence_diff import Budget, changed_ranges
 from antiphon_kernel.types.records import TextSplice
 
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
@@ -23,14 +23,16 @@ def plan_difference(before: str, after: str) -> list[TextSplice]:
     """The sequential splices that make `before` into `after`."""
     if before == after:
         return []
-    effort = Effort()
-    pieces: list[Piece] = []
-    for lines in _differences(_LINE, Piece(0, len(before), after), before, effort):
+    effort = Budget()
+    pieces: list[Replacement] = []
+    for lines in _differences(_LINE, Replacement(0, len(before), after), before, effort):
         pieces += _differences(_WORD, lines, before, effort)
     return as_splices(before, pieces)
 
 
-def _differences(unit: re.Pattern[str], piece: Piece, before: str, effort: Effort) -> list[Piece]:
+def _differences(
+    unit: re.Pattern[str], piece: Replacement, before: str, effort: Budget
+) -> list[Replacement]:
     """A replaced range of `before`, as replaced ranges of whole units."""
     if piece.start == piece.end or not piece.text:
         return [piece]
@@ -38,7 +40,7 @@ def _differences(unit: re.Pattern[str], piece: Piece, before: str, effort: Effor
     new = unit.findall(piece.text)
     starts, new_starts = _starts(old), _starts(new)
     return [
-        Piece(
+        Replacement(
             piece.start + starts[one.start],
             piece.start + starts[one.end],
             piece.text[new_starts[one.new_start] : new_starts[one.new_end]],

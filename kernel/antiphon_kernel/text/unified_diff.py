@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.text.lines import split_lines
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 _HUNK: Final = re.compile(
     r"@@ -([0-9]{1,10})(?:,([0-9]{1,10}))? \+([0-9]{1,10})(?:,([0-9]{1,10}))? @@(?: .*)?\r?"
@@ -109,7 +109,7 @@ class _Parser:
                 self._refuse_another_file(self._at)
                 raise MalformedPatch(
                     None,
-                    f"Line {self._at} of the patch, {shown(line)}, is neither part of a hunk nor"
+                    f"Line {self._at} of the patch, {quote(line)}, is neither part of a hunk nor"
                     f" the header of one: expected {_SHAPE}.",
                 )
         if not recognised and not self._hunks:
@@ -165,7 +165,7 @@ class _Parser:
         if found is None:
             raise MalformedPatch(
                 number,
-                f"Hunk {number} (line {self._at} of the patch) begins with {shown(header)}:"
+                f"Hunk {number} (line {self._at} of the patch) begins with {quote(header)}:"
                 f" expected {_SHAPE}, with the numbers of lines.",
             )
         start, removed, _, added = (int(one) if one is not None else 1 for one in found.groups())

@@ -6,10 +6,10 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.tools.sizes import check_size
 from antiphon_kernel.tools.text_access import check_writable
-from antiphon_kernel.tools.writing import WRITING, WriteResult, on_disk
+from antiphon_kernel.tools.writing import WRITING, WriteResult, wait_persisted
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class AppendParams(Params):
@@ -33,7 +33,7 @@ class AppendResult(WriteResult):
 
 @tool(
     "block.append",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(
         *WRITING,
         ErrorCode.INVALID_TRANSITION,
@@ -61,7 +61,7 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
         waiting = appends.unflushed(block, section) + len(params.text)
         check_size(context, context.document.length(block, section) + waiting)
         unflushed = appends.add(call.actor, block, params.text, section)
-        if unflushed and not context.document.has_clear_end(block, section):
+        if unflushed and not context.document.tail_is_live(block, section):
             # The end is known now; its history may be let go of before the timer comes.
             appends.flush(block)
             unflushed = 0
@@ -71,5 +71,5 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
     appends.flush(block)
     check_size(context, context.document.length(block, section) + len(params.text))
     written = context.append(call.actor, block, params.text, section)
-    result = await on_disk(context, block, written)
+    result = await wait_persisted(context, block, written)
     return AppendResult(version=result.version, context_version=result.context_version)

@@ -7,9 +7,9 @@ from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.tools.sizes import check_size
 from antiphon_kernel.tools.text_access import check_writable
-from antiphon_kernel.tools.writing import WRITING, on_disk
+from antiphon_kernel.tools.writing import WRITING, wait_persisted
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation.content_limits import check_limit
 
 
@@ -40,7 +40,7 @@ class ApplyPatchResult(Result):
 
 @tool(
     "block.apply_patch",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(*WRITING, ErrorCode.PATCH_FAILED),
 )
 async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
@@ -73,5 +73,5 @@ async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
         lambda: context.document.splice_all(block, splices, params.section),
         blocks=[block],
     )
-    result = await on_disk(context, block, written)
+    result = await wait_persisted(context, block, written)
     return ApplyPatchResult(success=True, **result.model_dump())

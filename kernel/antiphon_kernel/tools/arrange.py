@@ -10,9 +10,9 @@ from antiphon_kernel.contexts.ordering import order_after, order_before
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.tools.same_context import block_in
-from antiphon_kernel.tools.writing import WriteResult, on_disk
+from antiphon_kernel.tools.writing import WriteResult, wait_persisted
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class MoveParams(Params):
@@ -41,7 +41,7 @@ class ExcludeParams(Params):
     """Whether it is left out of what models are given; true if absent."""
 
 
-@tool("block.move", needs=Right.WRITE, errors=REFERENCES)
+@tool("block.move", needs=Permission.WRITE, errors=REFERENCES)
 async def move(call: Call, params: MoveParams) -> WriteResult:
     """Put a block right after or right before another one of the same context.
 
@@ -74,14 +74,14 @@ async def move(call: Call, params: MoveParams) -> WriteResult:
     return await _arrange(call, context, block, "move", None if stands else write)
 
 
-@tool("block.collapse", needs=Right.WRITE, errors=REFERENCES)
+@tool("block.collapse", needs=Permission.WRITE, errors=REFERENCES)
 async def collapse(call: Call, params: CollapseParams) -> WriteResult:
     """Fold a block for everybody, or unfold it."""
     context, block = await call.block(params.block_id)
     return await _set_flag(call, context, block, "collapsed", params.collapsed)
 
 
-@tool("block.exclude", needs=Right.WRITE, errors=REFERENCES)
+@tool("block.exclude", needs=Permission.WRITE, errors=REFERENCES)
 async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     """Leave a block out of what models are given, or let them read it again."""
     context, block = await call.block(params.block_id)
@@ -105,7 +105,7 @@ async def _arrange(
     """Commit, unless there is nothing to change; permission comes first in either case."""
     check_arrange(context.document.header(block), call.actor.principal, call.role)
     if write is None:
-        await context.settled()
+        await context.wait_persisted()
         return WriteResult(version=context.version(block), context_version=context.seq)
     written = context.write(call.actor, operation, write, blocks=[block], undo=None)
-    return await on_disk(context, block, written)
+    return await wait_persisted(context, block, written)

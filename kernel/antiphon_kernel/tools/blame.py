@@ -6,7 +6,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools.text_access import check_text
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class BlameParams(Params):
@@ -39,7 +39,7 @@ class BlameResult(Result):
     version: int
 
 
-@tool("block.blame", needs=Right.READ, errors=REFERENCES)
+@tool("block.blame", needs=Permission.READ, errors=REFERENCES)
 async def blame(call: Call, params: BlameParams) -> BlameResult:
     """Say who wrote each character of a block, in which version, and when."""
     context, block = await call.block(params.block_id)
@@ -64,5 +64,5 @@ async def blame(call: Call, params: BlameParams) -> BlameResult:
         )
         at += run.length
     result = BlameResult(runs=runs, version=context.version(block))
-    await context.settled()
+    await context.wait_persisted()
     return result

@@ -22,7 +22,7 @@ from antiphon_kernel.tools.content_writing import (
 from antiphon_kernel.tools.sizes import check_content_size
 from antiphon_kernel.tools.writing import WriteResult
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class GetParams(Params):
@@ -65,7 +65,7 @@ class GetResult(Result):
 READING = (*REFERENCES, ErrorCode.SCHEMA_VIOLATION)
 
 
-@tool("block.get", needs=Right.READ, errors=READING)
+@tool("block.get", needs=Permission.READ, errors=READING)
 async def get(call: Call, params: GetParams) -> GetResult:
     """Read the content of a block, or a section or field of it, as JSON."""
     context, block = await call.block(params.block_id)
@@ -76,7 +76,7 @@ async def get(call: Call, params: GetParams) -> GetResult:
         value=content.value,
         violations=[BrokenRule(**one.as_json()) for one in content.violations],
     )
-    await context.settled()
+    await context.wait_persisted()
     return result
 
 
@@ -98,7 +98,7 @@ class RenderResult(Result):
     system and sources write."""
 
 
-@tool("block.render", needs=Right.READ, errors=READING)
+@tool("block.render", needs=Permission.READ, errors=READING)
 async def render(call: Call, params: RenderParams) -> RenderResult:
     """Read the content of a block as text that people and models understand.
 
@@ -107,7 +107,7 @@ async def render(call: Call, params: RenderParams) -> RenderResult:
     context, block = await call.block(params.block_id)
     text = rendered(context.document, block, params.section)
     result = RenderResult(block_id=block, version=context.version(block), text=text)
-    await context.settled()
+    await context.wait_persisted()
     return result
 
 
@@ -130,7 +130,7 @@ class ExportResult(Result):
     """The content, as in `block.get`."""
 
 
-@tool("block.export", needs=Right.READ, errors=REFERENCES)
+@tool("block.export", needs=Permission.READ, errors=REFERENCES)
 async def export_content(call: Call, params: ExportParams) -> ExportResult:
     """Take the whole content of a block out, with its schema."""
     context, block = await call.block(params.block_id)
@@ -140,7 +140,7 @@ async def export_content(call: Call, params: ExportParams) -> ExportResult:
         schema=json.loads(encode_schema(context.document.schema(block))),
         content=read_content(context.document, block).value,
     )
-    await context.settled()
+    await context.wait_persisted()
     return result
 
 
@@ -154,7 +154,7 @@ class ImportParams(Params):
     """Path of a section; the whole content if absent."""
 
 
-@tool("block.import", needs=Right.WRITE, errors=WRITING_CONTENT)
+@tool("block.import", needs=Permission.WRITE, errors=WRITING_CONTENT)
 async def import_content(call: Call, params: ImportParams) -> WriteResult:
     """Set the content of a block, or of a section of it, all or nothing.
 

@@ -11,10 +11,10 @@ from antiphon_kernel.document.schema import names_of
 from antiphon_kernel.document.schema_validation import joined
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.tools.sizes import check_items
-from antiphon_kernel.tools.writing import WRITING, WriteResult, on_disk
+from antiphon_kernel.tools.writing import WRITING, WriteResult, wait_persisted
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.validation.read_only import refuse_read_only
+from antiphon_kernel.validation.read_only import reject_read_only
 
 WRITING_CONTENT: Final = (*WRITING, ErrorCode.SCHEMA_VIOLATION)
 """What a tool that writes content can fail with."""
@@ -38,7 +38,7 @@ async def write_content(
     document, writes = context.document, plan(context, block)
     schema = document.schema(block)
     for one in writes:
-        refuse_read_only(call.actor, block, schema, names_of(one.path))
+        reject_read_only(call.actor, block, schema, names_of(one.path))
         check_items(context, one.items or 0)
     header = document.header(block)
     if header.role in (Role.MODEL, Role.TOOL) and header.status == Status.PENDING:
@@ -49,4 +49,4 @@ async def write_content(
             one.apply()
 
     written = context.write(call.actor, operation, write, blocks=[block])
-    return await on_disk(context, block, written)
+    return await wait_persisted(context, block, written)

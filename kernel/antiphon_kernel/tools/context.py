@@ -8,7 +8,7 @@ from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage.rows import ContextRow
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class ContextListParams(Params):
@@ -44,7 +44,7 @@ class ContextCreateParams(Params):
     """At most 64 of a-z, 0-9, _ and -; not taken."""
 
 
-@tool("context.list", needs=Right.READ)
+@tool("context.list", needs=Permission.READ)
 async def list_contexts(call: Call, params: ContextListParams) -> ContextListResult:
     """List the contexts of this kernel; archived ones only when asked for."""
     rows = [row for row in call.kernel.context_rows() if params.archived or row.archived is None]
@@ -53,7 +53,7 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
 
 def context_info(call: Call, row: ContextRow) -> ContextInfo:
     """What is said of a context."""
-    damage = call.kernel.quarantine.why(row.id)
+    damage = call.kernel.quarantine.reason(row.id)
     return ContextInfo(
         context_id=row.id,
         label=row.label,
@@ -63,7 +63,7 @@ def context_info(call: Call, row: ContextRow) -> ContextInfo:
     )
 
 
-@tool("context.create", needs=Right.WRITE)
+@tool("context.create", needs=Permission.WRITE)
 async def create_context(call: Call, params: ContextCreateParams) -> ContextInfo:
     """Create an empty context."""
     context = await call.kernel.create_context(params.label)
@@ -97,7 +97,7 @@ class ContextStateResult(ContextInfo):
 _STATES = (ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID)
 
 
-@tool("context.rename", needs=Right.WRITE, errors=_STATES)
+@tool("context.rename", needs=Permission.WRITE, errors=_STATES)
 async def rename_context(call: Call, params: ContextRenameParams) -> ContextStateResult:
     """Give a context another label. Its id, and with it every block id, stays the same.
 
@@ -109,7 +109,7 @@ async def rename_context(call: Call, params: ContextRenameParams) -> ContextStat
     return _state(call, context, seq)
 
 
-@tool("context.archive", needs=Right.WRITE, errors=_STATES)
+@tool("context.archive", needs=Permission.WRITE, errors=_STATES)
 async def archive_context(call: Call, params: ContextArchiveParams) -> ContextStateResult:
     """Put a context out of the way, or bring it back.
 

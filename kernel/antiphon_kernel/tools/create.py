@@ -12,7 +12,7 @@ from antiphon_kernel.contexts.ordering import order_after, order_at_end
 from antiphon_kernel.contexts.submissions import Submission
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.reply_depth import chain_length
+from antiphon_kernel.document.reply_depth import reply_depth
 from antiphon_kernel.document.schema import TEXT, Schema
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
@@ -22,7 +22,7 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class CreateParams(Params):
@@ -57,7 +57,7 @@ class CreateResult(Result):
 
 @tool(
     "block.create",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(
         *REFERENCES,
         ErrorCode.SCHEMA_VIOLATION,
@@ -78,9 +78,9 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     check_schema_size(context, schema)
     check_defaults(schema)
     if parent is not None:
-        _refuse_too_deep(document, parent, context.limits.parent_depth)
+        _reject_too_deep(document, parent, context.limits.parent_depth)
     elif params.role is Role.MODEL or params.kind is BlockKind.TOOL_RESULT:
-        raise _unanswering(params)
+        raise _without_parent(params)
     after = await block_in(call, context, params.after) if params.after is not None else None
     fields = header_fields(params.metadata, context.limits)
     if params.kind is BlockKind.TOOL_RESULT and parent is not None:
@@ -116,7 +116,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     await written.saved()
     spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
     if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:
-        call.kernel.submissions.tell(Submission(context, str(block), text, call.actor))
+        call.kernel.submissions.notify(Submission(context, str(block), text, call.actor))
     return CreateResult(
         block_id=str(block), version=written.versions[str(block)], context_version=written.seq
     )
@@ -138,7 +138,7 @@ async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]
     return context, parent
 
 
-def _unanswering(params: CreateParams) -> AntiphonError:
+def _without_parent(params: CreateParams) -> AntiphonError:
     if params.kind is BlockKind.TOOL_RESULT:
         said = "A tool_result answers a call: give parent_id, the block of kind tool_call."
     else:
@@ -169,8 +169,8 @@ def _call_id(call: BlockHeader, stated: object) -> str | None:
     return call.tool_call_id
 
 
-def _refuse_too_deep(document: Document, parent: str, limit: int) -> None:
-    if chain_length(document, parent, limit) < limit:
+def _reject_too_deep(document: Document, parent: str, limit: int) -> None:
+    if reply_depth(document, parent, limit) < limit:
         return
     raise AntiphonError(
         ErrorCode.INVALID_PARAMS,

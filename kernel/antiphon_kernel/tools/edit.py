@@ -11,10 +11,10 @@ from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
 from antiphon_kernel.tools.sizes import check_size
 from antiphon_kernel.tools.text_access import check_writable
-from antiphon_kernel.tools.version_map import carry, carry_operations
-from antiphon_kernel.tools.writing import WRITING, WriteResult, on_disk
+from antiphon_kernel.tools.version_map import map_operations, map_to_current
+from antiphon_kernel.tools.writing import WRITING, WriteResult, wait_persisted
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation.content_limits import check_limit
 
 
@@ -74,7 +74,7 @@ class EditParams(Params):
 
 @tool(
     "block.edit",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(
         *WRITING,
         ErrorCode.LINE_OUT_OF_RANGE,
@@ -96,9 +96,9 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     count, limit = len(params.operations), context.limits.operations_per_edit
     check_limit(count, limit, f"An edit has {count} operations", "send several")
     operations = [_operation(one) for one in params.operations]
-    carried = await carry(call, context, block, section, params.base_version)
+    carried = await map_to_current(call, context, block, section, params.base_version)
     if carried is not None:
-        operations = carry_operations(carried, operations, context.version(block))
+        operations = map_operations(carried, operations, context.version(block))
     text = context.document.text(block, section)
     splices = plan_edit(text, operations)
     grown = sum(len(one.inserted) - one.deleted for one in splices)
@@ -110,7 +110,7 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
         lambda: context.document.splice_all(block, splices, section),
         blocks=[block],
     )
-    return await on_disk(context, block, written)
+    return await wait_persisted(context, block, written)
 
 
 def _operation(one: InsertOperation | DeleteOperation | ReplaceOperation) -> EditOperation:

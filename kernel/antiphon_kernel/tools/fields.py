@@ -15,7 +15,7 @@ from antiphon_kernel.tools.content_writing import (
 )
 from antiphon_kernel.tools.sizes import check_content_size, check_value_size
 from antiphon_kernel.tools.writing import WriteResult
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class SetFieldParams(Params):
@@ -30,7 +30,7 @@ class SetFieldParams(Params):
     """Path of the section that the field is in; the block itself if absent."""
 
 
-@tool("block.set_field", needs=Right.WRITE, errors=WRITING_CONTENT)
+@tool("block.set_field", needs=Permission.WRITE, errors=WRITING_CONTENT)
 async def set_field(call: Call, params: SetFieldParams) -> WriteResult:
     """Give a field of a map a value.
 
@@ -68,7 +68,7 @@ class IncrementResult(WriteResult):
     """The sum of all increments up to this one."""
 
 
-@tool("block.increment", needs=Right.WRITE, errors=WRITING_CONTENT)
+@tool("block.increment", needs=Permission.WRITE, errors=WRITING_CONTENT)
 async def increment(call: Call, params: IncrementParams) -> IncrementResult:
     """Count on. Increments that happen at the same time all count.
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.context_registry import Beginning
+from antiphon_kernel.contexts.context_registry import InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
-    begin_fork,
     read_authors,
     read_version,
-    torn_pairs,
+    split_surrogates,
+    start_fork,
 )
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
@@ -21,8 +21,8 @@ from antiphon_kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.storage.rows import ContextRow
 from antiphon_kernel.tools.context import ContextInfo, context_info
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shortened, shown
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.quoting import quote, truncate
+from antiphon_kernel.types.roles import Permission
 
 
 class BlockRange(Params):
@@ -61,7 +61,7 @@ class ContextForkResult(ContextInfo):
     """How many blocks were copied."""
 
 
-@tool("context.fork", needs=Right.WRITE, errors=REFERENCES)
+@tool("context.fork", needs=Permission.WRITE, errors=REFERENCES)
 async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResult:
     """Copy a context into a new one, as it is or as it was at one of its versions.
 
@@ -79,13 +79,13 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"Context {context.label} has the version {context.seq}, there is none numbered"
-            f" {shown(at)}: name one that a call has returned.",
+            f" {quote(at)}: name one that a call has returned.",
             field="at",
             current_version=context.seq,
         )
     now = context.document
     headers = [now.header(block) for block in now.block_ids()] if at == context.seq else []
-    await context.settled()
+    await context.wait_persisted()
     kernel, journal = call.kernel, call.kernel.journal
     document, ops = await read_version(journal, context.row, at, kernel.ids.client_id(), headers)
     try:
@@ -94,9 +94,9 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         authors = await read_authors(journal, context.row, document, ops, numbers)
         fork = Fork(context.id, document, tuple(blocks), authors)
 
-        async def copies(row: ContextRow) -> Beginning:
+        async def copies(row: ContextRow) -> InitialContent:
             time, client = kernel.clock.now_ms(), kernel.ids.client_id()
-            return await begin_fork(row, fork, call.actor, time, client, kernel.limits)
+            return await start_fork(row, fork, call.actor, time, client, kernel.limits)
 
         label = params.label
         if label is None:
@@ -104,7 +104,7 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         made = await kernel.create_context(label, copies)
     finally:
         document.close()
-    await made.settled()
+    await made.wait_persisted()
     return ContextForkResult(
         **context_info(call, made.row).model_dump(),
         context_version=made.seq,
@@ -132,7 +132,7 @@ async def _chosen(
             field="blocks",
         )
     chosen = everything[start:end]
-    if torn := torn_pairs(document, chosen):
+    if torn := split_surrogates(document, chosen):
         first, last = _whole(document, everything, start, end)
         call_block, result = torn[0]
         raise AntiphonError(
@@ -150,7 +150,7 @@ async def _chosen(
 
 def _whole(document: Document, everything: Sequence[str], start: int, end: int) -> tuple[str, str]:
     """The ends of the smallest range around this one that parts no call from its result."""
-    while torn := torn_pairs(document, everything[start:end]):
+    while torn := split_surrogates(document, everything[start:end]):
         places = [document.order.index(block) for pair in torn for block in pair]
         start, end = min(start, *places), max(end, max(places) + 1)
     return everything[start], everything[end - 1]
@@ -161,7 +161,7 @@ async def _place(call: Call, reference: str, context: Context, document: Documen
     if other is not context or block not in document:
         raise AntiphonError(
             ErrorCode.BLOCK_NOT_FOUND,
-            f"There is no block {shown(reference)} in that version of context {context.label}.",
-            reference=shortened(reference),
+            f"There is no block {quote(reference)} in that version of context {context.label}.",
+            reference=truncate(reference),
         )
     return document.order.index(block)

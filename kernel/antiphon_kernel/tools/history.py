@@ -7,7 +7,7 @@ from pydantic import Field
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class HistoryParams(Params):
@@ -42,14 +42,14 @@ class HistoryResult(Result):
     """Give it as `after_version` for the versions that follow."""
 
 
-@tool("block.history", needs=Right.READ, errors=REFERENCES)
+@tool("block.history", needs=Permission.READ, errors=REFERENCES)
 async def history(call: Call, params: HistoryParams) -> HistoryResult:
     """List what has happened to a block: who changed it, when and how.
 
     `block.read` shows the text at any of these versions, `block.restore` brings it back.
     """
     context, block = await call.block(params.block_id)
-    await context.settled()
+    await context.wait_persisted()
     found = await context.changes(block)
     later = [one for one in found if one.version > params.after_version]
     shown = later[: params.limit]

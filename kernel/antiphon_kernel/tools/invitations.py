@@ -13,8 +13,8 @@ from antiphon_kernel.storage.auth import Credential
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN
-from antiphon_kernel.types.quoting import shown
-from antiphon_kernel.types.roles import AccessRole, Right
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.roles import AccessRole, Permission
 
 DAY_MINUTES: Final = 24 * 60
 YEAR_MINUTES: Final = 365 * DAY_MINUTES
@@ -104,7 +104,7 @@ class RevokeResult(Result):
     """How many connections that had come in with them were ended."""
 
 
-@tool("kernel.invite", needs=Right.OWN)
+@tool("kernel.invite", needs=Permission.OWN)
 async def invite(call: Call, params: InviteParams) -> InviteResult:
     """Make an invitation: a token that lets somebody in with a role and a name of their own.
 
@@ -132,7 +132,7 @@ async def invite(call: Call, params: InviteParams) -> InviteResult:
     )
 
 
-@tool("kernel.invites", needs=Right.OWN)
+@tool("kernel.invites", needs=Permission.OWN)
 async def invites(call: Call, params: InvitesParams) -> InvitesResult:
     """List the invitations, without their tokens, which nobody keeps."""
     found = []
@@ -153,7 +153,7 @@ async def invites(call: Call, params: InvitesParams) -> InvitesResult:
     return InvitesResult(invitations=found)
 
 
-@tool("kernel.revoke", needs=Right.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
+@tool("kernel.revoke", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
 async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
     """Take back an invitation, or all of one principal: who came in with it has to go at once."""
     invitations = call.kernel.invitations
@@ -170,7 +170,7 @@ async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
         if not numbers:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
-                f"There is no invitation {shown(params.invitation)}: kernel.invites lists them.",
+                f"There is no invitation {quote(params.invitation)}: kernel.invites lists them.",
                 found=params.invitation,
             )
     revoked, ended = await call.kernel.gate.revoke(numbers, call.actor.principal)

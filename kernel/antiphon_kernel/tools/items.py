@@ -23,7 +23,7 @@ from antiphon_kernel.tools.content_writing import (
 )
 from antiphon_kernel.tools.sizes import check_value_size
 from antiphon_kernel.tools.writing import WriteResult
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class PushItemParams(Params):
@@ -38,7 +38,7 @@ class PushItemParams(Params):
     """Name of the field, where the list is one of a map."""
 
 
-@tool("block.push_item", needs=Right.WRITE, errors=WRITING_CONTENT)
+@tool("block.push_item", needs=Permission.WRITE, errors=WRITING_CONTENT)
 async def push_item(call: Call, params: PushItemParams) -> WriteResult:
     """Put an item at the end of a list."""
 
@@ -57,7 +57,7 @@ class InsertItemParams(PushItemParams):
     """The item it comes before, counted from 0; the number of items puts it at the end."""
 
 
-@tool("block.insert_item", needs=Right.WRITE, errors=WRITING_CONTENT)
+@tool("block.insert_item", needs=Permission.WRITE, errors=WRITING_CONTENT)
 async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
     """Put an item before another one of a list."""
 
@@ -81,7 +81,7 @@ class DeleteItemParams(Params):
     """Name of the field, where the list is one of a map."""
 
 
-@tool("block.delete_item", needs=Right.WRITE, errors=WRITING_CONTENT)
+@tool("block.delete_item", needs=Permission.WRITE, errors=WRITING_CONTENT)
 async def delete_item(call: Call, params: DeleteItemParams) -> WriteResult:
     """Take an item out of a list."""
 
@@ -102,7 +102,7 @@ class AppendLogParams(Params):
     """Path of the section; the block itself if absent."""
 
 
-@tool("block.append_log", needs=Right.WRITE, errors=WRITING_CONTENT)
+@tool("block.append_log", needs=Permission.WRITE, errors=WRITING_CONTENT)
 async def append_log(call: Call, params: AppendLogParams) -> WriteResult:
     """Add an entry to a log. Entries stay; rendering shows the last ones."""
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.roles import AccessRole, Right
+from antiphon_kernel.types.roles import AccessRole, Permission
 
 
 class JoinsParams(Params):
@@ -43,7 +43,7 @@ class JoinsResult(Result):
     """What to pass as `after` next time."""
 
 
-@tool("kernel.joins", needs=Right.OWN)
+@tool("kernel.joins", needs=Permission.OWN)
 async def joins(call: Call, params: JoinsParams) -> JoinsResult:
     """Say who has come in by invitation; with `wait` the answer comes when somebody does."""
     gate = call.kernel.gate

@@ -16,7 +16,7 @@ from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools.same_context import block_in
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 _SUMMARY = 80
 
@@ -62,7 +62,7 @@ class ListResult(Result):
     """What to pass as `after_block` for the rest."""
 
 
-@tool("block.list", needs=Right.READ, errors=REFERENCES)
+@tool("block.list", needs=Permission.READ, errors=REFERENCES)
 async def list_blocks(call: Call, params: ListParams) -> ListResult:
     """List the blocks of a context in document order.
 
@@ -85,7 +85,7 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
     context.appends.flush_all()
     page = list(islice(_matching(context, params, parent, after), params.limit + 1))
     values = [{**_summary(context, one), **header_values(context, one)} for one in page]
-    await context.settled()
+    await context.wait_persisted()
     blocks = [
         BlockSummary(**one, dirty=context.version(block) > context.commits.persisted_version(block))
         for block, one in zip(page, values, strict=True)

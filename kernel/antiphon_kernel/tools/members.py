@@ -8,7 +8,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.roles import AccessRole, Right
+from antiphon_kernel.types.roles import AccessRole, Permission
 
 
 class MembersParams(Params):
@@ -100,13 +100,13 @@ class KickResult(Result):
     """When the principal is let in again; absent if it may come back at once."""
 
 
-@tool("kernel.members", needs=Right.READ)
+@tool("kernel.members", needs=Permission.READ)
 async def members(call: Call, params: MembersParams) -> MembersResult:
     """List everybody whom the kernel knows, with role and open connections."""
     kernel = call.kernel
     found = []
     for one in kernel.members:
-        until = kernel.members.barred_until(one)
+        until = kernel.members.banned_until(one)
         sessions = [
             SessionInfo(
                 session=open_one.actor.session,
@@ -130,7 +130,7 @@ async def members(call: Call, params: MembersParams) -> MembersResult:
     return MembersResult(members=found)
 
 
-@tool("kernel.role", needs=Right.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
+@tool("kernel.role", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
 async def role(call: Call, params: RoleParams) -> RoleResult:
     """Give a principal another role.
 
@@ -147,7 +147,7 @@ async def role(call: Call, params: RoleParams) -> RoleResult:
     )
 
 
-@tool("kernel.kick", needs=Right.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
+@tool("kernel.kick", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
 async def kick(call: Call, params: KickParams) -> KickResult:
     """End every connection of a principal and keep it out for a while.
 
@@ -155,7 +155,7 @@ async def kick(call: Call, params: KickParams) -> KickResult:
     """
     kernel, principal = call.kernel, call.kernel.find_principal(params.principal)
     ended = await kernel.gate.kick(principal, params.minutes, params.reason, call.actor.principal)
-    until = kernel.members.barred_until(principal)
+    until = kernel.members.banned_until(principal)
     return KickResult(
         principal=principal.id,
         username=principal.username,

@@ -11,7 +11,7 @@ from antiphon_kernel.text.lines import line_count, lines_between, number_lines
 from antiphon_kernel.tools.text_access import check_text
 from antiphon_kernel.tools.version_map import check_version
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class LineRange(Params):
@@ -48,7 +48,7 @@ class ReadResult(BlockInfo):
 
 @tool(
     "block.read",
-    needs=Right.READ,
+    needs=Permission.READ,
     errors=(
         *REFERENCES,
         ErrorCode.LINE_OUT_OF_RANGE,
@@ -75,5 +75,5 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     if params.version is not None:
         header["version"] = params.version
     result = ReadResult(content=content, line_count=line_count(text), **header)
-    await context.settled()
+    await context.wait_persisted()
     return result

@@ -8,9 +8,9 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.tools.text_access import check_writable
 from antiphon_kernel.tools.version_map import check_version
-from antiphon_kernel.tools.writing import WriteResult, on_disk
+from antiphon_kernel.tools.writing import WriteResult, wait_persisted
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class RestoreParams(Params):
@@ -25,7 +25,7 @@ class RestoreParams(Params):
 
 @tool(
     "block.restore",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(*REFERENCES, ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION),
 )
 async def restore(call: Call, params: RestoreParams) -> WriteResult:
@@ -42,4 +42,4 @@ async def restore(call: Call, params: RestoreParams) -> WriteResult:
     written = context.restore(
         call.actor, block, history.plan_restore(params.section, params.version)
     )
-    return await on_disk(context, block, written)
+    return await wait_persisted(context, block, written)

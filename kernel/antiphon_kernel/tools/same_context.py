@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 
 
 async def block_in(call: Call, context: Context, reference: str) -> str:
@@ -18,7 +18,7 @@ async def block_in(call: Call, context: Context, reference: str) -> str:
     if found is not context:
         raise AntiphonError(
             ErrorCode.BLOCK_NOT_FOUND,
-            f"There is no block {shown(reference)} in context {context.label}.",
-            reference=shortened(reference),
+            f"There is no block {quote(reference)} in context {context.label}.",
+            reference=truncate(reference),
         )
     return block

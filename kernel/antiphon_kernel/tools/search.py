@@ -10,14 +10,14 @@ from pydantic import Field
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage.search_table import Candidate, Wanted
+from antiphon_kernel.storage.search_table import Candidate, SearchFilter
 from antiphon_kernel.text.query import LiteralQuery, Query
 from antiphon_kernel.text.regex_query import RegexQuery
 from antiphon_kernel.text.search import Found, search_text
 from antiphon_kernel.tools.text_access import check_text
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation.content_limits import check_limit
 
 _ERRORS = (*REFERENCES, ErrorCode.INVALID_REGEX, ErrorCode.REGEX_TIMEOUT, ErrorCode.TOO_LARGE)
@@ -119,7 +119,7 @@ class KernelSearchResult(Result):
     """Labels of contexts that are damaged, and so were searched as last indexed, if at all."""
 
 
-@tool("block.search", needs=Right.READ, errors=_ERRORS)
+@tool("block.search", needs=Permission.READ, errors=_ERRORS)
 async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResult:
     """Find text in a block: for each match its line, its columns and the lines around it."""
     query = _query(params.query, params.regex, call.kernel.limits)
@@ -134,11 +134,11 @@ async def block_search(call: Call, params: BlockSearchParams) -> BlockSearchResu
         context_lines=params.context_lines,
         max_size=context.limits.search_code_points,
     )
-    await context.settled()
+    await context.wait_persisted()
     return BlockSearchResult(matches=_matches(found), truncated=found.truncated, version=version)
 
 
-@tool("kernel.search", needs=Right.READ, errors=_ERRORS)
+@tool("kernel.search", needs=Permission.READ, errors=_ERRORS)
 async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchResult:
     """Find text in the blocks of every context, open or not; only in files unless told otherwise.
 
@@ -151,7 +151,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     changes = await kernel.search.changes()
     after = await _after(call, params.after_block)
     kinds = [str(kind) for kind in params.kinds]
-    wanted = Wanted(tuple(query.literals), kinds, params.path_prefix)
+    wanted = SearchFilter(tuple(query.literals), kinds, params.path_prefix)
     results: list[BlockMatches] = []
     left = kernel.limits.search_code_points
     truncated = False

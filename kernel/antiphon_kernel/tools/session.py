@@ -7,7 +7,7 @@ from typing import Any
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.tools.json_schema import described_schema
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class NoParams(Params):
@@ -53,7 +53,7 @@ class ToolsResult(Result):
     """By name."""
 
 
-@tool("session.whoami", needs=Right.READ)
+@tool("session.whoami", needs=Permission.READ)
 async def whoami(call: Call, params: NoParams) -> WhoamiResult:
     """Say who the caller is and what role it has."""
     principal = call.actor.principal
@@ -67,7 +67,7 @@ async def whoami(call: Call, params: NoParams) -> WhoamiResult:
     )
 
 
-@tool("kernel.tools", needs=Right.READ)
+@tool("kernel.tools", needs=Permission.READ)
 async def tools(call: Call, params: NoParams) -> ToolsResult:
     """List the tools with their parameters."""
     registry = call.kernel.registry

@@ -9,13 +9,13 @@ from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.schema import Schema, TextSchema, each_part, encode_schema
 from antiphon_kernel.validation.content_limits import (
     check_limit,
-    refuse_long_text,
+    reject_long_text,
 )
 
 
 def check_size(context: Context, code_points: int) -> None:
     """Raises AntiphonError too_large if a block's text would become longer than allowed."""
-    refuse_long_text(context.limits, code_points)
+    reject_long_text(context.limits, code_points)
 
 
 def check_value_size(context: Context, value: Any) -> None:

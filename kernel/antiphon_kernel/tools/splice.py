@@ -8,11 +8,11 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, tool
 from antiphon_kernel.tools.sizes import check_size
 from antiphon_kernel.tools.text_access import check_writable
-from antiphon_kernel.tools.version_map import carry, carry_splice
-from antiphon_kernel.tools.writing import WRITING, WriteResult, on_disk
+from antiphon_kernel.tools.version_map import map_splice, map_to_current
+from antiphon_kernel.tools.writing import WRITING, WriteResult, wait_persisted
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shown
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.roles import Permission
 
 
 class SpliceParams(Params):
@@ -33,7 +33,7 @@ class SpliceParams(Params):
 
 @tool(
     "block.splice",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(*WRITING, ErrorCode.STALE_VERSION),
 )
 async def splice(call: Call, params: SpliceParams) -> WriteResult:
@@ -45,14 +45,14 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
     context, block = await call.block(params.block_id)
     section = params.section
     check_writable(context.document, call.actor, block, section)
-    carried = await carry(call, context, block, section, params.base_version)
+    carried = await map_to_current(call, context, block, section, params.base_version)
     now = context.document.text(block, section)
     length = len(carried.before) if carried is not None else len(now)
     end = params.offset + params.delete_count
     if end > length:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"The range {shown(params.offset)} to {shown(end)} is outside the text, which has"
+            f"The range {quote(params.offset)} to {quote(end)} is outside the text, which has"
             f" {length} code points: read the block again.",
             field="offset",
             length=length,
@@ -60,7 +60,7 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
         )
     offset = params.offset
     if carried is not None:
-        offset = carry_splice(carried, offset, params.delete_count, context.version(block))
+        offset = map_splice(carried, offset, params.delete_count, context.version(block))
         length = len(carried.now)
     check_size(context, length - params.delete_count + len(params.insert))
 
@@ -69,4 +69,4 @@ async def splice(call: Call, params: SpliceParams) -> WriteResult:
             context.document.splice(block, offset, params.delete_count, params.insert, section)
 
     written = context.write(call.actor, "splice", write, blocks=[block])
-    return await on_disk(context, block, written)
+    return await wait_persisted(context, block, written)

@@ -15,7 +15,7 @@ from antiphon_kernel.tools.writing import WriteResult
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation.header_values import check_value
 
 
@@ -34,7 +34,7 @@ class StatusParams(Params):
 
 @tool(
     "block.status",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(
         *REFERENCES,
         ErrorCode.INVALID_TRANSITION,
@@ -73,9 +73,9 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
         written = context.write(call.actor, "status", write, blocks=[block], undo=None)
         await written.saved()
     else:
-        await context.settled()
+        await context.wait_persisted()
     if submits:
-        call.kernel.submissions.tell(Submission(context, block, said, call.actor))
+        call.kernel.submissions.notify(Submission(context, block, said, call.actor))
     return WriteResult(version=context.version(block), context_version=context.seq)
 
 

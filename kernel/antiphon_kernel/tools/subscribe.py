@@ -13,12 +13,12 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.subscriptions.block_events import (
     BlockEvent,
-    EventKind,
+    BlockEventKind,
     block_since,
     whole_block,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 Version = Annotated[int, Field(ge=0)]
 Versions = list[tuple[str, Version]] | dict[str, Version]
@@ -86,7 +86,7 @@ class SyncResult(Result):
 
 @tool(
     "block.subscribe",
-    needs=Right.READ,
+    needs=Permission.READ,
     errors=(*REFERENCES, ErrorCode.SCHEMA_VIOLATION, ErrorCode.TOO_LARGE),
 )
 async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
@@ -121,7 +121,7 @@ async def subscribe(call: Call, params: SubscribeParams) -> SubscribeResult:
     return SubscribeResult(subscription=made.id, context_version=contexts[0].seq)
 
 
-@tool("block.unsubscribe", needs=Right.READ)
+@tool("block.unsubscribe", needs=Permission.READ)
 async def unsubscribe(call: Call, params: UnsubscribeParams) -> UnsubscribeResult:
     """End a subscription of this session."""
     subscriptions = call.kernel.subscriptions
@@ -129,7 +129,7 @@ async def unsubscribe(call: Call, params: UnsubscribeParams) -> UnsubscribeResul
     return UnsubscribeResult(subscription=params.subscription)
 
 
-@tool("block.sync", needs=Right.READ, errors=REFERENCES)
+@tool("block.sync", needs=Permission.READ, errors=REFERENCES)
 async def sync(call: Call, params: SyncParams) -> SyncResult:
     """Say what has changed since the versions that the caller has, and what is new."""
     known = await _known(call, params.versions)
@@ -146,10 +146,10 @@ async def sync(call: Call, params: SyncParams) -> SyncResult:
             truncated = True
             break
         if version is None:
-            new_blocks.append(await whole_block(context, block, EventKind.CREATED))
+            new_blocks.append(await whole_block(context, block, BlockEventKind.CREATED))
         elif (patch := await block_since(context, block, version)) is not None:
             patches.append(patch)
-    await context.settled()
+    await context.wait_persisted()
     return SyncResult(
         patches=patches, new_blocks=new_blocks, truncated=truncated, context_version=seq
     )

@@ -11,9 +11,9 @@ from antiphon_kernel.document.schema import (
     path_of,
 )
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import LISTED, listed, shown
+from antiphon_kernel.types.quoting import LISTED, join_names, quote
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.read_only import refuse_read_only
+from antiphon_kernel.validation.read_only import reject_read_only
 
 
 def check_text(document: Document, block: str, section: str | None) -> None:
@@ -28,12 +28,12 @@ def check_text(document: Document, block: str, section: str | None) -> None:
     texts = [path_of(names) for names, part in each_part(schema) if is_text(part)]
     named = [path for path in texts if path is not None]
     if named:
-        advice = f"name one of its texts as section: {listed(named)}"
+        advice = f"name one of its texts as section: {join_names(named)}"
     elif texts:
         advice = "it is one text, so leave section out"
     else:
         advice = "it has no text at all"
-    what = f"no text {shown(section)}" if section is not None else "no text of its own"
+    what = f"no text {quote(section)}" if section is not None else "no text of its own"
     raise AntiphonError(
         ErrorCode.INVALID_PARAMS,
         f"Block {block} has {what}: {advice}.",
@@ -49,4 +49,4 @@ def check_writable(document: Document, actor: Actor, block: str, section: str | 
         AntiphonError: invalid_params, read_only_field, read_only_section.
     """
     check_text(document, block, section)
-    refuse_read_only(actor, block, document.schema(block), names_of(section))
+    reject_read_only(actor, block, document.schema(block), names_of(section))

@@ -13,7 +13,7 @@ from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.transfer.exporting import export_lines, export_markdown
 from antiphon_kernel.transfer.importing import import_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 _PIECE: Final = 65_536
 
@@ -66,7 +66,7 @@ class ContextImportResult(Result):
 
 @tool(
     "context.export",
-    needs=Right.READ,
+    needs=Permission.READ,
     errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode.TOO_LARGE),
 )
 async def export(call: Call, params: ContextExportParams) -> ContextExportResult:
@@ -101,7 +101,7 @@ async def exported(call: Call, context: Context, form: ExportFormat) -> AsyncGen
             yield piece
 
 
-@tool("context.import", needs=Right.OWN, errors=(ErrorCode.TOO_LARGE,))
+@tool("context.import", needs=Permission.OWN, errors=(ErrorCode.TOO_LARGE,))
 async def import_(call: Call, params: ContextImportParams) -> ContextImportResult:
     """Make a new context of an exported one: it is there whole, or not at all.
 

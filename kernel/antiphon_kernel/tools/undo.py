@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from antiphon_kernel.access.permissions import check_undo_of
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.document.history.undo_units import Turn
-from antiphon_kernel.document.history.update_builder import Plan
+from antiphon_kernel.document.history.undo_units import UndoDirection
+from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage.rows import UndoRow
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Principal
-from antiphon_kernel.types.roles import Right
-from antiphon_kernel.validation.read_only import refuse_read_only
+from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation.read_only import reject_read_only
 
 
 class UndoParams(Params):
@@ -37,7 +37,7 @@ class UndoResult(Result):
 
 @tool(
     "block.undo",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(
         *REFERENCES,
         ErrorCode.NOTHING_TO_UNDO,
@@ -47,12 +47,12 @@ class UndoResult(Result):
 )
 async def undo(call: Call, params: UndoParams) -> UndoResult:
     """Take back the last edit of one principal, never what somebody else wrote into it."""
-    return await _turn(call, params, Turn.UNDO)
+    return await _apply(call, params, UndoDirection.UNDO)
 
 
 @tool(
     "block.redo",
-    needs=Right.WRITE,
+    needs=Permission.WRITE,
     errors=(
         *REFERENCES,
         ErrorCode.NOTHING_TO_REDO,
@@ -62,24 +62,26 @@ async def undo(call: Call, params: UndoParams) -> UndoResult:
 )
 async def redo(call: Call, params: UndoParams) -> UndoResult:
     """Do again what was undone last."""
-    return await _turn(call, params, Turn.REDO)
+    return await _apply(call, params, UndoDirection.REDO)
 
 
-async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
+async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoResult:
     context, block = await _where(call, params)
     whose = _whose(call, params)
-    found = await _turnable(call, context, whose.id, turn, block)
+    found = await _undoable(call, context, whose.id, turn, block)
     call.check()
     _whose(call, params)
     if found is None:
-        code = ErrorCode.NOTHING_TO_UNDO if turn is Turn.UNDO else ErrorCode.NOTHING_TO_REDO
+        code = (
+            ErrorCode.NOTHING_TO_UNDO if turn is UndoDirection.UNDO else ErrorCode.NOTHING_TO_REDO
+        )
         where = f"block {params.block_id}" if block is not None else f"context {context.label}"
         raise AntiphonError(
             code,
             f"There is nothing of {whose.username} to {turn} in {where}.",
             username=whose.username,
         )
-    written = context.turn(call.actor, *found)
+    written = context.apply_undo(call.actor, *found)
     await written.saved()
     return UndoResult(
         undone=list(written.versions),
@@ -88,9 +90,9 @@ async def _turn(call: Call, params: UndoParams, turn: Turn) -> UndoResult:
     )
 
 
-async def _turnable(
-    call: Call, context: Context, principal: str, turn: Turn, block: str | None
-) -> tuple[UndoRow, dict[str, Plan]] | None:
+async def _undoable(
+    call: Call, context: Context, principal: str, turn: UndoDirection, block: str | None
+) -> tuple[UndoRow, dict[str, UpdatePlan]] | None:
     """The last unit whose turning changes something (in `block`), and what it changes where.
 
     What it returns holds until the next await. A unit that would change nothing, because others
@@ -110,12 +112,12 @@ async def _turnable(
                 unread = row.blocks
                 break
             client = context.document.client_id
-            plans = {one.block: one.plan_turn(row.unit, turn, client) for one in histories}
+            plans = {one.block: one.plan_undo(row.unit, turn, client) for one in histories}
             if plans[block] if block is not None else any(plans.values()):
                 for one in histories:
                     schema = context.document.schema(one.block)
-                    for names in one.touched(row.unit, turn):
-                        refuse_read_only(call.actor, one.block, schema, names)
+                    for names in one.changed_blocks(row.unit, turn):
+                        reject_read_only(call.actor, one.block, schema, names)
                 return row, {one: plan for one, plan in plans.items() if plan}
             passed.add(row.unit)
         if not unread:

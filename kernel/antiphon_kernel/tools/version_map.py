@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import Final
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.document.history.version_map import Carry, StaleError
+from antiphon_kernel.document.history.version_map import StaleError, VersionMap
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.text.edits import EditOperation, Insert, plan_edit
 from antiphon_kernel.text.lines import line_count, split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 _FRESH_LINES: Final = 200
 """Lines that a refusal shows at most."""
 
 
-async def carry(
+async def map_to_current(
     call: Call, context: Context, block: str, section: str | None, version: int | None
-) -> Carry | None:
+) -> VersionMap | None:
     """The earlier version of a text beside the text now; None if it is the version now.
 
     Until the next await, the text now is the document's, streamed appends included.
@@ -33,7 +33,7 @@ async def carry(
     check_version(context, block, version)
     history = await call.history(context, block)
     context.appends.flush(block)
-    return Carry(history, section, version)
+    return VersionMap(history, section, version)
 
 
 def check_version(context: Context, block: str, version: int) -> None:
@@ -42,7 +42,7 @@ def check_version(context: Context, block: str, version: int) -> None:
     if not 1 <= version <= now:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"There is no version {shown(version)} of block {block}: it has had 1 to {now};"
+            f"There is no version {quote(version)} of block {block}: it has had 1 to {now};"
             " give one that a read or a change has answered.",
             field="version",
             found=version,
@@ -50,8 +50,8 @@ def check_version(context: Context, block: str, version: int) -> None:
         )
 
 
-def carry_operations(
-    carried: Carry, operations: Sequence[EditOperation], version: int
+def map_operations(
+    carried: VersionMap, operations: Sequence[EditOperation], version: int
 ) -> list[EditOperation]:
     """Operations on the lines of the earlier version, as operations on the lines now.
 
@@ -63,11 +63,11 @@ def carry_operations(
             whatever is wrong with them in the earlier version.
     """
     plan_edit(carried.before, operations)
-    return [_carry_operation(carried, index, one, version) for index, one in enumerate(operations)]
+    return [_map_operation(carried, index, one, version) for index, one in enumerate(operations)]
 
 
-def _carry_operation(
-    carried: Carry, index: int, operation: EditOperation, version: int
+def _map_operation(
+    carried: VersionMap, index: int, operation: EditOperation, version: int
 ) -> EditOperation:
     try:
         if isinstance(operation, Insert):
@@ -80,7 +80,7 @@ def _carry_operation(
     return replace(operation, start_line=start, end_line=end)
 
 
-def carry_splice(carried: Carry, offset: int, deleted: int, version: int) -> int:
+def map_splice(carried: VersionMap, offset: int, deleted: int, version: int) -> int:
     """An offset in the earlier version, as an offset now.
 
     Args:
@@ -96,7 +96,7 @@ def carry_splice(carried: Carry, offset: int, deleted: int, version: int) -> int
 
 
 def _stale(
-    carried: Carry, stale: StaleError, version: int, means: str, **details: int
+    carried: VersionMap, stale: StaleError, version: int, means: str, **details: int
 ) -> AntiphonError:
     now = carried.now
     first = now.count("\n", 0, stale.start)

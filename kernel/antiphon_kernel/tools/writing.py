@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from antiphon_kernel.contexts.commit_types import Written
+from antiphon_kernel.contexts.commit_types import CommitHandle
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.registry import REFERENCES, Result
 from antiphon_kernel.types.errors import ErrorCode
@@ -25,7 +25,7 @@ class WriteResult(Result):
     context_version: int
 
 
-async def on_disk(context: Context, block: str, written: Written) -> WriteResult:
+async def wait_persisted(context: Context, block: str, written: CommitHandle) -> WriteResult:
     """The answer about one block, once a change is on disk.
 
     Raises:

@@ -64,10 +64,10 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
         known = [_principal(kernel.find_principal(one)) for one in sorted(new)]
         return "".join([*map(as_line, known), as_line(block)])
 
-    await context.settled()
+    await context.wait_persisted()
     yield as_line(about)
     async for lines in context.histories.read_each(blocks, read):
-        await context.settled()
+        await context.wait_persisted()
         for piece in _pieces(lines):
             yield piece
     yield as_line(EndLine(blocks=len(blocks)))
@@ -152,11 +152,11 @@ async def export_markdown(kernel: Kernel, context: Context) -> AsyncGenerator[st
         parts.append(f"\n{heading}\n\n{_body(header, text)}")
         size += len(parts[-1])
         if size >= _PIECE:
-            await context.settled()
+            await context.wait_persisted()
             yield "".join(parts)
             parts, size = [], 0
         await slices.pause()
-    await context.settled()
+    await context.wait_persisted()
     yield "".join(parts)
 
 

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.contexts.context_registry import Beginning
+from antiphon_kernel.contexts.context_registry import InitialContent
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
@@ -42,7 +42,7 @@ from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
 from antiphon_kernel.validation.header_values import check_value
 from antiphon_kernel.yjs.state_vector import decode_state_vector
@@ -89,9 +89,9 @@ async def import_lines(
         raise refusal(first[0] if first is not None else 1, "expected the line of the context")
     blocks = 0
 
-    async def beginning(row: ContextRow) -> Beginning:
+    async def beginning(row: ContextRow) -> InitialContent:
         nonlocal blocks
-        reader = _Reader(kernel, actor, row)
+        reader = _ImportReader(kernel, actor, row)
         slices = TimeSlice()
         with closing(reader):
             async for number, line in lines:
@@ -101,7 +101,7 @@ async def import_lines(
             commits = await reader.finish(slices)
         blocks = reader.blocks
         check()
-        return Beginning(commits)
+        return InitialContent(commits)
 
     row = await kernel.contexts.create(
         label if label is not None else about.label, kernel.system, beginning
@@ -109,7 +109,7 @@ async def import_lines(
     return Imported(row, blocks)
 
 
-class _Reader:
+class _ImportReader:
     """Makes transactions of the lines of one export, one for each block."""
 
     def __init__(self, kernel: Kernel, actor: Actor, row: ContextRow) -> None:
@@ -155,7 +155,7 @@ class _Reader:
                     raise refusal(number, what)
                 self._ended = True
             case ErrorLine():
-                why = shortened(str(line.error.get("message", "")))
+                why = truncate(str(line.error.get("message", "")))
                 raise refusal(number, f"the export was broken off here: {why}")
             case ContextLine():
                 raise refusal(number, "there is a line of the context already")
@@ -177,7 +177,7 @@ class _Reader:
             await slices.pause()
             if parent is not None and parent not in self._parents:
                 with _naming(lines[block]):
-                    raise _refusal(block, f"its parent {shown(parent)} is not in the export")
+                    raise _refusal(block, f"its parent {quote(parent)} is not in the export")
         await _check_parents(self._parents, self._kernel.limits.parent_depth, lines, slices)
         if not self._members:
             # An empty context names nobody; then whoever imports it is its first member.
@@ -253,7 +253,7 @@ def _check_header(block: BlockLine, limits: Limits) -> None:
     """Refuse header fields that no tool would have written."""
     for name, value in block.header.items():
         if name not in FIELDS:
-            raise _refusal(block.id, f"there is no header field {shown(name)}")
+            raise _refusal(block.id, f"there is no header field {quote(name)}")
         try:
             check_value(name, value, limits)
         except AntiphonError as error:
@@ -289,9 +289,9 @@ def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> P
 def _wrong_author(name: str, why: str) -> AntiphonError:
     return AntiphonError(
         ErrorCode.INVALID_PARAMS,
-        f"The export's author {shown(name)} cannot be taken over: {why}. Rename it in the export."
+        f"The export's author {quote(name)} cannot be taken over: {why}. Rename it in the export."
         " Nothing was imported.",
-        username=shortened(name),
+        username=truncate(name),
     )
 
 
@@ -376,7 +376,7 @@ def _header(
     if "parent" in fields:
         parent = fields["parent"]
         if not isinstance(parent, str):
-            raise _refusal(block.id, f"its parent {shown(parent)} is not in the export")
+            raise _refusal(block.id, f"its parent {quote(parent)} is not in the export")
         fields["parent"] = _moved(parent, context, principals)
     return BlockHeader(id=_moved(block.id, context, principals), **fields)
 
@@ -441,7 +441,7 @@ def _principal(stated: object, principals: Mapping[str, Principal]) -> str:
     if found is None:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"The export names the principal {shown(stated)} without a line about it."
+            f"The export names the principal {quote(stated)} without a line about it."
             " Nothing was imported.",
         )
     return found.id
@@ -453,7 +453,7 @@ def _kind(stated: str) -> PrincipalKind:
     except ValueError as error:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"{shown(stated)} is no kind of principal: use {', '.join(PrincipalKind)}.",
+            f"{quote(stated)} is no kind of principal: use {', '.join(PrincipalKind)}.",
             allowed=list(PrincipalKind),
         ) from error
 
@@ -461,6 +461,6 @@ def _kind(stated: str) -> PrincipalKind:
 def _refusal(block: str, what: str, code: ErrorCode = ErrorCode.INVALID_PARAMS) -> AntiphonError:
     return AntiphonError(
         code,
-        f"Block {shortened(block)} cannot be imported: {what}. Nothing was imported.",
-        block=shortened(block),
+        f"Block {truncate(block)} cannot be imported: {what}. Nothing was imported.",
+        block=truncate(block),
     )

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shortened
+from antiphon_kernel.types.quoting import truncate
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.yjs.json_validation import unique_names
 
@@ -22,11 +22,11 @@ FORMAT: Final = 2
 """The version of this form."""
 
 
-class _Line(BaseModel):
+class _RecordLine(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=True)
 
 
-class ContextLine(_Line):
+class ContextLine(_RecordLine):
     """What the others belong to."""
 
     type: Literal["context"] = "context"
@@ -37,7 +37,7 @@ class ContextLine(_Line):
     """The context's version that was exported."""
 
 
-class PrincipalLine(_Line):
+class PrincipalLine(_RecordLine):
     """Somebody who is named in other lines."""
 
     type: Literal["principal"] = "principal"
@@ -46,7 +46,7 @@ class PrincipalLine(_Line):
     kind: str
 
 
-class RunLine(_Line):
+class RunLine(_RecordLine):
     """Code points from `start` to `end`, who wrote them, in which version, and when."""
 
     start: int
@@ -58,7 +58,7 @@ class RunLine(_Line):
     """Path of the text in a content with a schema; absent where the block is one text."""
 
 
-class BlockLine(_Line):
+class BlockLine(_RecordLine):
     """A block: its header, its text or its content with a schema, and who wrote what is text."""
 
     type: Literal["block"] = "block"
@@ -75,7 +75,7 @@ class BlockLine(_Line):
     """As `block.get` gives it, if there is a schema."""
 
 
-class EndLine(_Line):
+class EndLine(_RecordLine):
     """The last one: the export is whole."""
 
     type: Literal["end"] = "end"
@@ -83,7 +83,7 @@ class EndLine(_Line):
     """How many it has."""
 
 
-class ErrorLine(_Line):
+class ErrorLine(_RecordLine):
     """In place of the last one: why the export has been broken off."""
 
     type: Literal["error"] = "error"
@@ -127,7 +127,7 @@ def read_line(number: int, line: bytes) -> Line:
         json.loads(line, object_pairs_hook=unique_names)  # the validator takes the last one
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = shortened(".".join(map(str, first["loc"])))
+        where = truncate(".".join(map(str, first["loc"])))
         said = first["msg"].replace(" at line 1 column ", " at column ")
         what = _UNTYPED if first["type"] == "union_tag_not_found" else said
         raise refusal(number, f"{where}: {what}" if where else what) from error

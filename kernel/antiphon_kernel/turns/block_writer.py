@@ -10,7 +10,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.uninterruptible import to_the_end
+from antiphon_kernel.uninterruptible import run_uninterrupted
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class BlockWriter:
         }
         if parent is not None:
             params["parent_id"] = parent
-        return await to_the_end(self._create(params))
+        return await run_uninterrupted(self._create(params))
 
     async def begin(self, block: str) -> None:
         """A block is being worked on, before there is anything in it."""
@@ -60,7 +60,7 @@ class BlockWriter:
     async def finish(self, block: str, status: Status, **fields: object) -> None:
         """End a block; one that somebody else has ended already stays as it is."""
         if block in self._open:
-            await to_the_end(self._finish(block, status, fields))
+            await run_uninterrupted(self._finish(block, status, fields))
 
     async def finish_all(self, status: Status, **fields: object) -> None:
         """End every block that is open, the latest first."""

@@ -19,7 +19,7 @@ class Models:
 
     def __init__(self, providers: Mapping[str, Provider], *, auto_play: bool = False) -> None:
         self._providers = dict(providers)
-        self.auto_play = auto_play
+        self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
 
     @classmethod
@@ -51,7 +51,7 @@ class Models:
         """Raises KeyError if there is no such model."""
         return self._providers[name]
 
-    def addressed(self, text: str) -> list[str]:
+    def mentioned(self, text: str) -> list[str]:
         """The models that answer `text`: those it names at its start, else the default one."""
         named: list[str] = []
         at = 0

@@ -23,7 +23,7 @@ class ModelPresence:
         self._client = client
         self._timer: asyncio.TimerHandle | None = None
         self._shown_at = float("-inf")
-        member = context.welcome(actor)
+        member = context.ensure_member(actor)
         self._state = PresenceState(
             principal=member.principal,
             username=member.username,

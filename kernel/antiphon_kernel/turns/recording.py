@@ -40,7 +40,7 @@ class RecordingError(AntiphonError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RecordedStep:
     """An event and how many milliseconds after the end of the one before it comes."""
 
     wait_ms: float
@@ -53,7 +53,7 @@ class Recording:
 
     model: str
     title: str
-    rounds: tuple[tuple[Step, ...], ...]
+    rounds: tuple[tuple[RecordedStep, ...], ...]
 
 
 def load_recording(path: Path) -> Recording:
@@ -78,10 +78,10 @@ def parse_recording(text: str, source: str, *, default_model: str) -> Recording:
         RecordingError: if a line is not what it should be.
     """
     model, title = default_model, ""
-    rounds: list[list[Step]] = [[]]
+    rounds: list[list[RecordedStep]] = [[]]
     ended_at = 0
     lines = enumerate(text.split("\n"), start=1)
-    objects = [_Line(f"{source}:{number}", line) for number, line in lines if line.strip()]
+    objects = [_RecordingLine(f"{source}:{number}", line) for number, line in lines if line.strip()]
     if objects and "type" not in objects[0].fields and "at_ms" not in objects[0].fields:
         header = objects.pop(0)
         model = header.text_field("model", default_model)
@@ -93,7 +93,7 @@ def parse_recording(text: str, source: str, *, default_model: str) -> Recording:
     for number, line in enumerate(objects):
         if ended_at:
             raise line.error("nothing after the end of the turn", "another event")
-        step = Step(line.number_field("at_ms"), _event(line, f"call-{number}"))
+        step = RecordedStep(line.number_field("at_ms"), _event(line, f"call-{number}"))
         rounds[-1].append(step)
         match step.event:
             case ToolCallEvent():
@@ -108,7 +108,7 @@ def model_name(stem: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "-", stem.lower()).strip("-_")[:NAME_LENGTH] or "model"
 
 
-def _event(line: _Line, call_id: str) -> TurnEvent:
+def _event(line: _RecordingLine, call_id: str) -> TurnEvent:
     match line.fields.get("type"):
         case "thinking":
             return ThinkingDelta(line.text_field("text"))
@@ -134,7 +134,7 @@ def _event(line: _Line, call_id: str) -> TurnEvent:
             raise line.error(f"`type`, one of {', '.join(TYPES)}", json.dumps(other))
 
 
-class _Line:
+class _RecordingLine:
     """One line of a recording, read as a JSON object."""
 
     def __init__(self, place: str, line: str) -> None:

@@ -37,7 +37,7 @@ BEGINNING = "Somebody has come in. Begin the conversation."
 
 
 @dataclass(eq=False, slots=True)
-class Work:
+class Job:
     """A turn or a command, from being asked for to its end."""
 
     context: ContextId
@@ -57,7 +57,7 @@ class Work:
             self.stopped_by = by
             self.task.cancel()
 
-    async def over(self) -> None:
+    async def wait_ended(self) -> None:
         """Wait until it has ended, however it ends."""
         await asyncio.wait({self.task})
 
@@ -75,13 +75,13 @@ class TurnRunner:
         self._kernel = kernel
         self._models = models
         self._sleep = sleep
-        self._works: list[Work] = []
-        self._latest: dict[tuple[ContextId, str], Work] = {}
+        self._works: list[Job] = []
+        self._latest: dict[tuple[ContextId, str], Job] = {}
         self._auto: asyncio.Task[None] | None = None
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
-        if models.auto_play:
-            self._auto = asyncio.create_task(self._auto_play(), name="auto-play")
+        if models.autostart:
+            self._auto = asyncio.create_task(self._autostart(), name="auto-play")
             self._auto.add_done_callback(_report)
 
     @property
@@ -89,7 +89,7 @@ class TurnRunner:
         """Whether any turn or command runs or waits."""
         return bool(self._works)
 
-    async def idle(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until nothing runs or waits any more."""
         while self._works:
             await asyncio.wait({work.task for work in self._works})
@@ -101,13 +101,13 @@ class TurnRunner:
             await asyncio.wait({self._auto})
         for work in tuple(self._works):
             work.stop(None)
-        await self.idle()
+        await self.wait_idle()
 
     # Starting
 
     def start_turn(
         self, context: Context, model: str, prompt: str, text: str, asker: Principal
-    ) -> Work:
+    ) -> Job:
         """Let a model answer the block `prompt` once its earlier turns here are over.
 
         Args:
@@ -120,12 +120,12 @@ class TurnRunner:
         """
         provider = self._models[model]
         before = self._latest.get((context.id, model))
-        work = Work(context.id, model, waiting=before is not None)
+        work = Job(context.id, model, waiting=before is not None)
         self._latest[context.id, model] = work
 
         def check_shell() -> None:
             members = self._kernel.members
-            barred = members.barred_until(asker) is not None
+            barred = members.banned_until(asker) is not None
             check_shell_of_turn(asker, self._kernel.role_of(asker), barred=barred)
 
         async def play() -> None:
@@ -135,7 +135,7 @@ class TurnRunner:
             try:
                 if before is not None:
                     presence.wait_at(prompt)
-                    await before.over()
+                    await before.wait_ended()
                     work.waiting = False
                 await _play(Turn(provider, writer, presence, prompt, text, check_shell), model)
             except asyncio.CancelledError:
@@ -145,14 +145,14 @@ class TurnRunner:
                 presence.leave()
                 await self._kernel.close_session(actor)
 
-        self._begin(work, play(), f"turn of {model}")
+        self._start(work, play(), f"turn of {model}")
         return work
 
     async def start_command(
         self, context: Context, principal: Principal, command: str
-    ) -> tuple[Work, CallBlocks]:
+    ) -> tuple[Job, CallBlocks]:
         """Begin a shell command of a person; returns once its blocks are there."""
-        work = Work(context.id, principal.username)
+        work = Job(context.id, principal.username)
         opened: asyncio.Future[CallBlocks] = asyncio.get_running_loop().create_future()
 
         async def run() -> None:
@@ -177,7 +177,7 @@ class TurnRunner:
             finally:
                 await self._kernel.close_session(actor)
 
-        self._begin(work, run(), f"command of {principal.username}")
+        self._start(work, run(), f"command of {principal.username}")
         either: set[asyncio.Future[Any]] = {work.task, opened}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not opened.done():
@@ -190,7 +190,7 @@ class TurnRunner:
             work.task.result()
         return work, opened.result()
 
-    def _begin(self, work: Work, doing: Coroutine[Any, Any, None], name: str) -> None:
+    def _start(self, work: Job, doing: Coroutine[Any, Any, None], name: str) -> None:
         work.task = asyncio.create_task(doing, name=name)
         self._works.append(work)
 
@@ -202,7 +202,7 @@ class TurnRunner:
 
         work.task.add_done_callback(ended)
 
-    async def _session(self, principal: Principal, work: Work) -> Actor:
+    async def _session(self, principal: Principal, work: Job) -> Actor:
         """A session of its own: the work outlives the connection that asked for it."""
         work.username = principal.username
         actor = self._kernel.open_session(principal, "turn")
@@ -219,12 +219,12 @@ class TurnRunner:
 
     def _submitted(self, submission: Submission) -> None:
         asker = submission.actor.principal
-        for model in self._models.addressed(submission.text):
+        for model in self._models.mentioned(submission.text):
             self.start_turn(submission.context, model, submission.block, submission.text, asker)
 
-    async def _auto_play(self) -> None:
+    async def _autostart(self) -> None:
         context = await self._kernel.context()
-        await _somebody(context)
+        await _wait_for_human(context)
         await self._sleep(AUTO_PLAY_SECONDS)
         document = context.document
         if any(document.header(block).role == Role.MODEL for block in document.block_ids()):
@@ -232,12 +232,12 @@ class TurnRunner:
         due = [model for model in self._models if (context.id, model) not in self._latest]
         if not due:
             return
-        prompt = await self._beginning(context)
+        prompt = await self._autostart_prompt(context)
         text = render(document, prompt)
         for model in due:
             self.start_turn(context, model, prompt, text, self._kernel.system.principal)
 
-    async def _beginning(self, context: Context) -> str:
+    async def _autostart_prompt(self, context: Context) -> str:
         """What models answer that begin by themselves: the kernel says why they do."""
         document, system = context.document, self._kernel.system
         for block in document.block_ids():
@@ -268,7 +268,7 @@ class TurnRunner:
         for work in due:
             work.stop(by.username)
         for work in due:
-            await work.over()
+            await work.wait_ended()
         return sorted({work.username for work in due})
 
 
@@ -297,7 +297,7 @@ async def _play(turn: Turn, model: str) -> None:
         await turn.fail(f"The turn failed: {str(error) or type(error).__name__}")
 
 
-async def _interrupted(writer: BlockWriter, work: Work) -> None:
+async def _interrupted(writer: BlockWriter, work: Job) -> None:
     try:
         writer.kernel.sessions.check(writer.actor)
     except AntiphonError:
@@ -305,7 +305,7 @@ async def _interrupted(writer: BlockWriter, work: Work) -> None:
     await writer.finish_all(Status.ERROR, stop_reason=INTERRUPTED, stopped_by=work.stopped_by)
 
 
-async def _somebody(context: Context) -> None:
+async def _wait_for_human(context: Context) -> None:
     """Wait until a person is present."""
     came = asyncio.Event()
 

@@ -79,7 +79,7 @@ async def run_shell(
     finally:
         for file in (writing, held, gate):
             os.close(file)
-    output = _Output(reading, on_output, limit)
+    output = _OutputPump(reading, on_output, limit)
     reader = asyncio.create_task(output.read_all())
     try:
         exited = asyncio.create_task(process.wait())
@@ -141,14 +141,14 @@ async def _end_group(process: asyncio.subprocess.Process, grace: float) -> None:
         if _signal_group(group, signal.SIGTERM):
             # A stopped process does not see SIGTERM before it goes on.
             _signal_group(group, signal.SIGCONT)
-            await _until_gone(group, grace)
+            await _wait_until_gone(group, grace)
     finally:
         _signal_group(group, signal.SIGKILL)
     await process.wait()
-    await _until_gone(group, grace)
+    await _wait_until_gone(group, grace)
 
 
-async def _until_gone(group: int, seconds: float) -> None:
+async def _wait_until_gone(group: int, seconds: float) -> None:
     for _ in range(round(seconds / _POLL_SECONDS)):
         if not _alive(group):
             return
@@ -186,7 +186,7 @@ def _alive(group: int) -> bool:
     return False
 
 
-class _Output:
+class _OutputPump:
     """Reads a pipe, decodes it, hands it on in batches and stops keeping at the limit."""
 
     def __init__(
@@ -210,7 +210,7 @@ class _Output:
         """Read until the end of the pipe."""
         while True:
             data = await self._next()
-            await self._hand_on(self._decoder.decode(data, final=not data))
+            await self._forward(self._decoder.decode(data, final=not data))
             if not data:
                 return
             await asyncio.sleep(BATCH_SECONDS)
@@ -231,7 +231,7 @@ class _Output:
             finally:
                 loop.remove_reader(self._source)
 
-    async def _hand_on(self, text: str) -> None:
+    async def _forward(self, text: str) -> None:
         if len(text) > self._left:
             self.truncated = True
             text = text[: self._left]

@@ -9,7 +9,7 @@ from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.provider import ToolOutcome
 from antiphon_kernel.turns.shell import run_shell
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
-from antiphon_kernel.uninterruptible import to_the_end
+from antiphon_kernel.uninterruptible import run_uninterrupted
 
 SHELL = "shell"
 """The tool's name in blocks and for models."""
@@ -47,7 +47,7 @@ async def open_call(
         await writer.begin(result)
         return CallBlocks(call, result, call_id)
 
-    return await to_the_end(create())
+    return await run_uninterrupted(create())
 
 
 async def run_command(

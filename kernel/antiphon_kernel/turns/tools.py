@@ -9,7 +9,7 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
 from antiphon_kernel.turns.runner import runner_of
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.roles import Right
+from antiphon_kernel.types.roles import Permission
 
 
 class InterruptParams(Params):
@@ -53,7 +53,7 @@ class ShellRunResult(Result):
     """Only when waited for, and if the command came to an end by itself."""
 
 
-@tool("turn.interrupt", needs=Right.WRITE, errors=REFERENCES)
+@tool("turn.interrupt", needs=Permission.WRITE, errors=REFERENCES)
 async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
     """Stop the running turns and commands of one principal or of all.
 
@@ -66,7 +66,7 @@ async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
     return InterruptResult(stopped=stopped)
 
 
-@tool("shell.run", needs=Right.WRITE, errors=REFERENCES)
+@tool("shell.run", needs=Permission.WRITE, errors=REFERENCES)
 async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     """Run a shell command in the project's root; only the owner of the kernel may.
 
@@ -83,7 +83,7 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     context = await call.context(params.context)
     work, blocks = await runner_of(call.kernel).start_command(context, principal, params.command)
     if params.wait:
-        await work.over()
+        await work.wait_ended()
     return ShellRunResult(
         block_id=blocks.call,
         result_id=blocks.result,

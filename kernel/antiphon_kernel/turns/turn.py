@@ -22,7 +22,7 @@ from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 _log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class Turn:
             content=command or json.dumps(call.input, ensure_ascii=False),
         )
         if call.name != SHELL:
-            message = f"There is no tool {shown(call.name)}; the only one is {SHELL!r}."
+            message = f"There is no tool {quote(call.name)}; the only one is {SHELL!r}."
             return await fail_call(self._writer, blocks, message)
         if command is None:
             message = f"{SHELL!r} takes `command`, a string that is not empty."

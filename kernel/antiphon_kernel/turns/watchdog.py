@@ -44,15 +44,15 @@ class Watchdog:
             OSError: if no watchdog can be started.
         """
         self._groups.add(group)
-        self._tell(f"+ {group}")
+        self._notify(f"+ {group}")
 
     def forget(self, group: int) -> None:
         """This group has ended; its number may be another's soon."""
         self._groups.discard(group)
         with contextlib.suppress(OSError):
-            self._tell(f"- {group}")
+            self._notify(f"- {group}")
 
-    def _tell(self, line: str) -> None:
+    def _notify(self, line: str) -> None:
         process = self._process
         if process is not None and process.poll() is None:
             with contextlib.suppress(BrokenPipeError):

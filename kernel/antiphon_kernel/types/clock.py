@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
 
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
@@ -59,10 +59,10 @@ def moment_of(text: str) -> int:
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError(f"{shown(text)} does not say its offset from UTC")
+        raise ValueError(f"{quote(text)} does not say its offset from UTC")
     ms = (moment - _EPOCH) // _MS
     if not 0 <= ms <= _LAST_MS:
-        raise ValueError(f"{shown(text)} is not between 1970 and 9999")
+        raise ValueError(f"{quote(text)} is not between 1970 and 9999")
     return ms
 
 

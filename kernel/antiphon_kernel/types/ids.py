@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol, Self
 
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 
 _HEX32 = re.compile(r"[0-9a-f]{32}")
 
@@ -37,7 +37,7 @@ class Id(str):
         """
         if not _HEX32.fullmatch(text):
             raise ValueError(
-                f"not a {cls.__name__}, which has 32 lower-case hex digits: {shown(text)}"
+                f"not a {cls.__name__}, which has 32 lower-case hex digits: {quote(text)}"
             )
         return cls(text)
 
@@ -161,7 +161,7 @@ class BlockId:
             or not _HEX32.fullmatch(parts[1])
             or not re.fullmatch(r"0|[1-9][0-9]{0,15}", parts[2])
         ):
-            raise ValueError(f"not a full block id: {shown(text)}")
+            raise ValueError(f"not a full block id: {quote(text)}")
         return cls(ContextId(parts[0]), PrincipalId(parts[1]), int(parts[2]))
 
 

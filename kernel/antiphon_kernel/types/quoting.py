@@ -12,19 +12,19 @@ LISTED: Final = 20
 """Names that a message lists."""
 
 
-def shown(value: object) -> str:
+def quote(value: object) -> str:
     """A value as it is quoted, shortened."""
-    return shortened(repr(value))
+    return truncate(repr(value))
 
 
-def shortened(text: str) -> str:
+def truncate(text: str) -> str:
     """A text without the end that is too much; for machine fields that repeat what was sent."""
     return text if len(text) <= QUOTED else f"{text[: QUOTED - 3]}..."
 
 
-def listed(names: Iterable[str]) -> str:
+def join_names(names: Iterable[str]) -> str:
     """Names in a row, the first ones if there are many; `none` if there are none."""
     every = list(names)
     more = len(every) - LISTED
-    said = ", ".join(shortened(name) for name in every[:LISTED]) or "none"
+    said = ", ".join(truncate(name) for name in every[:LISTED]) or "none"
     return f"{said} and {more} more" if more > 0 else said

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import LISTED, listed, shortened, shown
+from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
 
 _HEX = re.compile(r"[0-9a-f]{1,32}")
 _FULL = 32
@@ -43,14 +43,14 @@ def resolve(reference: str, names: Mapping[str, str], *, what: str, missing: Err
         candidates = [f"{one} ({name})" for name, one in matches]
         raise AntiphonError(
             ErrorCode.AMBIGUOUS_ID,
-            f"{shown(reference)} is the start of {len(matches)} {what} ids:"
-            f" {listed(candidates)}. Give more of it.",
+            f"{quote(reference)} is the start of {len(matches)} {what} ids:"
+            f" {join_names(candidates)}. Give more of it.",
             candidates=[one for _, one in matches[:LISTED]],
         )
     raise AntiphonError(
         missing,
-        f"There is no {what} {shown(reference)}. Known: {listed(sorted(names))}.",
-        reference=shortened(reference),
+        f"There is no {what} {quote(reference)}. Known: {join_names(sorted(names))}.",
+        reference=truncate(reference),
     )
 
 
@@ -64,8 +64,8 @@ def split_block(reference: str) -> tuple[str, str, int]:
     if len(parts) != 3 or not all(parts) or not _SEQ.fullmatch(parts[2]):
         raise AntiphonError(
             ErrorCode.BLOCK_NOT_FOUND,
-            f"{shown(reference)} is not a block id: expected context.principal.number,"
+            f"{quote(reference)} is not a block id: expected context.principal.number,"
             " as block.list prints it.",
-            reference=shortened(reference),
+            reference=truncate(reference),
         )
     return parts[0], parts[1], int(parts[2])

@@ -7,7 +7,7 @@ from enum import StrEnum
 from antiphon_kernel.types.enums import PrincipalKind
 
 
-class Right(StrEnum):
+class Permission(StrEnum):
     """What an operation takes, from least to most."""
 
     READ = "read"
@@ -31,13 +31,13 @@ class AccessRole(StrEnum):
             return cls.OWNER
         return cls.EDITOR if kind is PrincipalKind.HUMAN else cls.AGENT
 
-    def may(self, right: Right) -> bool:
+    def may(self, right: Permission) -> bool:
         """Whether the role as such has the right; a tool may ask for more in a given case."""
         if self is AccessRole.OWNER:
             return True
         if self is AccessRole.VIEWER:
-            return right is Right.READ
-        return right is not Right.OWN
+            return right is Permission.READ
+        return right is not Permission.OWN
 
     def described(self) -> str:
         """With its article: `an owner`, `a viewer`."""

@@ -19,11 +19,11 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.item_index import Placement
+from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.validation.update_validator import (
-    Admitted,
-    UpdateCheck,
-    refuse_long,
+    UpdateValidator,
+    ValidatedUpdate,
+    reject_long,
     unreadable,
 )
 from antiphon_kernel.yjs.id_set import IdRange
@@ -43,33 +43,33 @@ _SLICE: Final = 0.004
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Chunk:
     """Some items of a large update, each behind those that it builds on, and some deletions."""
 
     structs: Sequence[Struct]
     deletions: Sequence[IdRange]
-    admitted: Admitted
+    admitted: ValidatedUpdate
     """What is to be applied, not placed yet; with the client ids that nobody has written with
     and that are in no part before."""
 
-    def placed(self, placement: Placement) -> Placement:
+    def placed(self, placement: ItemIndex) -> ItemIndex:
         """Where its items are, `placement` being where everything is."""
-        staged = Placement(placement)
+        staged = ItemIndex(placement)
         for item in staged.ready(self.structs):
-            staged.take(item, staged.place_of(item))
+            staged.add(item, staged.place_of(item))
         staged.delete(tuple(self.deletions))
         return staged
 
 
-class LargeUpdate:
+class ChunkedUpdate:
     """A large update that has been checked as a whole."""
 
-    def __init__(self, actor: Actor, check: UpdateCheck, parts: Sequence[Part]) -> None:
+    def __init__(self, actor: Actor, check: UpdateValidator, parts: Sequence[Chunk]) -> None:
         self.actor = actor
         self._check = check
         self._parts = parts
 
-    def accept(self) -> deque[Part]:
+    def accept(self) -> deque[Chunk]:
         """The moment of acceptance: the parts, all of which are to be applied in this order.
 
         Raises:
@@ -79,33 +79,33 @@ class LargeUpdate:
         return deque(self._parts)
 
 
-async def check_by_and_by(
+async def validate_incrementally(
     document: Document,
     actor: Actor,
     update: bytes,
     owners: Mapping[int, str],
-    placement: Placement,
+    placement: ItemIndex,
     limits: Limits,
     *,
     catching_up: bool,
-) -> LargeUpdate | None:
+) -> ChunkedUpdate | None:
     """Check an update that is long in bytes; None if it has so few items that `admit` may do it.
 
     Raises:
         AntiphonError: what `admit` refuses.
     """
-    refuse_long(update, limits, catching_up=catching_up)
-    decoded = await _by_and_by(_decode(update))
+    reject_long(update, limits, catching_up=catching_up)
+    decoded = await _run_in_slices(_decode(update))
     if len(decoded.structs) + len(decoded.deletions) <= _PART:
         return None
-    check = UpdateCheck(document, actor, owners, placement, limits)
-    admitted = await _by_and_by(check.steps(decoded))
+    check = UpdateValidator(document, actor, owners, placement, limits)
+    admitted = await _run_in_slices(check.steps(decoded))
     if admitted.placed is None:
-        return LargeUpdate(actor, check, ())
-    return LargeUpdate(actor, check, await _by_and_by(_cut(check, owners)))
+        return ChunkedUpdate(actor, check, ())
+    return ChunkedUpdate(actor, check, await _run_in_slices(_cut(check, owners)))
 
 
-async def _by_and_by(steps: Generator[None, None, T]) -> T:
+async def _run_in_slices(steps: Generator[None, None, T]) -> T:
     """Work in steps, half of the time: a keystroke takes several turns of the others."""
     began = time.perf_counter()
     while True:
@@ -133,20 +133,22 @@ def _decode(update: bytes) -> Generator[None, None, DecodedUpdate]:
     return DecodedUpdate(tuple(structs), tuple(deletions))
 
 
-def _cut(check: UpdateCheck, owners: Mapping[int, str]) -> Generator[None, None, Sequence[Part]]:
+def _cut(
+    check: UpdateValidator, owners: Mapping[int, str]
+) -> Generator[None, None, Sequence[Chunk]]:
     order = check.order
     ends = yield from _ends(check)
     pieces = [order[start:end] for start, end in zip((0, *ends), ends, strict=False)]
     own, rest = yield from _assign(pieces, check.deletions)
-    drafts = yield from _by_part(check.created, ends)
-    submitted = yield from _by_part(check.submitted, ends)
+    drafts = yield from _by_chunk(check.created, ends)
+    submitted = yield from _by_chunk(check.submitted, ends)
     seen: set[int] = set()
-    parts: list[Part] = []
+    parts: list[Chunk] = []
     for number, (structs, ranges) in enumerate(zip(pieces, own, strict=True)):
         new = {one.client for one in structs} - seen
         seen |= new
         start = ends[number] - len(structs)
-        admitted = Admitted(
+        admitted = ValidatedUpdate(
             _encode(structs, ranges),
             None,
             tuple(drafts.get(number, ())),
@@ -154,16 +156,16 @@ def _cut(check: UpdateCheck, owners: Mapping[int, str]) -> Generator[None, None,
             tuple(client for client in new if client not in owners),
             not ranges and all(check.texts[start : ends[number]]),
         )
-        parts.append(Part(structs, ranges, admitted))
+        parts.append(Chunk(structs, ranges, admitted))
         yield
     for begin in range(0, len(rest), _PART):
         ranges = rest[begin : begin + _PART]
-        parts.append(Part((), ranges, Admitted(_encode((), ranges))))
+        parts.append(Chunk((), ranges, ValidatedUpdate(_encode((), ranges))))
         yield
     return parts
 
 
-def _ends(check: UpdateCheck) -> Generator[None, None, list[int]]:
+def _ends(check: UpdateValidator) -> Generator[None, None, list[int]]:
     """Where in the order each part ends: some items long, and longer for what belongs together."""
     ends: list[int] = []
     start, together_until = 0, -1
@@ -186,7 +188,7 @@ def _ends(check: UpdateCheck) -> Generator[None, None, list[int]]:
     return ends
 
 
-def _by_part(
+def _by_chunk(
     blocks: Mapping[str, int], ends: Sequence[int]
 ) -> Generator[None, None, dict[int, list[str]]]:
     """By number of a part the blocks that have their place in it."""

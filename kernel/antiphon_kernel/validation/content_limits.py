@@ -25,7 +25,7 @@ def check_limit(found: int, limit: int, what: str, advice: str) -> None:
         )
 
 
-def refuse_long_text(limits: Limits, code_points: int) -> None:
+def reject_long_text(limits: Limits, code_points: int) -> None:
     """Raises AntiphonError too_large if a block's text would become longer than allowed."""
     what = f"The text of the block would have {code_points} code points"
     check_limit(code_points, limits.block_code_points, what, "split it into several blocks")

@@ -24,10 +24,10 @@ from antiphon_kernel.document.schema import (
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.content_limits import refuse_long_text
+from antiphon_kernel.validation.content_limits import reject_long_text
 from antiphon_kernel.validation.errors import content_by_tools, denied
-from antiphon_kernel.validation.item_index import Container, Nature, Place, Placement
-from antiphon_kernel.validation.read_only import refuse_read_only
+from antiphon_kernel.validation.item_index import Container, ItemIndex, ItemLocation, ItemRole
+from antiphon_kernel.validation.read_only import reject_read_only
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, Struct
 
@@ -38,7 +38,7 @@ class ContentRules:
     """Characters and format marks in texts that are not read-only, as long as texts may be."""
 
     def __init__(
-        self, document: Document, actor: Actor, placement: Placement, limits: Limits
+        self, document: Document, actor: Actor, placement: ItemIndex, limits: Limits
     ) -> None:
         """`placement`: where everything is that the document holds."""
         self._document = document
@@ -47,10 +47,10 @@ class ContentRules:
         self._limits = limits
         self._texts: dict[Container, _Growth] = {}
 
-    def check_item(self, item: Struct, place: Place, begin: int) -> None:
+    def check_item(self, item: Struct, place: ItemLocation, begin: int) -> None:
         """Raise if a new item may not be written there; new of it is what is from `begin` on."""
         container = place.container
-        if place.nature is Nature.ITEM:
+        if place.nature is ItemRole.ITEM:
             raise self._for_tools(container, deletes=False)
         if item.kind not in _IN_TEXTS:
             raise denied(
@@ -61,9 +61,9 @@ class ContentRules:
         if item.kind is not ContentKind.FORMAT:
             text.added += item.clock + item.length - begin
 
-    def check_deletion(self, ids: IdRange, place: Place) -> None:
+    def check_deletion(self, ids: IdRange, place: ItemLocation) -> None:
         """Raise if what is there may not be deleted; called after every `check_item`."""
-        if place.nature is Nature.ITEM:
+        if place.nature is ItemRole.ITEM:
             raise self._for_tools(place.container, deletes=True)
         text = self._text(place.container)
         if ids.start >= self._placement.end(ids.client):
@@ -82,7 +82,7 @@ class ContentRules:
             # Others may have deleted the same meanwhile.
             lacks = self._placement.deleted.lacks
             gone = sum(fresh.end - fresh.start for ids in text.removed for fresh in lacks(ids))
-            refuse_long_text(self._limits, there + text.added - gone)
+            reject_long_text(self._limits, there + text.added - gone)
 
     def _text(self, container: Container) -> _Growth:
         """Return what an update does to the length of a text; raise if it may not be written."""
@@ -98,7 +98,7 @@ class ContentRules:
             check_draft(self._document, block, self._actor.principal)
         names, schema = container.path or (), self._schema(container)
         if names or not isinstance(schema, TextSchema):
-            refuse_read_only(self._actor, str(block), schema, names)
+            reject_read_only(self._actor, str(block), schema, names)
             if not is_text(part_at(schema, path_of(names))):
                 raise self._for_tools(container, deletes=False)
 

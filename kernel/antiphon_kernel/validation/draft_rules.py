@@ -7,15 +7,15 @@ from typing import Final
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import CONTENT, FIELDS
-from antiphon_kernel.document.reply_depth import chain_length
+from antiphon_kernel.document.reply_depth import reply_depth
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation.errors import denied, tools_only
 from antiphon_kernel.validation.header_values import check_field
-from antiphon_kernel.validation.item_index import Place
+from antiphon_kernel.validation.item_index import ItemLocation
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 
@@ -53,7 +53,7 @@ class DraftRules:
             block = BlockId.parse(key)
         except ValueError as error:
             raise denied(
-                f"A block is created under {shown(key)}, which is no block id: {error}."
+                f"A block is created under {quote(key)}, which is no block id: {error}."
             ) from error
         context, principal = self._document.context, self._actor.principal.id
         if block.context != context or block.principal != principal:
@@ -76,7 +76,7 @@ class DraftRules:
         for key in self._items:
             self._check_free(key)
 
-    def owns(self, place: Place) -> bool:
+    def owns(self, place: ItemLocation) -> bool:
         """Whether a place is in the header of a new draft."""
         return place.container.block in self._items
 
@@ -93,7 +93,7 @@ class DraftRules:
         at = bisect_right(runs, item.clock, key=lambda run: run[0]) - 1
         return runs[at][2] if at >= 0 and item.clock < runs[at][1] else None
 
-    def is_field(self, item: Struct, place: Place) -> bool:
+    def is_field(self, item: Struct, place: ItemLocation) -> bool:
         """Whether an item is the content or a header field of a new draft.
 
         Raises:
@@ -115,7 +115,7 @@ class DraftRules:
             return False
         name = self._name(ItemId(item.client, item.clock)) or ""
         if name not in FIELDS:
-            raise denied(f"A block has no header field {shown(name)}: see the document layout.")
+            raise denied(f"A block has no header field {quote(name)}: see the document layout.")
         if name in _TOOLS_ONLY:
             raise tools_only()
         for value in values:
@@ -129,7 +129,7 @@ class DraftRules:
         if not isinstance(parent, str) or parent not in self._document:
             raise denied(f"The parent of draft {block} is no block of this context.")
         limit = self._limits.parent_depth
-        if chain_length(self._document, parent, limit) >= limit:
+        if reply_depth(self._document, parent, limit) >= limit:
             raise denied(
                 f"The chain of parents above draft {block} would be longer than {limit}: answer"
                 " a block nearer to the start."
@@ -141,7 +141,7 @@ class DraftRules:
             item.origin not in self._contents.values()
         )
 
-    def refuse_deletion(self, ids: IdRange) -> None:
+    def reject_deletion(self, ids: IdRange) -> None:
         """A new draft may overwrite its fields; raises if it loses its content or itself."""
         for item in (*self._items.values(), *self._contents.values()):
             if item.client == ids.client and ids.start <= item.clock < ids.end:

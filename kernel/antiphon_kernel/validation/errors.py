@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.yjs.update import ItemId, Struct
 
 
@@ -22,7 +22,7 @@ def tools_only() -> AntiphonError:
 
 def content_by_tools(block: str, path: str | None, tools: str) -> AntiphonError:
     """Return the error for a part of a content that is no text: only `tools` write it."""
-    part = "the content" if path is None else shown(path)
+    part = "the content" if path is None else quote(path)
     return denied(
         f"A connected client edits texts and creates its own drafts; {part} of block {block} is"
         f" written by tools: call {tools}."
@@ -49,7 +49,7 @@ def overtaken(by: ItemId) -> AntiphonError:
     )
 
 
-def torn(at: ItemId) -> AntiphonError:
+def split_surrogate(at: ItemId) -> AntiphonError:
     """An update cuts a character in two; `at` is its second half."""
     return _about(
         at,

@@ -20,7 +20,7 @@ from antiphon_kernel.types.clock import is_iso_time
 from antiphon_kernel.types.enums import DriftKind, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, is_name
-from antiphon_kernel.types.quoting import shown
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.validation.content_limits import check_limit
 from antiphon_kernel.yjs.json_validation import MAX_NESTING, read_json, unique_names
@@ -87,7 +87,7 @@ def check_field(name: str, stored: object, limits: Limits, *, prefix: str = "") 
     if expected is not None:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
-            f"{field} must be {expected}, not {shown(stored)}.",
+            f"{field} must be {expected}, not {quote(stored)}.",
             field=field,
             expected=expected,
         )

@@ -38,7 +38,7 @@ _PART: Final = 500
 """Structs decoded at a time: about 3 ms."""
 
 
-class Nature(Enum):
+class ItemRole(Enum):
     """What an item is to a client that would write."""
 
     FRAME = "frame"
@@ -65,19 +65,19 @@ class Container:
         """The block it is in; None outside of blocks."""
         self.path = path
         """Where in the block's content; None for its header and outside of blocks."""
-        self.frame = Place(self, Nature.FRAME if path is None else Nature.ITEM)
-        self.value = Place(self, Nature.VALUE) if is_text else self.frame
-        self.mark = Place(self, Nature.MARK) if is_text else self.frame
+        self.frame = ItemLocation(self, ItemRole.FRAME if path is None else ItemRole.ITEM)
+        self.value = ItemLocation(self, ItemRole.VALUE) if is_text else self.frame
+        self.mark = ItemLocation(self, ItemRole.MARK) if is_text else self.frame
         self.written = 0
         """UTF-16 units that have come into a text: never less than there are."""
 
 
-class Place:
+class ItemLocation:
     """Where items are: compared by identity."""
 
     __slots__ = ("container", "nature")
 
-    def __init__(self, container: Container, nature: Nature) -> None:
+    def __init__(self, container: Container, nature: ItemRole) -> None:
         self.container = container
         self.nature = nature
 
@@ -85,10 +85,10 @@ class Place:
 OUTSIDE: Final = Container(None, None)
 """Roots that hold no blocks, and whatever has no place."""
 
-NOWHERE: Final = Place(OUTSIDE, Nature.NOTHING)
+NOWHERE: Final = ItemLocation(OUTSIDE, ItemRole.NOTHING)
 
 
-class _Line:
+class _ClientRuns:
     """The items of one CRDT client, from clock `first` up to `end`."""
 
     __slots__ = ("end", "first", "places", "starts", "torn")
@@ -96,36 +96,36 @@ class _Line:
     def __init__(self, first: int) -> None:
         self.first = self.end = first
         self.starts = array("Q")
-        self.places: list[Place] = []
+        self.places: list[ItemLocation] = []
         self.torn = array("Q")
         """Clocks at which a cut would go through a surrogate pair."""
 
-    def add(self, end: int, place: Place) -> None:
+    def add(self, end: int, place: ItemLocation) -> None:
         if not self.places or self.places[-1] is not place:
             self.starts.append(self.end)
             self.places.append(place)
         self.end = end
 
-    def extend(self, later: _Line) -> None:
+    def extend(self, later: _ClientRuns) -> None:
         ends = [*later.starts[1:], later.end]
         for end, place in zip(ends, later.places, strict=True):
             self.add(end, place)
         self.torn.extend(later.torn)
 
 
-class Placement:
+class ItemIndex:
     """The places of all items of a document, as of the updates it has followed.
 
     With `below`, what would be if an update were applied to the document that `below` describes;
     `below` supposes nothing itself.
     """
 
-    def __init__(self, below: Placement | None = None) -> None:
+    def __init__(self, below: ItemIndex | None = None) -> None:
         self._below = below
-        self._lines: dict[int, _Line] = {}
-        self._lines_below: dict[int, _Line] = {}
+        self._lines: dict[int, _ClientRuns] = {}
+        self._lines_below: dict[int, _ClientRuns] = {}
         if below is not None:
-            self._stand_on(below)
+            self._start_from(below)
         self._made: dict[ItemId, Container] = {}
         self._blocks: dict[str, Container] = {}
         self._statuses: dict[str, tuple[ItemId, ...]] = {}
@@ -136,7 +136,7 @@ class Placement:
         self.deleted = IdIntervals()
         """Ids that are gone, those of `below` apart."""
 
-    def _stand_on(self, below: Placement) -> None:
+    def _start_from(self, below: ItemIndex) -> None:
         self._lines_below = below._lines
 
     # Following
@@ -153,11 +153,11 @@ class Placement:
 
     def _follow(self, decoded: DecodedUpdate) -> None:
         for item in self._queue.ready(decoded.structs):
-            self.take(item, self.place_of(item))
+            self.add(item, self.place_of(item))
         for ids in decoded.deletions:
             self.deleted.add(ids)
 
-    def adopt(self, above: Placement) -> None:
+    def commit(self, above: ItemIndex) -> None:
         """What `above` (made over this one) supposed has happened."""
         for client, line in above._lines.items():
             own = self._lines.get(client)
@@ -177,13 +177,13 @@ class Placement:
         """Suppose that these ids are gone, to be told when this is adopted."""
         self._deletions = deletions
 
-    def take(self, item: Struct, place: Place) -> None:
+    def add(self, item: Struct, place: ItemLocation) -> None:
         """Add an item, or what is new of it."""
         client, end = item.client, item.clock + item.length
         line = self._lines.get(client)
         if line is None:
             below = self._lines_below.get(client)
-            line = self._lines[client] = _Line(below.end if below is not None else 0)
+            line = self._lines[client] = _ClientRuns(below.end if below is not None else 0)
         if item.kind is ContentKind.STRING:
             text = str(item.content)
             if len(text) != item.length:
@@ -192,9 +192,9 @@ class Placement:
                         line.torn.append(at)
         elif item.kind is ContentKind.TYPE:
             self._make(item, place)
-        elif place.nature is Nature.FRAME and place.container.block is not None:
-            self._note_status(item, place.container.block)
-        if place.nature is Nature.VALUE:
+        elif place.nature is ItemRole.FRAME and place.container.block is not None:
+            self._record_status(item, place.container.block)
+        if place.nature is ItemRole.VALUE:
             self._grow(place.container, end - max(item.clock, line.end))
         line.add(end, place)
 
@@ -204,7 +204,7 @@ class Placement:
         else:
             container.written += by
 
-    def _note_status(self, item: Struct, block: str) -> None:
+    def _record_status(self, item: Struct, block: str) -> None:
         statuses = self.statuses(block)
         if item.key == STATUS or item.origin in statuses:
             # What a block has ended with is built on by nobody but the kernel.
@@ -212,7 +212,7 @@ class Placement:
             before = () if ended else statuses
             self._statuses[block] = (*before, ItemId(item.client, item.clock))
 
-    def _make(self, item: Struct, place: Place) -> None:
+    def _make(self, item: Struct, place: ItemLocation) -> None:
         is_text = item.content is SharedType.TEXT
         container = self._container_of(item)
         made = OUTSIDE
@@ -252,7 +252,7 @@ class Placement:
         """The new ones of `items`, each behind all that it builds on; see `CausalQueue`."""
         return self._queue.ready(items)
 
-    def place_of(self, item: Struct) -> Place:
+    def place_of(self, item: Struct) -> ItemLocation:
         """Where an item goes whose neighbours and parent are known."""
         kind, parent = item.kind, item.parent
         if kind is ContentKind.GC:
@@ -270,7 +270,7 @@ class Placement:
             return container.frame
         return container.mark if kind is ContentKind.FORMAT else container.value
 
-    def _beside(self, item: Struct) -> Place:
+    def _beside(self, item: Struct) -> ItemLocation:
         beside = item.origin or item.right_origin
         return self.place(beside) if beside is not None else OUTSIDE.frame
 
@@ -303,14 +303,14 @@ class Placement:
             return self._below.made_by(item)
         return made
 
-    def place(self, item: ItemId) -> Place:
+    def place(self, item: ItemId) -> ItemLocation:
         """Where an item is; nowhere if it is not known."""
         line = self.line(item.client, item.clock)
         if line is None:
             return NOWHERE
         return line.places[bisect_right(line.starts, item.clock) - 1]
 
-    def runs(self, ids: IdRange) -> Iterator[tuple[IdRange, Place]]:
+    def runs(self, ids: IdRange) -> Iterator[tuple[IdRange, ItemLocation]]:
         """A range of items cut by the places that they are in."""
         client, start, end = ids
         while start < end:
@@ -322,7 +322,7 @@ class Placement:
             yield IdRange(client, start, min(upto, end)), line.places[at]
             start = upto
 
-    def tears(self, client: int, clock: int) -> bool:
+    def splits_surrogates(self, client: int, clock: int) -> bool:
         """Whether a cut before the item `clock` would go through a surrogate pair."""
         line = self.line(client, clock)
         if line is None or not line.torn:
@@ -330,7 +330,7 @@ class Placement:
         at = bisect_left(line.torn, clock)
         return at < len(line.torn) and line.torn[at] == clock
 
-    def line(self, client: int, clock: int) -> _Line | None:
+    def line(self, client: int, clock: int) -> _ClientRuns | None:
         """The line that an item is in."""
         line = self._lines.get(client)
         if line is None or clock < line.first:

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.validation.item_index import Placement
+from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.yjs.id_set import IdSet
 
 _SLICE: Final = 0.008
 """Seconds of reading before the rest of the program gets a turn."""
 
 
-class Structure:
+class LazyItemIndex:
     """Where every item of one document is."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._placement = Placement()
+        self._placement = ItemIndex()
         self._reading: Iterator[None] | None = None
         self._later: list[bytes] = []
         self._adopted: bytes | None = None
@@ -40,7 +40,7 @@ class Structure:
                     pause_at = time.perf_counter() + _SLICE
 
     @property
-    def placement(self) -> Placement:
+    def placement(self) -> ItemIndex:
         """The placement; what has not been read yet is read now."""
         while not self.ready:
             self._step()
@@ -55,14 +55,14 @@ class Structure:
         elif self._began:
             self._later.append(update)
 
-    def adopt(self, update: bytes, placed: Placement, deleted: IdSet) -> None:
+    def commit(self, update: bytes, placed: ItemIndex, deleted: IdSet) -> None:
         """An update has been applied to the document whose items were placed when it was checked.
 
         Args:
             deleted: all that has gone with it: what a key held, or would have held if somebody
                 else had not written it at the same time, is in no list of deletions.
         """
-        self._placement.adopt(placed)
+        self._placement.commit(placed)
         for ids in deleted:
             self._placement.deleted.add(ids)
         self._adopted = update

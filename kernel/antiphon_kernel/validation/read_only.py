@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from antiphon_kernel.document.schema import Schema, read_only_part
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import shortened, shown
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
 
 
-def refuse_read_only(actor: Actor, block: str, schema: Schema, names: Sequence[str]) -> None:
+def reject_read_only(actor: Actor, block: str, schema: Schema, names: Sequence[str]) -> None:
     """Refuse to write a place in a block's content, unless the actor is the system or a source.
 
     Raises:
@@ -25,7 +25,7 @@ def refuse_read_only(actor: Actor, block: str, schema: Schema, names: Sequence[s
     what = "field" if found.is_field else "section"
     raise AntiphonError(
         ErrorCode.READ_ONLY_FIELD if found.is_field else ErrorCode.READ_ONLY_SECTION,
-        f"The {what} {shown(found.path)} of block {block} is read-only: only its source writes it.",
+        f"The {what} {quote(found.path)} of block {block} is read-only: only its source writes it.",
         block_id=block,
-        path=shortened(found.path),
+        path=truncate(found.path),
     )

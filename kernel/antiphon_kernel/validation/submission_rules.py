@@ -8,7 +8,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation.errors import denied, tools_only
-from antiphon_kernel.validation.item_index import Place, Placement
+from antiphon_kernel.validation.item_index import ItemIndex, ItemLocation
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
 
@@ -18,7 +18,7 @@ _DONE: Final = (Status.DONE.value,)
 class SubmissionRules:
     """The drafts that one update submits."""
 
-    def __init__(self, document: Document, actor: Actor, placement: Placement) -> None:
+    def __init__(self, document: Document, actor: Actor, placement: ItemIndex) -> None:
         """`placement`: where everything is that the document holds."""
         self._document = document
         self._actor = actor
@@ -32,7 +32,7 @@ class SubmissionRules:
         return tuple(self._blocks)
 
     def submits(
-        self, item: Struct, place: Place, statuses: tuple[ItemId, ...], *, is_new: bool
+        self, item: Struct, place: ItemLocation, statuses: tuple[ItemId, ...], *, is_new: bool
     ) -> bool:
         """Whether an item in a header submits the block.
 
@@ -77,7 +77,7 @@ class SubmissionRules:
                 " status of others."
             )
 
-    def replaces(self, ids: IdRange, place: Place) -> bool:
+    def replaces(self, ids: IdRange, place: ItemLocation) -> bool:
         """Whether a deletion takes away nothing but the status that a submission has replaced."""
         block = place.container.block
         if block not in self._blocks:

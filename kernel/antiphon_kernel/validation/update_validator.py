@@ -23,10 +23,10 @@ from antiphon_kernel.validation.errors import (
     gap,
     misplaced,
     overtaken,
+    split_surrogate,
     tools_only,
-    torn,
 )
-from antiphon_kernel.validation.item_index import BLOCKS, Nature, Place, Placement
+from antiphon_kernel.validation.item_index import BLOCKS, ItemIndex, ItemLocation, ItemRole
 from antiphon_kernel.validation.submission_rules import SubmissionRules
 from antiphon_kernel.yjs.id_set import IdRange, normalise
 from antiphon_kernel.yjs.squash import continuations, squash
@@ -40,12 +40,12 @@ from antiphon_kernel.yjs.update import (
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class ValidatedUpdate:
     """An update that may be applied, what it creates and submits, with which client ids."""
 
     update: bytes = b""
     """What to apply: the same, in a form that costs the engine no more than it should."""
-    placed: Placement | None = None
+    placed: ItemIndex | None = None
     """Where its items are, to be adopted once it is applied; None if it would change nothing."""
     drafts: tuple[str, ...] = ()
     submitted: tuple[str, ...] = ()
@@ -55,25 +55,25 @@ class Admitted:
     """Whether it inserts text and does nothing else."""
 
 
-NOTHING: Final = Admitted()
+NOTHING: Final = ValidatedUpdate()
 
 _STEP: Final = 100
 """Items checked between two pauses: a few milliseconds at most."""
 
-_CRUMBS: Final = 20
+_SMALL_ITEMS: Final = 20
 """Items that only continue others; the engine's cost grows with the square of their number."""
 
 
-def admit(
+def validate(
     document: Document,
     actor: Actor,
     update: bytes,
     owners: Mapping[int, str],
-    placement: Placement,
+    placement: ItemIndex,
     limits: Limits,
     *,
     catching_up: bool = False,
-) -> Admitted:
+) -> ValidatedUpdate:
     """Check one raw update.
 
     Args:
@@ -85,18 +85,18 @@ def admit(
         AntiphonError: too_large, invalid_params (not an update, or one that would tear a character
             apart), gap, permission_denied, read_only_field, read_only_section.
     """
-    refuse_long(update, limits, catching_up=catching_up)
+    reject_long(update, limits, catching_up=catching_up)
     try:
         decoded = decode_update(update)
     except ValueError as error:
         raise unreadable(error) from error
-    admitted = UpdateCheck(document, actor, owners, placement, limits).admit(decoded, update)
-    if continuations(decoded.structs) > _CRUMBS:
+    admitted = UpdateValidator(document, actor, owners, placement, limits).validate(decoded, update)
+    if continuations(decoded.structs) > _SMALL_ITEMS:
         return replace(admitted, update=squash(decoded))
     return admitted
 
 
-def refuse_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
+def reject_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
     """Raises AntiphonError too_large if an update has more bytes than it may have."""
     limit = limits.catch_up_bytes if catching_up else limits.update_bytes
     if len(update) > limit:
@@ -114,7 +114,7 @@ def unreadable(error: ValueError) -> AntiphonError:
     )
 
 
-class UpdateCheck:
+class UpdateValidator:
     """One update against one document."""
 
     def __init__(
@@ -122,7 +122,7 @@ class UpdateCheck:
         document: Document,
         actor: Actor,
         owners: Mapping[int, str],
-        placement: Placement,
+        placement: ItemIndex,
         limits: Limits,
     ) -> None:
         self._document = document
@@ -130,7 +130,7 @@ class UpdateCheck:
         self._actor = actor
         self._owners = owners
         self._known = placement
-        self._staged = Placement(placement)
+        self._staged = ItemIndex(placement)
         self._content = ContentRules(document, actor, placement, limits)
         self.order: list[Struct] = []
         """The items that have been checked, each behind those that it builds on."""
@@ -147,12 +147,12 @@ class UpdateCheck:
         self._drafts = DraftRules(document, actor, limits)
         self._submissions = SubmissionRules(document, actor, placement)
 
-    def admit(self, decoded: DecodedUpdate, update: bytes) -> Admitted:
-        """Check everything at once; raises as the function `admit`."""
+    def validate(self, decoded: DecodedUpdate, update: bytes) -> ValidatedUpdate:
+        """Check everything at once; raises as the function `validate`."""
         new = self._new(decoded)
         for item in self._staged.ready(new):
             self._place(item)
-        unclaimed = self._refuse_strays(new)
+        unclaimed = self._reject_orphans(new)
         deletes = False
         if decoded.deletions:
             steps = self._check_deletions(decoded.deletions)
@@ -163,14 +163,14 @@ class UpdateCheck:
                 deletes = end.value
         return self._verdict(decoded, update, unclaimed, changes=deletes or bool(new))
 
-    def steps(self, decoded: DecodedUpdate) -> Generator[None, None, Admitted]:
+    def steps(self, decoded: DecodedUpdate) -> Generator[None, None, ValidatedUpdate]:
         """The same, pausing now and then: the document may be written to in between."""
         new = self._new(decoded)
         for item in self._staged.ready(new):
             self._place(item)
             if not len(self.order) % _STEP:
                 yield
-        unclaimed = self._refuse_strays(new)
+        unclaimed = self._reject_orphans(new)
         deletes = yield from self._check_deletions(decoded.deletions)
         return self._verdict(decoded, b"", unclaimed, changes=deletes or bool(new))
 
@@ -195,17 +195,17 @@ class UpdateCheck:
                 " allowed: keep one client id while a program runs.",
                 limit=limits.update_clients,
             )
-        self._refuse_if_read_only()
+        self._reject_if_read_only()
         return new
 
-    def _refuse_strays(self, new: list[Struct]) -> tuple[int, ...]:
+    def _reject_orphans(self, new: list[Struct]) -> tuple[int, ...]:
         """Nothing may be missing or another's; which of its client ids are nobody's yet."""
-        self._refuse_gaps(new)
+        self._reject_gaps(new)
         return self._writing_clients()
 
     def _verdict(
         self, decoded: DecodedUpdate, update: bytes, unclaimed: tuple[int, ...], *, changes: bool
-    ) -> Admitted:
+    ) -> ValidatedUpdate:
         self._drafts.check_complete()
         self._content.confirm()
         if not changes:
@@ -213,7 +213,7 @@ class UpdateCheck:
         self._staged.delete(decoded.deletions)
         drafts, submitted = self._drafts.created, self._submissions.blocks
         is_text = not decoded.deletions and all(self.texts)
-        return Admitted(update, self._staged, drafts, submitted, unclaimed, is_text)
+        return ValidatedUpdate(update, self._staged, drafts, submitted, unclaimed, is_text)
 
     def confirm(self) -> None:
         """Look once more at what others can have changed since; to be called when all is checked.
@@ -222,7 +222,7 @@ class UpdateCheck:
         ids changes what they build on. So this is quick, and what it accepts may be applied whole.
 
         Raises:
-            AntiphonError: as `admit`; gap, if its client ids have come through another connection.
+            AntiphonError: as `validate`; gap, if its client ids came through another connection.
         """
         self._writing_clients()
         by = self._staged.overtaken()
@@ -232,7 +232,7 @@ class UpdateCheck:
         self._submissions.confirm()
         self._content.confirm()
 
-    def _refuse_if_read_only(self) -> None:
+    def _reject_if_read_only(self) -> None:
         check_update(self._actor.principal, self._actor.role)
 
     def _place(self, item: Struct) -> None:
@@ -240,16 +240,16 @@ class UpdateCheck:
         staged = self._staged
         place = staged.place_of(item)
         known = staged.end(item.client)
-        self._refuse_tears(item, place, known)
-        if place.nature is Nature.FRAME:
+        self._reject_split_surrogates(item, place, known)
+        if place.nature is ItemRole.FRAME:
             self._place_frame(item, place)
-        elif place.nature is not Nature.NOTHING:
+        elif place.nature is not ItemRole.NOTHING:
             self._content.check_item(item, place, max(item.clock, known))
         self.texts.append(item.kind is ContentKind.STRING and place is place.container.value)
-        staged.take(item, place)
+        staged.add(item, place)
         self.order.append(item)
 
-    def _place_frame(self, item: Struct, place: Place) -> None:
+    def _place_frame(self, item: Struct, place: ItemLocation) -> None:
         if item.parent == BLOCKS and item.key is not None:
             self._drafts.create(item)
             self.created[item.key] = len(self.order)
@@ -265,33 +265,33 @@ class UpdateCheck:
             raise tools_only()
         self.together[self.created[block]] = len(self.order)
 
-    def _refuse_tears(self, item: Struct, place: Place, known: int) -> None:
+    def _reject_split_surrogates(self, item: Struct, place: ItemLocation, known: int) -> None:
         """Neighbours must be in the same container, with no half of a character between them.
 
         `known`: the clock after what its client has written before.
         """
         staged = self._staged
         beside = item.origin
-        if beside is not None and staged.tears(beside.client, beside.clock + 1):
-            raise torn(beside)
+        if beside is not None and staged.splits_surrogates(beside.client, beside.clock + 1):
+            raise split_surrogate(beside)
         after = item.right_origin
         if after is not None:
-            if staged.tears(after.client, after.clock):
-                raise torn(after)
+            if staged.splits_surrogates(after.client, after.clock):
+                raise split_surrogate(after)
             if place.container is not staged.place(after).container:
                 raise misplaced(item)
         if item.clock < known:
-            if item.kind is ContentKind.STRING and _tears(item, known):
-                raise torn(ItemId(item.client, known))
+            if item.kind is ContentKind.STRING and _splits_surrogates(item, known):
+                raise split_surrogate(ItemId(item.client, known))
             begun = staged.place(ItemId(item.client, known - 1))
             if place.container is not begun.container:
                 raise misplaced(item)
         parent = item.parent
         if isinstance(parent, ItemId) and staged.made_by(parent) is None:
-            if staged.place(parent).nature is not Nature.NOTHING:
+            if staged.place(parent).nature is not ItemRole.NOTHING:
                 raise misplaced(item)
 
-    def _refuse_gaps(self, new: list[Struct]) -> None:
+    def _reject_gaps(self, new: list[Struct]) -> None:
         """Everything an update builds on must be here already or come with it."""
         missing = self._staged.missing
         if missing is not None:
@@ -332,27 +332,27 @@ class UpdateCheck:
             # As they stand: the engine cuts at the border of each range, touching ones too.
             for fresh in deleted.lacks(ids):
                 for border in (fresh.start, fresh.end):
-                    if staged.tears(fresh.client, border):
-                        raise torn(ItemId(fresh.client, border))
+                    if staged.splits_surrogates(fresh.client, border):
+                        raise split_surrogate(ItemId(fresh.client, border))
                 self.deletions.append(fresh)
         for count, ids in enumerate(normalise(self.deletions), 1):
             if not count % _STEP:
                 yield
             for fresh in deleted.lacks(ids):
                 for run, place in staged.runs(fresh):
-                    if place.nature is Nature.FRAME:
+                    if place.nature is ItemRole.FRAME:
                         if self._drafts.owns(place):
-                            self._drafts.refuse_deletion(run)
+                            self._drafts.reject_deletion(run)
                         elif not self._submissions.replaces(run, place):
                             raise tools_only()
-                    elif place.nature in (Nature.VALUE, Nature.ITEM):
-                        self._refuse_if_read_only()
+                    elif place.nature in (ItemRole.VALUE, ItemRole.ITEM):
+                        self._reject_if_read_only()
                         self._content.check_deletion(run, place)
                         changes = True
         return changes
 
 
-def _tears(item: Struct, clock: int) -> bool:
+def _splits_surrogates(item: Struct, clock: int) -> bool:
     """Whether the item's text has a surrogate pair around `clock`."""
     units = str(item.content).encode("utf-16-le")
     at = (clock - item.clock) * 2

@@ -67,7 +67,7 @@ def decode_awareness(
 
 def _read_state(text: str) -> Mapping[str, Any] | None:
     try:
-        state = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        state = json.loads(text, parse_constant=_reject, parse_float=_finite)
     except RecursionError:
         raise ValueError("an awareness state is nested too deeply") from None
     if state is not None and not isinstance(state, dict):
@@ -83,7 +83,7 @@ def _is_within(value: object, depth: int) -> bool:
     return True
 
 
-def _refuse(constant: str) -> float:
+def _reject(constant: str) -> float:
     raise ValueError(f"{constant} is not JSON")
 
 

@@ -16,7 +16,7 @@ _SHORT: Final = 300
 _Pairs = list[tuple[str, Any]]
 
 
-def refuse_unreadable(text: str) -> None:
+def validate_json(text: str) -> None:
     """Refuse what the engine would not read; it would find out in the middle of an update.
 
     Raises:
@@ -39,14 +39,14 @@ def read_json(text: str, *, pairs: Callable[[_Pairs], dict[str, Any]] | None = N
     try:
         value = json.loads(
             text,
-            parse_constant=_refuse,
+            parse_constant=_reject,
             parse_float=_finite,
             parse_int=_integer,
             object_pairs_hook=pairs,
         )
     except RecursionError:
         raise ValueError("JSON is nested too deep") from None
-    _refuse_deep(value, 0)
+    _reject_deep(value, 0)
     if "\\u" in text:
         _refuse_halves(value)
     return value
@@ -71,11 +71,11 @@ def refuse_unwritable(value: Any) -> None:
         ValueError: if a number in it is not finite, a string has half a surrogate pair or values
             are nested deeper than `MAX_NESTING`.
     """
-    _refuse_deep(value, 0)
+    _reject_deep(value, 0)
     _refuse_halves(value)
 
 
-def _refuse(name: str) -> NoReturn:
+def _reject(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
@@ -96,10 +96,10 @@ def _refuse_halves(value: Any) -> None:
     json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
 
 
-def _refuse_deep(value: Any, depth: int) -> None:
+def _reject_deep(value: Any, depth: int) -> None:
     if not isinstance(value, list | dict):
         return
     if depth == MAX_NESTING:
         raise ValueError(f"JSON is nested deeper than {MAX_NESTING} levels")
     for one in value.values() if isinstance(value, dict) else value:
-        _refuse_deep(one, depth + 1)
+        _reject_deep(one, depth + 1)

@@ -25,7 +25,7 @@ _ONE: Final = b"\x01"
 _NONE: Final = b"\x00"
 
 
-def join_typing(updates: Sequence[bytes]) -> tuple[bytes, int]:
+def merge_insertions(updates: Sequence[bytes]) -> tuple[bytes, int]:
     """An update that says what the first of `updates` says, and those behind it that continue it.
 
     Returns:

@@ -12,7 +12,7 @@ from antiphon_kernel.yjs.update import ItemId
 from antiphon_kernel.yjs.varint import read_var_uint, write_var_uint
 
 
-class Revival(NamedTuple):
+class RestoredRange(NamedTuple):
     """`length` ids from `again` on are the characters that were written as `source` and on."""
 
     again: ItemId
@@ -20,7 +20,7 @@ class Revival(NamedTuple):
     length: int
 
 
-def encode_revivals(revivals: Iterable[Revival]) -> bytes:
+def encode_restored(revivals: Iterable[RestoredRange]) -> bytes:
     """The revivals as bytes."""
     out = bytearray()
     for again, source, length in revivals:
@@ -29,13 +29,13 @@ def encode_revivals(revivals: Iterable[Revival]) -> bytes:
     return bytes(out)
 
 
-def decode_revivals(data: bytes) -> tuple[Revival, ...]:
-    """The inverse of `encode_revivals`.
+def decode_restored(data: bytes) -> tuple[RestoredRange, ...]:
+    """The inverse of `encode_restored`.
 
     Raises:
         ValueError: if the bytes are not revivals.
     """
-    found: list[Revival] = []
+    found: list[RestoredRange] = []
     at = 0
     while at < len(data):
         numbers: list[int] = []
@@ -43,5 +43,5 @@ def decode_revivals(data: bytes) -> tuple[Revival, ...]:
             number, at = read_var_uint(data, at)
             numbers.append(number)
         again, source = ItemId(*numbers[:2]), ItemId(*numbers[2:4])
-        found.append(Revival(again, source, numbers[4]))
+        found.append(RestoredRange(again, source, numbers[4]))
     return tuple(found)

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from antiphon_kernel.yjs.id_set import IdRange, IdSet, normalise
-from antiphon_kernel.yjs.json_validation import refuse_unreadable
+from antiphon_kernel.yjs.json_validation import validate_json
 from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.utf16 import utf16_length
 
@@ -199,7 +199,7 @@ def _read_content(reader: Reader, kind: ContentKind) -> tuple[int, object]:
 
 def _read_json(reader: Reader) -> str:
     text = reader.text()
-    refuse_unreadable(text)
+    validate_json(text)
     return text
 
 

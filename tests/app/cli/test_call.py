@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.cli.call import Caller, as_line, call_lines, parse_json, parse_params
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon.cli.call import JsonlCaller, call_lines, dump_json_line, parse_json, parse_params
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 JSON = st.recursive(
@@ -30,7 +30,7 @@ def unreachable() -> Any:
     raise AntiphonError(ErrorCode.NO_KERNEL, "No kernel here: start one.")
 
 
-class EchoingCalls(KernelCalls):
+class EchoingCalls(ToolClient):
     """Answers with what it was asked; knows which tools take a context."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ async def arriving(*lines: bytes) -> AsyncIterator[bytes]:
 
 async def answers_to(*lines: bytes, context: str | None = None) -> list[dict[str, Any]]:
     sink = io.BytesIO()
-    caller = Caller(EchoingCalls(), context)
+    caller = JsonlCaller(EchoingCalls(), context)
     await call_lines(caller, arriving(*lines), sink)
     return [json.loads(line) for line in sink.getvalue().splitlines()]
 
@@ -93,7 +93,7 @@ def test_no_parameters_are_an_empty_object() -> None:
 
 @given(st.dictionaries(st.text(), JSON, max_size=3))
 def test_a_printed_line_is_the_same_json_and_one_line(value: dict[str, Any]) -> None:
-    line = as_line(value)
+    line = dump_json_line(value)
     assert json.loads(line) == value
     assert len(line.splitlines()) == 1
     assert not set(line) & set("\x1b\x07\x9b\x85\u202e\u2066\u200b")
@@ -101,7 +101,7 @@ def test_a_printed_line_is_the_same_json_and_one_line(value: dict[str, Any]) -> 
 
 
 def test_a_lone_surrogate_is_printed_escaped() -> None:
-    assert json.loads(as_line({"a": "x\ud800y"}).encode("utf-8")) == {"a": "x\ud800y"}
+    assert json.loads(dump_json_line({"a": "x\ud800y"}).encode("utf-8")) == {"a": "x\ud800y"}
 
 
 async def test_every_line_is_answered_in_order_and_a_broken_one_does_not_end_it() -> None:
@@ -132,7 +132,7 @@ async def test_every_line_is_answered_in_order_and_a_broken_one_does_not_end_it(
 async def test_without_a_kernel_every_line_is_answered_with_no_kernel() -> None:
     sink = io.BytesIO()
     lines = arriving(b'{"id": 1, "tool": "a"}', b'{"id": 2, "tool": "b"}')
-    await call_lines(Caller(KernelCalls(unreachable), None), lines, sink)
+    await call_lines(JsonlCaller(ToolClient(unreachable), None), lines, sink)
     answers = [json.loads(line) for line in sink.getvalue().splitlines()]
     assert [(one["id"], one["error"]["code"]) for one in answers] == [
         (1, "no_kernel"),

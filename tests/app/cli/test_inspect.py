@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.cli.bench import PLACES, find_checkout
-from antiphon.cli.errors import Failure
+from antiphon.cli.bench import PLACES, source_root
+from antiphon.cli.errors import CommandError
 from antiphon.cli.inspect import blame_rows, history_rows
 from antiphon_kernel.types.constants import ExitCode
 
@@ -69,13 +69,13 @@ def test_a_history_is_one_row_a_version() -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 def test_benchmarks_are_found_in_the_checkout_that_runs(place: str) -> None:
-    assert (find_checkout(place) / "tests" / "bench" / f"{place}.py").is_file()
+    assert (source_root(place) / "tests" / "bench" / f"{place}.py").is_file()
 
 
 def test_without_a_checkout_bench_says_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Failure, match="source checkout") as refused:
-        find_checkout("nothing")
+    with pytest.raises(CommandError, match="source checkout") as refused:
+        source_root("nothing")
     assert refused.value.exit_code == ExitCode.USAGE

@@ -8,14 +8,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from antiphon.cli.kernel_option import ChosenKernel, calls_kernel
+from antiphon.cli.kernel_option import KernelTarget, kernel_options
 
 URL = "ws://127.0.0.1:8123/sync/notes?token=abc"
 
 
 @click.command()
-@calls_kernel
-def probe(kernel: ChosenKernel) -> None:
+@kernel_options
+def probe(kernel: KernelTarget) -> None:
     """Says where the kernel is, without calling it."""
     if kernel.context is not None:
         click.echo(f"{kernel.find()().http} {kernel.context}")

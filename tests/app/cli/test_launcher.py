@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.guest_names import take_guest_name
-from antiphon.cli.launcher import KernelStarter
+from antiphon.cli.guest_names import pick_guest_name
+from antiphon.cli.launcher import KernelLauncher
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.waiting import wait_until
@@ -48,11 +48,11 @@ def kernel_processes(data: Path) -> list[str]:
 
 
 def test_a_kernel_is_started_only_if_none_runs(data: Path, tmp_path: Path) -> None:
-    starter = KernelStarter(data, tmp_path)
-    assert starter.begin()
+    starter = KernelLauncher(data, tmp_path)
+    assert starter.start()
     address = starter.wait()
-    other = KernelStarter(data, tmp_path)
-    assert not other.begin()
+    other = KernelLauncher(data, tmp_path)
+    assert not other.start()
     assert other.wait() == address
 
 
@@ -60,8 +60,8 @@ def test_of_several_that_start_at_once_all_get_the_same_kernel(data: Path, tmp_p
     found: list[int] = []
 
     def start() -> None:
-        starter = KernelStarter(data, tmp_path)
-        starter.begin()
+        starter = KernelLauncher(data, tmp_path)
+        starter.start()
         found.append(starter.wait().pid)
 
     threads = [threading.Thread(target=start) for _ in range(3)]
@@ -75,8 +75,8 @@ def test_of_several_that_start_at_once_all_get_the_same_kernel(data: Path, tmp_p
 
 
 def test_a_kernel_that_died_is_started_again_once(data: Path, tmp_path: Path) -> None:
-    starter = KernelStarter(data, tmp_path)
-    starter.begin()
+    starter = KernelLauncher(data, tmp_path)
+    starter.start()
     first = starter.wait().pid
     starter.restart()
     assert kernel_at(data) is not None, "a living kernel is left alone"
@@ -91,8 +91,8 @@ def test_a_kernel_that_died_is_started_again_once(data: Path, tmp_path: Path) ->
 
 
 def test_a_kernel_that_cannot_start_is_reported_with_its_log(data: Path, tmp_path: Path) -> None:
-    starter = KernelStarter(data, tmp_path, ("--play", str(tmp_path / "missing.jsonl")))
-    starter.begin()
+    starter = KernelLauncher(data, tmp_path, ("--play", str(tmp_path / "missing.jsonl")))
+    starter.start()
     with pytest.raises(AntiphonError, match=r"missing\.jsonl") as failed:
         starter.wait()
     assert failed.value.code is ErrorCode.NO_KERNEL
@@ -101,12 +101,12 @@ def test_a_kernel_that_cannot_start_is_reported_with_its_log(data: Path, tmp_pat
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(AntiphonError, match="--data") as failed:
-        KernelStarter(tmp_path / "file" / "data", tmp_path).begin()
+        KernelLauncher(tmp_path / "file" / "data", tmp_path).start()
     assert failed.value.code is ErrorCode.NO_KERNEL
 
 
 def test_guests_get_different_names_and_give_them_back(tmp_path: Path) -> None:
-    take = "from antiphon.cli.guest_names import take_guest_name as take;"
+    take = "from antiphon.cli.guest_names import pick_guest_name as take;"
     code = f"import sys, pathlib; {take} print(take(pathlib.Path(sys.argv[1])), flush=True)"
     first = subprocess.Popen(
         [sys.executable, "-c", code + "; sys.stdin.read()", str(tmp_path)],
@@ -117,7 +117,7 @@ def test_guests_get_different_names_and_give_them_back(tmp_path: Path) -> None:
     with first:
         assert first.stdout is not None
         assert first.stdout.readline() == "guest\n"
-        assert take_guest_name(tmp_path) == "guest2"
+        assert pick_guest_name(tmp_path) == "guest2"
         assert first.stdin is not None
         first.stdin.close()
-    assert take_guest_name(tmp_path) == "guest"
+    assert pick_guest_name(tmp_path) == "guest"

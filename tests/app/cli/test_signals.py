@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from antiphon.cli.signals import ending_at_once, run
+from antiphon.cli.signals import default_sigint, run
 from tests.waiting import PATIENCE
 
 # A signal whose handler runs in another thread interrupts no system call of the main one: so it is
@@ -161,7 +161,7 @@ def test_a_signal_that_whoever_started_us_ignores_stays_ignored() -> None:
         await asyncio.sleep(0.01)
         return 7
 
-    with ending_at_once():
+    with default_sigint():
         interrupt()
     assert run(work) == 7
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
@@ -170,8 +170,8 @@ def test_a_signal_that_whoever_started_us_ignores_stays_ignored() -> None:
 def test_while_nothing_is_open_the_process_is_ended_as_any() -> None:
     script = (
         "import os, signal\n"
-        "from antiphon.cli.signals import ending_at_once\n"
-        "with ending_at_once():\n"
+        "from antiphon.cli.signals import default_sigint\n"
+        "with default_sigint():\n"
         "    os.kill(os.getpid(), signal.SIGINT)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)

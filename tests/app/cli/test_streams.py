@@ -94,15 +94,15 @@ async def test_waiting_for_a_reader_can_be_interrupted(pipe: Pipe) -> None:
     printing.cancel()
     await asyncio.wait({printing}, timeout=PATIENCE)
     assert printing.cancelled()
-    printer.print_last("what does not fit is left out")
+    printer.print_final("what does not fit is left out")
 
 
 async def test_last_words_are_printed_if_there_is_room(pipe: Pipe, tmp_path: Path) -> None:
-    Printer(pipe.sink).print_last("last")
+    Printer(pipe.sink).print_final("last")
     assert os.read(pipe.source.fileno(), 100) == b"last"
     with (tmp_path / "output").open("wb") as output:
         await Printer(output).print("to a ")
-        Printer(output).print_last("file")
+        Printer(output).print_final("file")
     assert (tmp_path / "output").read_text() == "to a file"
 
 
@@ -114,4 +114,4 @@ async def test_that_nobody_reads_is_told_also_while_waiting(pipe: Pipe) -> None:
     with pytest.raises(BrokenPipeError):
         await printing
     with pytest.raises(BrokenPipeError):
-        printer.print_last("last")
+        printer.print_final("last")

@@ -41,7 +41,7 @@ class Blocks:
     def event(self, block: str, **fields: Any) -> str:
         self.versions[block] += 1
         event = {"block_id": block, "version": self.versions[block], **fields}
-        return self.transcript.take(event, self.now)
+        return self.transcript.feed(event, self.now)
 
 
 def test_a_block_is_named_once_and_goes_on_as_it_grows() -> None:
@@ -77,21 +77,21 @@ def test_a_draft_is_printed_when_it_is_sent(status: str) -> None:
 def test_what_is_edited_above_is_said_when_the_editing_rests() -> None:
     blocks = Blocks()
     blocks.create("p2", 1, "Two chairs\nsing\n")
-    assert blocks.transcript.rests() is None
+    assert blocks.transcript.next_flush_at() is None
     assert blocks.insert("c.p2.1", 6, "o", delete=1) == ""
     blocks.now = 0.9
     assert blocks.insert("c.p2.1", 7, "", delete=1) == ""
     assert blocks.insert("c.p2.1", 15, "and ", who="p2") == "and "
-    assert blocks.transcript.rests() == 0.9 + REST_SECONDS
-    assert blocks.transcript.settle(1.5) == ""
-    assert blocks.transcript.settle(2.0).splitlines() == [
+    assert blocks.transcript.next_flush_at() == 0.9 + REST_SECONDS
+    assert blocks.transcript.flush(1.5) == ""
+    assert blocks.transcript.flush(2.0).splitlines() == [
         "",
         "",
         "── aria · default.aria.1 · changed by ada",
         "- Two chairs",
         "+ Two chors",
     ]
-    assert blocks.transcript.rests() is None
+    assert blocks.transcript.next_flush_at() is None
 
 
 def test_what_was_put_back_is_not_worth_a_word() -> None:
@@ -99,7 +99,7 @@ def test_what_was_put_back_is_not_worth_a_word() -> None:
     blocks.create("p2", 1, "same\n")
     blocks.insert("c.p2.1", 0, "x")
     blocks.insert("c.p2.1", 0, "", delete=1)
-    assert blocks.transcript.settle(math.inf) == ""
+    assert blocks.transcript.flush(math.inf) == ""
 
 
 def test_changes_of_older_blocks_are_said_though_they_were_not_printed() -> None:
@@ -125,7 +125,7 @@ def test_nothing_drives_the_terminal_and_nothing_is_printed_twice() -> None:
     blocks = Blocks()
     assert "\x1b" not in blocks.create("p1", 1, "\x1b[31mred\n")
     event = {"block_id": "c.p1.1", "version": 1, "splices": [], "content": "again"}
-    assert blocks.transcript.take(event, 0.0) == ""
+    assert blocks.transcript.feed(event, 0.0) == ""
 
 
 @given(st.data())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon.cli.errors import Failure
-from antiphon.cli.urls import read_url
+from antiphon.cli.errors import CommandError
+from antiphon.cli.urls import parse_kernel_url
 from antiphon_kernel.types.constants import ExitCode
 
 
@@ -34,7 +34,7 @@ from antiphon_kernel.types.constants import ExitCode
 def test_a_url_leads_to_a_kernel(
     url: str, http: str, sync: str, token: str | None, context: str | None
 ) -> None:
-    address, named = read_url(url)
+    address, named = parse_kernel_url(url)
     assert (address.http, address.sync, address.token, named) == (http, sync, token, context)
 
 
@@ -42,8 +42,8 @@ def test_a_url_leads_to_a_kernel(
     "url", ["", "host:1", "ftp://host/sync", "ws://", "ws://host:99999/sync", "ws://host:x/"]
 )
 def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
-    with pytest.raises(Failure, match="expected ws://") as refused:
-        read_url(url)
+    with pytest.raises(CommandError, match="expected ws://") as refused:
+        parse_kernel_url(url)
     assert refused.value.exit_code == ExitCode.USAGE
 
 
@@ -51,6 +51,6 @@ def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
     "url", ["ftp://host/sync?token=S3CRET", "ws://?x=1&token=S3CRET#token=S3CRET"]
 )
 def test_a_refusal_does_not_repeat_the_token(url: str) -> None:
-    with pytest.raises(Failure) as refused:
-        read_url(url)
+    with pytest.raises(CommandError) as refused:
+        parse_kernel_url(url)
     assert "S3CRET" not in refused.value.message

@@ -14,7 +14,7 @@ from typing import Final
 from rich.style import Style
 from textual.theme import Theme
 
-from antiphon.render.cell_renderer import CellStream
+from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
 from antiphon.render.view import CellView
@@ -75,4 +75,4 @@ def _line(segments: Iterable[tuple[str, Style | None, object]]) -> str:
 
 def render_cell(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
     """A block's picture, drawn once."""
-    return CellStream(width, theme).update(view)
+    return CellRenderer(width, theme).update(view)

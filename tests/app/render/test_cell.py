@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.render.cell_renderer import CellStream
+from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.lines import RenderedCell
 from antiphon.render.view import CellView
 from antiphon_kernel.types.enums import BlockKind, Role, Status
@@ -189,7 +189,7 @@ def picture(cell: RenderedCell, text: str) -> tuple[object, ...]:
 
 @given(changes=st.lists(views, min_size=1, max_size=5))
 def test_a_stream_draws_what_a_single_drawing_draws(changes: list[CellView]) -> None:
-    stream = CellStream(30, THEME)
+    stream = CellRenderer(30, THEME)
     for view in changes:
         fresh = render_cell(view, 30, THEME)
         assert picture(stream.update(view), view.text) == picture(fresh, view.text)

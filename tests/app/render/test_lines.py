@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from antiphon.render.lines import RenderedCell
 from antiphon.render.plain import PlainStream
-from antiphon.render.wrap import Piece, compose
+from antiphon.render.wrap import WrapPiece, compose
 from tests.app.render.notation import THEME, plain
 
 texts = st.text(alphabet="ab \t\n字\u0301\r\x1b", max_size=80)
@@ -50,7 +50,7 @@ def test_inside_a_picture_is_no_place() -> None:
 
 
 def test_decoration_frames_a_cell_without_taking_part_in_the_map() -> None:
-    note = compose([Piece("note", THEME.dim)])
+    note = compose([WrapPiece("note", THEME.dim)])
     cell = drawn("one\ntwo").framed([note], [note])
     assert plain(cell) == ["note", "one", "two", "note"]
     assert cell.place_of(4) == (2, 0)

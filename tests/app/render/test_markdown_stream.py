@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from antiphon.render.display import SourceLines
-from antiphon.render.lines import RenderedCell, Section
+from antiphon.render.lines import LineChunk, RenderedCell
 from antiphon.render.markdown import MarkdownStream
 from antiphon.render.markdown_blocks import draw_unit, units_of
 from antiphon.render.markdown_tokens import parse
-from antiphon.render.wrap import Piece, compose
+from antiphon.render.wrap import WrapPiece, compose
 from tests.app.render.markdown_texts import markdown_texts, snippets
 from tests.app.render.notation import THEME
 
@@ -25,16 +25,16 @@ WIDTH = 24
 def drawn_whole(text: str, width: int = WIDTH) -> RenderedCell:
     """The text parsed in one piece, without any cuts."""
     source = SourceLines(text)
-    sections: list[Section] = []
+    sections: list[LineChunk] = []
     for index, unit in enumerate(units_of(parse("\n".join(source.lines)), None)):
         lines = draw_unit(unit, source, width, THEME)
         above = source.lines[unit.line - 1] if unit.line else ""
         if index and (not unit.follows_item or not above.strip(" \t")):
             lines.insert(0, compose([]))
         line = sections[-1].end_line if sections else 0
-        sections.append(Section(source.starts[unit.line], line, lines))
+        sections.append(LineChunk(source.starts[unit.line], line, lines))
     if not sections:
-        sections = [Section(0, 0, [compose([Piece("", THEME.text, 0)])])]
+        sections = [LineChunk(0, 0, [compose([WrapPiece("", THEME.text, 0)])])]
     return RenderedCell(sections)
 
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from antiphon.render.display import displayable
+from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import (
-    Piece,
+    WrapPiece,
     clipped,
     closed,
     compose,
@@ -31,11 +31,11 @@ wide = st.lists(
     ),
     max_size=40,
 ).map("".join)
-anything = st.text(max_size=40).map(lambda text: displayable(text.replace("\n", "")))
+anything = st.text(max_size=40).map(lambda text: sanitize_for_display(text.replace("\n", "")))
 
 
 def wrapped(text: str, width: int, *, words: bool = True) -> list[str]:
-    rows = wrap([Piece.shown(text, PLAIN, 0)], width, words=words)
+    rows = wrap([WrapPiece.shown(text, PLAIN, 0)], width, words=words)
     return ["".join(piece.text for piece in row) for row in rows]
 
 
@@ -67,7 +67,7 @@ def test_without_words_lines_are_full() -> None:
 
 @given(text=st.one_of(words, wide, anything), width=st.integers(2, 12))
 def test_no_line_is_too_wide_and_only_spaces_get_lost(text: str, width: int) -> None:
-    text = closed(Piece.shown(text, PLAIN, 0)).text
+    text = closed(WrapPiece.shown(text, PLAIN, 0)).text
     lines = wrapped(text, width)
     assert all(cell_len(line) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
@@ -75,7 +75,7 @@ def test_no_line_is_too_wide_and_only_spaces_get_lost(text: str, width: int) -> 
 
 @given(text=st.one_of(words, wide, anything), width=st.integers(2, 12))
 def test_without_words_nothing_gets_lost(text: str, width: int) -> None:
-    text = closed(Piece.shown(text, PLAIN, 0)).text
+    text = closed(WrapPiece.shown(text, PLAIN, 0)).text
     assert "".join(wrapped(text, width, words=False)) == text
 
 
@@ -93,7 +93,7 @@ def test_quick_and_thorough_wrapping_agree(
 
 @given(text=st.one_of(wide, anything))
 def test_pictures_cover_the_text_and_its_width(text: str) -> None:
-    text = closed(Piece.shown(text, PLAIN, 0)).text
+    text = closed(WrapPiece.shown(text, PLAIN, 0)).text
     units = graphemes(text)
     assert [unit.start for unit in units[1:]] == [unit.end for unit in units[:-1]]
     assert sum(unit.end - unit.start for unit in units) == len(text)
@@ -108,10 +108,10 @@ def test_pieces_keep_their_offsets(parts: list[tuple[str, bool]], width: int) ->
     pieces, text = [], ""
     for part, is_shown in parts:
         if is_shown:
-            pieces.append(Piece.shown(part, PLAIN, len(text)))
+            pieces.append(WrapPiece.shown(part, PLAIN, len(text)))
             text += part
         else:
-            pieces.append(Piece(part, PLAIN))
+            pieces.append(WrapPiece(part, PLAIN))
     for row in wrap(pieces, width):
         for piece in row:
             if piece.offset >= 0:
@@ -133,12 +133,12 @@ def test_tabs_reach_the_next_stop() -> None:
 
 @given(text=st.one_of(words, wide), width=st.integers(1, 20))
 def test_clipped_text_fits_and_says_that_it_is_clipped(text: str, width: int) -> None:
-    line = compose(clipped([Piece.shown(text, PLAIN, 0)], width, PLAIN))
+    line = compose(clipped([WrapPiece.shown(text, PLAIN, 0)], width, PLAIN))
     assert line.strip.cell_length <= width
     assert line.text == text or line.text.endswith("…")
 
 
 @pytest.mark.parametrize("text", ["क\u200dष", "a\u200d", "\u200d👩", "x\u200dy"])
 def test_a_joiner_joins_pictures_only(text: str) -> None:
-    assert "\u200d" not in displayable(text)
-    assert len(displayable(text)) == len(text)
+    assert "\u200d" not in sanitize_for_display(text)
+    assert len(sanitize_for_display(text)) == len(text)

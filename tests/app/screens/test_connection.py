@@ -136,7 +136,7 @@ async def test_a_refused_edit_is_named_and_what_was_typed_beside_it_stays(tmp_pa
             await there.sees("Show what was refused")
             await there.press("enter")
             await there.sees("permission_denied")
-            refused = there.app.session.standing.refused
+            refused = there.app.session.status.refused
             assert refused is not None
             assert "status" in refused.file.read_text()
             assert "".join(line[10:] for line in there.lines).count(refused.file.name) == 1

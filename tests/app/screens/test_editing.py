@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.modes import Mode
-from antiphon.widgets.status.draft_preview import DraftLines
+from antiphon.widgets.status.draft_preview import DraftPreview
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
@@ -194,9 +194,9 @@ async def test_a_draft_of_another_is_not_edited_and_a_click_on_it_says_why(tmp_p
         why = "guest is still writing this: only guest changes it before it is sent."
         await until(lambda: there.screen.hint_shown == why, "the reason")
         there.screen.hint("something else")
-        await there.pilot.click(DraftLines, offset=(10, 0))
+        await there.pilot.click(DraftPreview, offset=(10, 0))
         await until(lambda: there.screen.hint_shown == why, "the reason again")
         assert there.screen.area.editor is None
         await here.kernel.call(guest, "block.status", {"block_id": draft, "status": "done"})
-        await until(lambda: there.screen.source.why_not_editable(draft) is None, "it is sent")
+        await until(lambda: there.screen.source.edit_denied_reason(draft) is None, "it is sent")
         assert there.screen.area.edit(draft)

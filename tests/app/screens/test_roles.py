@@ -192,7 +192,7 @@ async def test_who_types_on_after_a_demotion_is_not_refused_again_and_again(
             await there.sees("one")
             await there.edit()
             await there.type("first ")
-            await until(lambda: not there.app.session.standing.unsaved, "it arrives")
+            await until(lambda: not there.app.session.status.unsaved, "it arrives")
             demotion = asyncio.create_task(
                 here.call("kernel.role", principal="vera", role="viewer")
             )
@@ -218,7 +218,7 @@ async def test_what_was_typed_before_the_role_was_known_stays_on_this_side(
             await here.open_doors()
             await there.sees("viewer · live")
             assert there.message == "hello"
-            assert there.app.session.standing.unsaved == 0
+            assert there.app.session.status.unsaved == 0
             await there.live()
             document = (await here.context()).document
             assert not [one for one in document.block_ids() if document.text(one) == "hello"]

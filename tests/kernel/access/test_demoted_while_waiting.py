@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts.history_cache import Histories
+from antiphon_kernel.contexts.history_cache import HistoryCache
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
@@ -39,15 +39,15 @@ async def test_a_call_that_waited_for_a_history_is_refused_to_who_was_demoted_me
     block = await make("one\ntwo\n")
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 7, "delete_count": 1})
     context = await kernel.context()
-    found, waited = Histories.open, list[str]()
+    found, waited = HistoryCache.open, list[str]()
 
-    async def demoting(self: Histories, blocks: Sequence[str]) -> list[BlockHistory]:
+    async def demoting(self: HistoryCache, blocks: Sequence[str]) -> list[BlockHistory]:
         histories = await found(self, blocks)
         await kernel.call(amy, "kernel.role", {"principal": "bo", "role": "viewer"})
         waited.extend(blocks)
         return histories
 
-    monkeypatch.setattr(Histories, "open", demoting)
+    monkeypatch.setattr(HistoryCache, "open", demoting)
     before = context.document.text(block)
     error = await refused(kernel, bo, tool, CALLS[tool](block))
     assert waited == [block]

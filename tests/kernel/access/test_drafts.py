@@ -15,7 +15,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.types.roles import AccessRole, Right
+from antiphon_kernel.types.roles import AccessRole, Permission
 from tests.kernel.kernel.calls import Make, refused
 
 TEXT: Final = "thank you\n"
@@ -100,7 +100,7 @@ def test_every_tool_that_writes_into_a_block_is_attempted() -> None:
     writing = {
         tool.name
         for tool in (*KERNEL_TOOLS, *TURN_TOOLS)
-        if tool.needs is not Right.READ and "block_id" in tool.params.model_fields
+        if tool.needs is not Permission.READ and "block_id" in tool.params.model_fields
     }
     assert writing == set(ATTEMPTS)
 
@@ -241,7 +241,7 @@ async def test_a_large_raw_update_changes_no_draft_of_another(
     context = await kernel.context()
     update = inserting(context.document, draft, ["x"] * 600)
     with pytest.raises(AntiphonError, match="is a draft of bo"):
-        await context.remote.take_in(amy, update, object(), is_welcome=lambda: None)
+        await context.remote.apply_chunks(amy, update, object(), is_welcome=lambda: None)
     assert context.document.text(draft) == TEXT
 
 

@@ -49,7 +49,7 @@ async def test_whoever_could_not_be_stored_can_be_made_once_the_disk_is_well(
     assert caught.value.code is ErrorCode.STORAGE_FAILED
     assert "aria" not in kernel.members
     in_journal(data, "DROP TRIGGER full")
-    other = await kernel.members.newcomer("aria", AccessRole.EDITOR)
+    other = await kernel.members.create_guest("aria", AccessRole.EDITOR)
     assert other.username == "aria2", "the name is given to somebody"
     made = await kernel.principal("aria", PrincipalKind.HUMAN)
     assert (made.kind, kernel.role_of(made)) == (kind, AccessRole.VIEWER)

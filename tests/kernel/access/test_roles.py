@@ -24,16 +24,16 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
-from antiphon_kernel.types.roles import AccessRole, Right
+from antiphon_kernel.types.roles import AccessRole, Permission
 from tests.kernel.kernel.calls import Make, OpenKernel
 
 TOOLS = {tool.name: tool for tool in (*KERNEL_TOOLS, *TURN_TOOLS)}
 
 ALLOWED = {
-    AccessRole.OWNER: {Right.READ, Right.WRITE, Right.OWN},
-    AccessRole.EDITOR: {Right.READ, Right.WRITE},
-    AccessRole.AGENT: {Right.READ, Right.WRITE},
-    AccessRole.VIEWER: {Right.READ},
+    AccessRole.OWNER: {Permission.READ, Permission.WRITE, Permission.OWN},
+    AccessRole.EDITOR: {Permission.READ, Permission.WRITE},
+    AccessRole.AGENT: {Permission.READ, Permission.WRITE},
+    AccessRole.VIEWER: {Permission.READ},
 }
 
 
@@ -68,10 +68,10 @@ async def test_a_role_reaches_the_tools_of_its_rights_and_no_others(
 
 
 def test_every_tool_of_the_process_says_which_right_it_needs() -> None:
-    assert {tool.needs for tool in TOOLS.values()} <= set(Right)
+    assert {tool.needs for tool in TOOLS.values()} <= set(Permission)
     changing = {"block.edit", "block.create", "block.undo", "shell.run", "turn.interrupt"}
-    assert all(TOOLS[name].needs is not Right.READ for name in changing)
-    owning = {name for name in TOOLS if TOOLS[name].needs is Right.OWN}
+    assert all(TOOLS[name].needs is not Permission.READ for name in changing)
+    owning = {name for name in TOOLS if TOOLS[name].needs is Permission.OWN}
     assert {"kernel.invite", "kernel.revoke", "kernel.kick", "kernel.role"} <= owning
 
 

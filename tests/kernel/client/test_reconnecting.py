@@ -101,7 +101,7 @@ async def test_every_keystroke_is_there_once_and_all_documents_are_equal(tmp_pat
         )
         await asyncio.gather(*(asyncio.wait_for(one.saved(), PATIENCE) for one in replicas))
         context = await served.context()
-        await context.settled()
+        await context.wait_persisted()
 
         def equal() -> bool:
             return all(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.rejected_edits import keep_in
+from antiphon_kernel.client.rejected_edits import write_report
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import ServedKernel
@@ -24,9 +24,9 @@ async def test_what_was_typed_around_a_refused_edit_arrives(
     served: ServedKernel, folder: Path
 ) -> None:
     first, second = await served.block("one"), await served.block("two", status="done")
-    replica = await served.replica("ben", keep=keep_in(folder))
+    replica = await served.replica("ben", keep=write_report(folder))
     rebuilt: list[bool] = []
-    replica.watch_rebuilt(lambda: rebuilt.append(True))
+    replica.on_document_replaced(lambda: rebuilt.append(True))
     old = replica.document
     await served.stop()
     await until(lambda: replica.state is ReplicaState.OFFLINE)
@@ -44,11 +44,11 @@ async def test_what_was_typed_around_a_refused_edit_arrives(
         assert document.text(first) == "😀>one<"
         assert document.text(second) == "Two!"
         assert document.header(second).status == "done"
-    assert replica.refused is not None
-    assert replica.refused.edits == 1
-    account = replica.refused.file.read_text()
+    assert replica.rejected_edits is not None
+    assert replica.rejected_edits.edits == 1
+    account = replica.rejected_edits.file.read_text()
     assert "tools" in account and "status" in account and second in account
-    assert replica.refused.file.parent == folder
+    assert replica.rejected_edits.file.parent == folder
     assert replica.unsaved == 0
     replica.document.append(first, " on")
     await replica.saved()
@@ -59,7 +59,7 @@ async def test_what_builds_on_refused_text_is_kept_in_words(
     served: ServedKernel, folder: Path
 ) -> None:
     block = await served.block("hello")
-    replica = await served.replica("ben", keep=keep_in(folder))
+    replica = await served.replica("ben", keep=write_report(folder))
     document = replica.document
     await served.stop()
     await until(lambda: replica.state is ReplicaState.OFFLINE)
@@ -71,13 +71,13 @@ async def test_what_builds_on_refused_text_is_kept_in_words(
         document.append(stolen, character)
     document.append(block, " there")
     await served.start()
-    await until(lambda: replica.refused is not None)
+    await until(lambda: replica.rejected_edits is not None)
     context = await served.context()
     await until(lambda: context.document.text(block) == "hello there")
     assert stolen not in context.document
     assert stolen not in replica.document
-    assert replica.refused is not None
-    account = replica.refused.file.read_text()
+    assert replica.rejected_edits is not None
+    account = replica.rejected_edits.file.read_text()
     assert "draft in another's name" in account
 
 
@@ -85,7 +85,7 @@ async def test_waiting_for_a_refused_edit_ends_with_the_reason(
     served: ServedKernel, folder: Path
 ) -> None:
     block = await served.block("hello")
-    replica = await served.replica("ben", keep=keep_in(folder))
+    replica = await served.replica("ben", keep=write_report(folder))
     replica.document.set_fields(block, status="error")
     with pytest.raises(AntiphonError) as caught:
         await asyncio.wait_for(replica.saved(), PATIENCE)
@@ -96,16 +96,16 @@ async def test_a_replica_of_another_epoch_writes_down_what_never_arrived(
     served: ServedKernel, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     block = await served.block("hello")
-    replica = await served.replica(retry=lambda _: 0.01, keep=keep_in(folder))
+    replica = await served.replica(retry=lambda _: 0.01, keep=write_report(folder))
     await served.stop()
     await until(lambda: replica.state is ReplicaState.OFFLINE)
     replica.document.append(block, " offline")
     served.move(tmp_path_factory.mktemp("another"))
     await served.start()
     await until(lambda: replica.state is ReplicaState.REFUSED)
-    assert replica.refusal is not None and "epoch" in replica.refusal
-    assert replica.refused is not None
-    assert "     offline" in replica.refused.file.read_text()
+    assert replica.rejection is not None and "epoch" in replica.rejection
+    assert replica.rejected_edits is not None
+    assert "     offline" in replica.rejected_edits.file.read_text()
     assert len((await served.context()).document) == 0
 
 
@@ -113,9 +113,9 @@ async def test_what_is_refused_again_is_counted_and_kept_with_what_was_refused_b
     served: ServedKernel, folder: Path
 ) -> None:
     block = await served.block("hello")
-    replica = await served.replica("ben", keep=keep_in(folder))
+    replica = await served.replica("ben", keep=write_report(folder))
     rebuilt: list[bool] = []
-    replica.watch_rebuilt(lambda: rebuilt.append(True))
+    replica.on_document_replaced(lambda: rebuilt.append(True))
     for words in ("first", "second", "third"):
         rebuilt.clear()
         replica.document.set_fields(block, status="error")
@@ -123,10 +123,10 @@ async def test_what_is_refused_again_is_counted_and_kept_with_what_was_refused_b
         replica.document.set_fields(block, kind="thinking")
         await until(lambda: rebuilt)
         await until(lambda: replica.state is ReplicaState.LIVE)
-    assert replica.refused is not None
-    assert replica.refused.edits == 6
+    assert replica.rejected_edits is not None
+    assert replica.rejected_edits.edits == 6
     (file,) = folder.iterdir()
-    assert replica.refused.file == file
+    assert replica.rejected_edits.file == file
     account = file.read_text()
     assert account.count("set status") == account.count("set kind") == 3
     assert file.stat().st_mode & 0o077 == 0

@@ -171,7 +171,7 @@ async def test_a_replica_that_does_what_it_may_not_is_refused_and_says_why(
     if offline:
         await served.start()
     await until(lambda: replica.state is ReplicaState.REFUSED)
-    assert replica.refusal is not None and replica.refusal.startswith("permission_denied")
+    assert replica.rejection is not None and replica.rejection.startswith("permission_denied")
     assert replica.unsaved == 1
     with pytest.raises(AntiphonError):
         await replica.saved()
@@ -198,7 +198,7 @@ async def test_all_that_a_replica_writes_into_blocks_and_drafts_is_accepted(
     kernels = (await served.context()).document
     assert read_content(kernels, block).value == {"notes": "1 A note2 !", "log": ["entry"]}
     assert kernels.text(draft) == "mine"
-    assert replica.refusal is None
+    assert replica.rejection is None
 
 
 async def test_a_replica_of_another_epoch_is_refused(
@@ -211,13 +211,13 @@ async def test_a_replica_of_another_epoch_is_refused(
     served.move(tmp_path_factory.mktemp("another"))
     await served.start()
     await until(lambda: replica.state is ReplicaState.REFUSED)
-    assert replica.refusal is not None and "epoch" in replica.refusal
+    assert replica.rejection is not None and "epoch" in replica.rejection
 
 
 async def test_an_unknown_context_is_a_refusal(served: ServedKernel) -> None:
     replica = served.start_replica(context="nowhere")
     await until(lambda: replica.state is ReplicaState.REFUSED)
-    assert replica.refusal is not None and "context_not_found" in replica.refusal
+    assert replica.rejection is not None and "context_not_found" in replica.rejection
 
 
 async def test_a_wrong_token_is_a_refusal_unless_a_new_one_is_found(served: ServedKernel) -> None:
@@ -231,7 +231,7 @@ async def test_a_wrong_token_is_a_refusal_unless_a_new_one_is_found(served: Serv
     wrong = right.model_copy(update={"token": "stale"})
     refused = served.start_replica(locate=lambda: wrong, retry=lambda _: 0.001)
     await until(lambda: refused.state is ReplicaState.REFUSED)
-    assert refused.refusal is not None and "token" in refused.refusal
+    assert refused.rejection is not None and "token" in refused.rejection
 
 
 async def test_without_a_kernel_it_is_offline_and_tries_more_and_more_rarely() -> None:

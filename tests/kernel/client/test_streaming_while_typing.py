@@ -109,7 +109,7 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
     for replica in replicas:
         await asyncio.wait_for(replica.saved(), PATIENCE)
     context = await served.context(label)
-    await context.settled()
+    await context.wait_persisted()
     kernel_text = context.document.text(block)
     await until(
         lambda: all(

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.served import ServedKernel
 
@@ -15,18 +15,18 @@ NEW = {"role": "user", "kind": "text"}
 
 
 @pytest.fixture
-async def calls(served: ServedKernel) -> AsyncIterator[KernelCalls]:
-    calls = KernelCalls(served.locate)
+async def calls(served: ServedKernel) -> AsyncIterator[ToolClient]:
+    calls = ToolClient(served.locate)
     yield calls
     await calls.close()
 
 
-async def test_a_call_returns_its_result(served: ServedKernel, calls: KernelCalls) -> None:
+async def test_a_call_returns_its_result(served: ServedKernel, calls: ToolClient) -> None:
     created = await calls.call("block.create", NEW)
     assert created["block_id"] in (await served.context()).document
 
 
-async def test_an_error_comes_back_with_its_code_and_details(calls: KernelCalls) -> None:
+async def test_an_error_comes_back_with_its_code_and_details(calls: ToolClient) -> None:
     with pytest.raises(AntiphonError) as failure:
         await calls.call("block.read", {"block_id": "nowhere.amy.1"})
     assert failure.value.code is ErrorCode.CONTEXT_NOT_FOUND
@@ -34,7 +34,7 @@ async def test_an_error_comes_back_with_its_code_and_details(calls: KernelCalls)
 
 
 async def test_concurrent_calls_share_one_connection(
-    served: ServedKernel, calls: KernelCalls
+    served: ServedKernel, calls: ToolClient
 ) -> None:
     block = (await calls.call("block.create", NEW))["block_id"]
     await asyncio.gather(
@@ -46,7 +46,7 @@ async def test_concurrent_calls_share_one_connection(
 
 
 async def test_a_call_after_a_restart_connects_again(
-    served: ServedKernel, calls: KernelCalls
+    served: ServedKernel, calls: ToolClient
 ) -> None:
     block = (await calls.call("block.create", NEW))["block_id"]
     for _ in range(3):
@@ -55,11 +55,11 @@ async def test_a_call_after_a_restart_connects_again(
         assert await calls.call("block.read", {"block_id": block})
 
 
-async def test_without_a_kernel_a_call_says_so(served: ServedKernel, calls: KernelCalls) -> None:
+async def test_without_a_kernel_a_call_says_so(served: ServedKernel, calls: ToolClient) -> None:
     address = served.locate()
     await calls.call("context.list", {})
     await served.stop()
-    unreachable = KernelCalls(lambda: address)
+    unreachable = ToolClient(lambda: address)
     for client in (calls, unreachable):
         with pytest.raises(AntiphonError) as failure:
             await client.call("context.list", {})
@@ -68,6 +68,6 @@ async def test_without_a_kernel_a_call_says_so(served: ServedKernel, calls: Kern
 
 
 async def test_the_name_one_acts_under(served: ServedKernel) -> None:
-    calls = KernelCalls(served.locate_tcp, as_name="ben")
+    calls = ToolClient(served.locate_tcp, as_name="ben")
     assert (await calls.call("session.whoami", {}))["username"] == "ben"
     await calls.close()

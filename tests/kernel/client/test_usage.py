@@ -6,10 +6,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from antiphon_kernel.client.usage import Commands
+from antiphon_kernel.client.usage import CommandGroup
 
 
-@click.group(cls=Commands)
+@click.group(cls=CommandGroup)
 def antiphon() -> None:
     """What is tested."""
 

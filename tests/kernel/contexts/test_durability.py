@@ -147,11 +147,11 @@ async def test_a_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path
     made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
     line = {"block_id": made["block_id"], "text": "a line\n", "stream": True}
     await kernel.call(aria, "block.append", line)
-    await (await kernel.context()).settled()
+    await (await kernel.context()).wait_persisted()
     async with broken_disk(data):
         await kernel.call(aria, "block.append", line)
         with pytest.raises(AntiphonError):
-            await (await kernel.context()).settled()
+            await (await kernel.context()).wait_persisted()
     with pytest.raises(AntiphonError) as caught:
         await kernel.call(aria, "block.append", line)
     assert caught.value.code is ErrorCode.INVALID_TRANSITION

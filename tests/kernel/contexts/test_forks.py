@@ -12,7 +12,7 @@ import pytest
 
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId
@@ -267,7 +267,7 @@ async def test_an_answer_without_its_question_is_tied_to_the_original_only(
     new = {"role": "user", "kind": "text", "parent_id": copy.id, "content": "Why?"}
     await kernel.call(amy, "block.create", new)
     await kernel.close()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
 @pytest.mark.parametrize(

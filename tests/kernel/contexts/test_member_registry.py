@@ -57,8 +57,8 @@ async def test_the_first_change_introduces_whoever_makes_it_in_the_same_transact
 
 async def test_who_only_comes_in_is_introduced_once(kernel: Kernel, bo: Actor) -> None:
     context = await kernel.context()
-    first = context.welcome(bo)
+    first = context.ensure_member(bo)
     seq = context.seq
-    assert context.welcome(bo) == first
+    assert context.ensure_member(bo) == first
     assert (first.username, context.seq) == ("bo", seq)
-    await context.settled()
+    await context.wait_persisted()

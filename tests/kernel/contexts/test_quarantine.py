@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 BROKEN = "broken"
@@ -70,7 +70,7 @@ async def test_a_damaged_context_is_named_and_the_others_open(
     await kernel.close()
     with sqlite3.connect(damaged / "journal.db") as database:
         assert database.execute(RECORDS).fetchall() == kept
-    report = await examine(damaged)
+    report = await run_checks(damaged)
     assert {finding.context for finding in report.all()} == {BROKEN}
     assert min(finding.seq or 0 for finding in report.all() if finding.seq) == seq
 
@@ -82,7 +82,7 @@ async def test_a_damaged_context_is_listed_before_anybody_opens_it(
         database.execute("DELETE FROM ops WHERE context = 2 AND seq = 3")
     kernel: Kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
-    await kernel.quarantine.surveyed()
+    await kernel.quarantine.scanned()
     listed = (await kernel.call(amy, "context.list", {}))["contexts"]
     assert {one["label"]: "damaged" in one for one in listed} == {"default": False, BROKEN: True}
 

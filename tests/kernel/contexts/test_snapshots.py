@@ -14,7 +14,7 @@ import pytest
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 
@@ -95,7 +95,7 @@ async def test_opening_gives_the_same_with_and_without_a_snapshot(
         kernel = await reopen(NEVER)
         assert contents((await kernel.context()).document) == live
     await reopen(EAGER)
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
 async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
@@ -129,7 +129,7 @@ async def test_a_damaged_snapshot_is_left_out_and_the_log_says_so(
 ) -> None:
     held = await with_snapshot(reopen, data)
     execute(data, f"UPDATE snapshots SET {damage}")
-    report = await examine(data)
+    report = await run_checks(data)
     assert [finding.check for finding in report.all()] == ["snapshot"]
     with caplog.at_level(logging.WARNING):
         kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), limits=EAGER)
@@ -137,7 +137,7 @@ async def test_a_damaged_snapshot_is_left_out_and_the_log_says_so(
     assert "the snapshot of context default is left out" in caplog.text
     await write_at_random(kernel, random.Random(3), 1)
     await kernel.close()
-    assert (await examine(data)).clean
+    assert (await run_checks(data)).clean
 
 
 async def test_a_snapshot_of_another_state_is_not_believed(
@@ -147,7 +147,7 @@ async def test_a_snapshot_of_another_state_is_not_believed(
     held = await with_snapshot(reopen, data)
     (seq,) = execute(data, "SELECT seq FROM snapshots")[0]
     execute(data, "DELETE FROM ops WHERE seq >= ?", seq)
-    assert "snapshot" in {str(finding.check) for finding in (await examine(data)).all()}
+    assert "snapshot" in {str(finding.check) for finding in (await run_checks(data)).all()}
     with caplog.at_level(logging.WARNING):
         kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), limits=NEVER)
         context = await kernel.context()
@@ -177,7 +177,7 @@ async def test_a_fork_begins_with_a_snapshot_that_says_what_its_transactions_say
     kernel = await reopen(NEVER)
     assert [contents((await kernel.context(label)).document) for label in labels] == begun
     await kernel.close()
-    assert (await examine(data)).clean
+    assert (await run_checks(data)).clean
     execute(data, "DELETE FROM snapshots")
     kernel = await reopen(NEVER)
     assert [contents((await kernel.context(label)).document) for label in labels] == begun

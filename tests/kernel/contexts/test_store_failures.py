@@ -17,7 +17,7 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError
@@ -104,7 +104,7 @@ async def test_a_clock_that_steps_back_loses_what_came_after(
     await write(kernel, block, "f" * 30)
     await kernel.close()
     assert await text_of(data, clock, block) == "e" * 60 + "f" * 30
-    assert (await examine(data)).clean
+    assert (await run_checks(data)).clean
 
 
 @pytest.mark.parametrize("step", ["BEGIN", "INSERT INTO ops", "COMMIT"])

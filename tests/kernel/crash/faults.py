@@ -93,7 +93,7 @@ class _Breaking:
 def inject(fault: Fault) -> Callable[[], None]:
     """Let the statements of every database of this process fail; returns the way back."""
     faults = _Faults(fault)
-    execute, carry_out = aiosqlite.Connection.execute, executor.carry_out
+    execute, carry_out = aiosqlite.Connection.execute, executor.execute
 
     async def one(connection: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
         due = faults.due(sql)
@@ -107,8 +107,8 @@ def inject(fault: Fault) -> Callable[[], None]:
 
     def mend() -> None:
         aiosqlite.Connection.execute = execute  # type: ignore[method-assign]
-        database.carry_out = carry_out  # type: ignore[attr-defined]
+        database.execute = carry_out  # type: ignore[attr-defined]
 
     aiosqlite.Connection.execute = one  # type: ignore[method-assign,assignment]
-    database.carry_out = many  # type: ignore[attr-defined]
+    database.execute = many  # type: ignore[attr-defined]
     return mend

@@ -13,7 +13,7 @@ import aiosqlite
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -113,7 +113,7 @@ async def goes_on_and_reopens(work: Work, data: Path) -> None:
     assert len(work.words) == before + 1
     await work.check(work.kernel)
     await work.kernel.close()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
     kernel = await open_kernel(data)
     await work.check(kernel)
     await kernel.close()

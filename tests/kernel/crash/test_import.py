@@ -12,7 +12,7 @@ import aiosqlite
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -58,7 +58,7 @@ async def check_whole_or_absent(data: Path, text: str) -> None:
     await import_into(kernel, text, "again")
     assert len((await kernel.context("again")).document) == BLOCKS
     await kernel.close()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import journal
-from antiphon_kernel.storage.executor import carry_out
+from antiphon_kernel.storage.executor import execute
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -243,7 +243,7 @@ async def test_a_journal_whose_log_was_cut_opens(
     await kernel.close()
     again = await open_kernel(data)
     await again.close()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
 @pytest.mark.parametrize("lose", LOSSES)
@@ -259,9 +259,9 @@ async def test_a_loss_in_the_middle_of_a_commit_is_not_acknowledged(
                 connection.set_trace_callback(None)
 
         connection.set_trace_callback(lose_at_commit)
-        carry_out(connection, statements, files)
+        execute(connection, statements, files)
 
-    monkeypatch.setattr("antiphon_kernel.storage.database.carry_out", lose_between)
+    monkeypatch.setattr("antiphon_kernel.storage.database.execute", lose_between)
     with pytest.raises(StorageLostError):
         await writer.append(20)
 

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
@@ -39,7 +39,7 @@ async def test_a_folder_opens_however_often_its_kernel_has_died(tmp_path: Path) 
         await kernel.close()
         shutil.rmtree(data)
         data = died_of_it
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
     kernel = await Kernel.open(data, tmp_path, registry=Registry(KERNEL_TOOLS), owner="amy")
     document = (await kernel.context()).document
     assert document.text(prompt) == typed + "go on"
@@ -54,4 +54,4 @@ async def test_a_folder_opens_however_often_its_kernel_has_died(tmp_path: Path) 
     undone = " ".join(map(str, reversed(range(CRASHES - 3))))
     assert document.text(prompt) == f"{undone} go on"
     await kernel.close()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []

@@ -23,7 +23,7 @@ import pytest
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage.backup import copy_pages
 from antiphon_kernel.storage.journal import Journal
 from tests.kernel.crash.faults import STEPS, Fault
@@ -175,7 +175,7 @@ async def at_rest(data: Path, folder: Path) -> tuple[Document, set[str]]:
 
 
 async def check(acknowledged: Acknowledged, data: Path, folder: Path) -> None:
-    report = await examine(data)
+    report = await run_checks(data)
     assert [str(finding) for finding in report.all()] == []
     document, labels = await at_rest(data, folder)
     acknowledged.check(document, labels)

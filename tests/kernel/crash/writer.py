@@ -15,7 +15,7 @@ from pathlib import Path
 from antiphon_kernel.client.address import KernelAddress, read_address
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.crash.words import pair, word
 
@@ -27,21 +27,21 @@ def say(*fact: object) -> None:
     os.write(1, (json.dumps(fact) + "\n").encode())
 
 
-async def create(calls: KernelCalls, name: str, role: str, content: str = "") -> str:
+async def create(calls: ToolClient, name: str, role: str, content: str = "") -> str:
     request = {"role": role, "kind": "text", "content": content}
     block = str((await calls.call("block.create", request))["block_id"])
     say("block", name, block)
     return block
 
 
-async def append(calls: KernelCalls) -> None:
+async def append(calls: ToolClient) -> None:
     block = await create(calls, "append", "tool")
     for number in range(10**9):
         await calls.call("block.append", {"block_id": block, "text": word(number)})
         say("word", "append", number)
 
 
-async def stream(calls: KernelCalls) -> None:
+async def stream(calls: ToolClient) -> None:
     """Streamed text counts as acknowledged when a later call has flushed it."""
     block = await create(calls, "stream", "tool")
     for number in range(10**9):
@@ -52,7 +52,7 @@ async def stream(calls: KernelCalls) -> None:
             say("word", "stream", number)
 
 
-async def edit(calls: KernelCalls) -> None:
+async def edit(calls: ToolClient) -> None:
     """Two lines in one call: both or none."""
     block = await create(calls, "pair", "user", pair(0))
     for number in range(1, 10**9):
@@ -65,7 +65,7 @@ async def edit(calls: KernelCalls) -> None:
         say("pair", number)
 
 
-async def found(calls: KernelCalls, prefix: str) -> None:
+async def found(calls: ToolClient, prefix: str) -> None:
     for number in range(10**9):
         label = f"{prefix}-{number}"
         await calls.call("context.create", {"label": label})
@@ -78,7 +78,7 @@ async def type_words(replica: Replica, locate: Locate) -> None:
     running = asyncio.create_task(replica.run())
     while replica.state is not ReplicaState.LIVE:
         await asyncio.sleep(0.001)
-    calls = KernelCalls(locate, as_name="typist")
+    calls = ToolClient(locate, as_name="typist")
     block = await create(calls, "typed", "user")
     while block not in replica.document:
         await asyncio.sleep(0.001)
@@ -97,7 +97,7 @@ async def write_until_it_ends(data: Path, prefix: str) -> None:
         return read_address(data)
 
     replica = Replica(locate, as_name="typist")
-    each = [KernelCalls(locate, as_name=name) for name in ("aria", "bert", "amy", "cy")]
+    each = [ToolClient(locate, as_name=name) for name in ("aria", "bert", "amy", "cy")]
     doing = [append(each[0]), stream(each[1]), edit(each[2]), found(each[3], prefix)]
     try:
         async with asyncio.timeout(30), asyncio.TaskGroup() as group:

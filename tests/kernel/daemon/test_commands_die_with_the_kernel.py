@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.client.address import read_address
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from tests.waiting import wait_until
 
 KILLED_IN_BETWEEN = """
@@ -44,7 +44,7 @@ def runs(pid: int) -> bool:
 
 
 async def run_command(data: Path, command: str) -> None:
-    calls = KernelCalls(lambda: read_address(data))
+    calls = ToolClient(lambda: read_address(data))
     try:
         await calls.call("shell.run", {"command": command})
     finally:

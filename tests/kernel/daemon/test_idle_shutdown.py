@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from antiphon_kernel.daemon.idle_shutdown import Idleness, Patience
+from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
 from tests.clocks import ManualClock
 from tests.waiting import PATIENCE
 
@@ -17,7 +17,7 @@ def clock() -> ManualClock:
 
 
 def test_a_first_client_is_waited_for(clock: ManualClock) -> None:
-    idleness = Idleness(Patience(for_the_first=60, after_the_last=10), clock)
+    idleness = IdleShutdown(IdlePolicy(before_first_client=60, after_last_client=10), clock)
     clock.ms += 59_000
     assert not idleness.observe(0)
     clock.ms += 1_000
@@ -25,7 +25,7 @@ def test_a_first_client_is_waited_for(clock: ManualClock) -> None:
 
 
 def test_after_the_last_client_a_reconnect_is_waited_for(clock: ManualClock) -> None:
-    idleness = Idleness(Patience(for_the_first=60, after_the_last=10), clock)
+    idleness = IdleShutdown(IdlePolicy(before_first_client=60, after_last_client=10), clock)
     assert not idleness.observe(1)
     clock.ms += 9_000
     assert not idleness.observe(0)
@@ -37,7 +37,7 @@ def test_after_the_last_client_a_reconnect_is_waited_for(clock: ManualClock) -> 
 
 
 def test_a_turn_that_is_played_keeps_the_kernel_alive(clock: ManualClock) -> None:
-    idleness = Idleness(Patience(10, 10), clock)
+    idleness = IdleShutdown(IdlePolicy(10, 10), clock)
     clock.ms += 100_000
     assert not idleness.observe(0, busy=True)
     clock.ms += 9_000
@@ -47,20 +47,20 @@ def test_a_turn_that_is_played_keeps_the_kernel_alive(clock: ManualClock) -> Non
 
 
 def test_endless_patience_never_ends(clock: ManualClock) -> None:
-    idleness = Idleness(Patience(None, None), clock)
+    idleness = IdleShutdown(IdlePolicy(None, None), clock)
     clock.ms += 10**12
     assert not idleness.observe(0)
 
 
 async def test_waiting_returns_when_it_is_time(clock: ManualClock) -> None:
-    idleness = Idleness(Patience(5, 5), clock)
+    idleness = IdleShutdown(IdlePolicy(5, 5), clock)
     clock.ms += 5_000
     await asyncio.wait_for(idleness.wait(lambda: 0, lambda: 0, lambda: False), PATIENCE)
 
 
 def test_idleness_counts_clients_that_have_come_and_gone_between_two_looks() -> None:
     clock = ManualClock()
-    idleness = Idleness(Patience(for_the_first=60, after_the_last=10), clock)
+    idleness = IdleShutdown(IdlePolicy(before_first_client=60, after_last_client=10), clock)
     for visits in range(20):
         clock.ms += 9_000
         assert not idleness.observe(0, visits=visits + 1)

@@ -17,7 +17,7 @@ import pytest
 
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
 from antiphon_kernel.client.discovery import kernel_at, newest_kernel, running_kernels
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.daemon.run import owner_name
 from tests.waiting import wait_until
 
@@ -44,7 +44,7 @@ def first_line(process: subprocess.Popen[str]) -> KernelAddress:
 
 
 async def create_block(data: Path, text: str) -> str:
-    calls = KernelCalls(lambda: read_address(data))
+    calls = ToolClient(lambda: read_address(data))
     try:
         made = await calls.call(
             "block.create", {"role": "user", "kind": "text", "content": text, "status": "done"}
@@ -55,7 +55,7 @@ async def create_block(data: Path, text: str) -> str:
 
 
 async def read_block(data: Path, block: str) -> str:
-    calls = KernelCalls(lambda: read_address(data))
+    calls = ToolClient(lambda: read_address(data))
     try:
         return str((await calls.call("block.read", {"block_id": block}))["content"])
     finally:

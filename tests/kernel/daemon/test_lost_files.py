@@ -15,7 +15,7 @@ import pytest
 from platformdirs import user_state_path
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.daemon.test_kernel_process import DEADLINE, first_line, kernel
 
@@ -32,7 +32,7 @@ def project(tmp_path: Path) -> Path:
 
 
 async def call(address: KernelAddress, tool: str, **params: Any) -> dict[str, Any]:
-    calls = KernelCalls(lambda: address.model_copy(update={"socket": None}))
+    calls = ToolClient(lambda: address.model_copy(update={"socket": None}))
     try:
         return await calls.call(tool, params)
     finally:

@@ -17,8 +17,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.tool_client import KernelCalls
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.kernel.daemon.test_kernel_process import first_line, kernel
 
@@ -34,7 +34,7 @@ class Running:
         self.process = process
         self.data = data
         self.address: KernelAddress = first_line(process)
-        self.calls = KernelCalls(lambda: self.address)
+        self.calls = ToolClient(lambda: self.address)
 
     async def call(self, tool: str, **params: Any) -> dict[str, Any]:
         return await self.calls.call(tool, params)
@@ -108,7 +108,7 @@ async def test_what_was_answered_is_on_disk_and_the_rest_in_order_or_not_at_all(
 async def test_what_was_streamed_is_written_and_what_ran_is_marked(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with running(data, tmp_path) as one:
-        model = KernelCalls(lambda: one.address, as_name="aria")
+        model = ToolClient(lambda: one.address, as_name="aria")
         made = await model.call("block.create", {"role": "tool", "kind": "text", "content": "I "})
         block = made["block_id"]
         append = {"block_id": block, "text": STREAMED, "stream": True}
@@ -124,7 +124,7 @@ async def test_what_was_streamed_is_written_and_what_ran_is_marked(tmp_path: Pat
             "SELECT operation FROM ops ORDER BY context, seq DESC LIMIT 1"
         ).fetchone()
         assert last == "interrupt"
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
     async with running(data, tmp_path) as one:
         read = await one.call("block.read", block_id=block)
         assert read["content"] == "I " + STREAMED

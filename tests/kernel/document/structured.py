@@ -127,7 +127,7 @@ def grown(schema: Schema, first: Any, second: Any) -> Any:
 
 def founded(schema: Schema | None = None) -> Document:
     """A document, with one block if a schema is given."""
-    document = Document.found(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
+    document = Document.create(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
     if schema is not None:
         document.create_block(HEADER, schema=schema)
     return document

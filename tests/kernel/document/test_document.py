@@ -30,7 +30,7 @@ texts = st.text(alphabet=st.sampled_from([c for piece in PIECES for c in piece])
 
 
 def founded() -> Document:
-    return Document.found(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
+    return Document.create(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
 
 
 def joined(document: Document) -> Document:

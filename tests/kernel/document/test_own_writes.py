@@ -23,7 +23,7 @@ HEADER = BlockHeader(BLOCKS[0], BlockKind.TEXT, Role.USER, Status.RUNNING, "a0",
 
 
 def written() -> Document:
-    document = Document.found(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
+    document = Document.create(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
     for block in BLOCKS:
         document.create_block(replace(HEADER, id=block), "begun")
     return document

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
-from antiphon_kernel.contexts.block_owners import Writers
+from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commits import Commits
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Kernel
@@ -88,11 +88,11 @@ def a_failed_call_leaves_something(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_was_running_goes_on_without_its_writer(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Writers, "interrupt", lambda self, context, left: False)
+    patch.setattr(BlockOwners, "interrupt", lambda self, context, left: False)
 
 
 def drafts_are_interrupted_too(patch: pytest.MonkeyPatch) -> None:
-    def interrupt(self: Writers, context: Context, left: Any) -> bool:
+    def interrupt(self: BlockOwners, context: Context, left: Any) -> bool:
         drafts = [b for b in context.document.block_ids() if context.document.header(b).is_draft]
 
         def end() -> None:
@@ -103,8 +103,8 @@ def drafts_are_interrupted_too(patch: pytest.MonkeyPatch) -> None:
             context.write(self.system, "interrupt", end, blocks=drafts, undo=None)
         return found(self, context, left)
 
-    found = Writers.interrupt
-    patch.setattr(Writers, "interrupt", interrupt)
+    found = BlockOwners.interrupt
+    patch.setattr(BlockOwners, "interrupt", interrupt)
 
 
 def a_broadcast_is_lost(patch: pytest.MonkeyPatch) -> None:

@@ -11,23 +11,25 @@ import pytest
 
 from antiphon_kernel.contexts.undo_stack import UndoStacks
 from antiphon_kernel.document.history.block_history import BlockHistory, Run
-from antiphon_kernel.document.history.update_builder import Plan
-from antiphon_kernel.document.history.version_map import Carry
+from antiphon_kernel.document.history.update_builder import UpdatePlan
+from antiphon_kernel.document.history.version_map import VersionMap
 from antiphon_kernel.yjs.id_set import IdRange
 from tests.kernel.invariants.broken import Fault, is_noticed
 
-PlanTurn = Callable[[BlockHistory, int, Any, int], Plan]
+PlanTurn = Callable[[BlockHistory, int, Any, int], UpdatePlan]
 
 
-def planned(patch: pytest.MonkeyPatch, change: Callable[[BlockHistory, Plan], Plan]) -> None:
+def planned(
+    patch: pytest.MonkeyPatch, change: Callable[[BlockHistory, UpdatePlan], UpdatePlan]
+) -> None:
     """Every undo and redo is carried out as `change` says."""
 
-    def plan(self: BlockHistory, unit: int, turn: Any, client: int) -> Plan:
+    def plan(self: BlockHistory, unit: int, turn: Any, client: int) -> UpdatePlan:
         found = plan_turn(self, unit, turn, client)
         return change(self, found) if found else found
 
-    plan_turn: PlanTurn = BlockHistory.plan_turn
-    patch.setattr(BlockHistory, "plan_turn", plan)
+    plan_turn: PlanTurn = BlockHistory.plan_undo
+    patch.setattr(BlockHistory, "plan_undo", plan)
 
 
 def nothing_comes_back_by_undo(patch: pytest.MonkeyPatch) -> None:
@@ -35,7 +37,7 @@ def nothing_comes_back_by_undo(patch: pytest.MonkeyPatch) -> None:
 
 
 def what_comes_back_stands_at_the_beginning(patch: pytest.MonkeyPatch) -> None:
-    def at_the_beginning(history: BlockHistory, plan: Plan) -> Plan:
+    def at_the_beginning(history: BlockHistory, plan: UpdatePlan) -> UpdatePlan:
         sequence = history.sequence()
         first = next((one.first for one in sequence or ()), None)
         items = tuple(replace(one, origin=None, right_origin=first) for one in plan.items)
@@ -45,7 +47,7 @@ def what_comes_back_stands_at_the_beginning(patch: pytest.MonkeyPatch) -> None:
 
 
 def undo_takes_a_neighbour_along(patch: pytest.MonkeyPatch) -> None:
-    def and_another(history: BlockHistory, plan: Plan) -> Plan:
+    def and_another(history: BlockHistory, plan: UpdatePlan) -> UpdatePlan:
         for one in history.sequence() or ():
             if one.alive and one.size:
                 return replace(
@@ -92,11 +94,11 @@ def blame_leaves_the_end_out(patch: pytest.MonkeyPatch) -> None:
 def an_edit_of_an_earlier_version_takes_its_line_numbers_for_those_of_now(
     patch: pytest.MonkeyPatch,
 ) -> None:
-    patch.setattr(Carry, "lines", lambda self, start, end: (start, end))
+    patch.setattr(VersionMap, "lines", lambda self, start, end: (start, end))
 
 
 def a_splice_of_an_earlier_version_ignores_what_has_come_since(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Carry, "splice", lambda self, offset, deleted: min(offset, len(self.now)))
+    patch.setattr(VersionMap, "splice", lambda self, offset, deleted: min(offset, len(self.now)))
 
 
 def an_earlier_version_is_read_one_too_late(patch: pytest.MonkeyPatch) -> None:

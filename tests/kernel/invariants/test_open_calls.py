@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts.block_owners import Writers
+from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -110,7 +110,7 @@ async def check_after_opening(data: Path, *, closed: bool) -> None:
 
 async def held_again(gate: Gate, stage: Stage) -> None:
     """Until the next event waits, or nothing does; a command that runs for long is not awaited."""
-    ends = [asyncio.create_task(gate.shut()), asyncio.create_task(stage.runner.idle())]
+    ends = [asyncio.create_task(gate.shut()), asyncio.create_task(stage.runner.wait_idle())]
     await asyncio.wait(ends, timeout=0.05, return_when=asyncio.FIRST_COMPLETED)
     for end in ends:
         end.cancel()
@@ -167,7 +167,7 @@ async def test_however_a_turn_ends_every_result_has_its_call_and_nothing_is_open
 
 
 def blocks_stay_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Writers, "interrupt", lambda self, context, left: False)
+    patch.setattr(BlockOwners, "interrupt", lambda self, context, left: False)
 
 
 def forgetting(patch: pytest.MonkeyPatch, field: str, value: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.validation.item_index import Placement
+from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.yjs.id_set import IdRange, encode_id_set, normalise
 from antiphon_kernel.yjs.update import ContentKind, ItemId
 from antiphon_kernel.yjs.varint import write_var_uint
@@ -83,7 +83,7 @@ async def test_a_kernel_that_knows_no_halves_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: an admission for which every border is the border of a character."""
-    monkeypatch.setattr(Placement, "tears", lambda *_: False)
+    monkeypatch.setattr(ItemIndex, "splits_surrogates", lambda *_: False)
     with pytest.raises(Violation):
         await test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
             tmp_path / "broken", 0

@@ -166,7 +166,7 @@ class World:
         try:
             answer = await self.kernel.call(self.actors[name], tool, params)
         except AntiphonError as error:
-            await self.context.settled()
+            await self.context.wait_persisted()
             same = self.context.document.state_vector() == before
             if not buffered and not (same and self.disk.everything() == rows):
                 raise Violation(f"{tool} failed ({error.code}) and left something") from error
@@ -216,7 +216,7 @@ class World:
 
     async def settle(self) -> None:
         """Wait for the disk, let the oracle follow it, and compare every text."""
-        await self.context.settled()
+        await self.context.wait_persisted()
         if self._early:
             raise Violation(f"seq {self._early[0]} was broadcast before it was on disk")
         ops = self.disk.ops(self.context.id, self.oracle.seq)

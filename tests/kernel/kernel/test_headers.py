@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.audit_log import chronicle
+from antiphon_kernel.maintenance.audit_log import audit_log
 from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -91,7 +91,7 @@ async def test_a_clock_beyond_the_years_that_can_be_written_fails_no_read(
         block = await make("x", status="done")
         for tool in ("block.read", "block.blame", "block.history"):
             assert await kernel.call(amy, tool, {"block_id": block})
-    events = [event.as_json()["time"] for event in await chronicle(data)]
+    events = [event.as_json()["time"] for event in await audit_log(data)]
     assert {"1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"} <= set(events)
     exported = (await kernel.call(amy, "context.export", {}))["text"]
     imported = {"text": exported, "label": "again"}

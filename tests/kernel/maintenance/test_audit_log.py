@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.audit_log import EventKind, chronicle
+from antiphon_kernel.maintenance.audit_log import AuditKind, audit_log
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
@@ -17,9 +17,9 @@ async def test_one_context_is_told_without_the_others(
 ) -> None:
     await make("in default")
     await kernel.create_context("notes")
-    wrote = [one for one in await chronicle(data) if one.kind is EventKind.WROTE]
+    wrote = [one for one in await audit_log(data) if one.kind is AuditKind.WROTE]
     assert {one.context for one in wrote} == {"default", "notes"}
-    wrote = [one for one in await chronicle(data, "notes") if one.kind is EventKind.WROTE]
+    wrote = [one for one in await audit_log(data, "notes") if one.kind is AuditKind.WROTE]
     assert {one.context for one in wrote} == {"notes"}
 
 
@@ -27,5 +27,5 @@ async def test_a_context_that_is_not_there_is_an_error_and_not_an_empty_log(
     kernel: Kernel, data: Path
 ) -> None:
     with pytest.raises(AntiphonError, match="Known: default") as caught:
-        await chronicle(data, "nowhere")
+        await audit_log(data, "nowhere")
     assert caught.value.code is ErrorCode.CONTEXT_NOT_FOUND

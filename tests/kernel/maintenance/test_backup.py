@@ -12,7 +12,7 @@ import pytest
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.restore import restore
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage.backup import back_up
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -54,7 +54,7 @@ async def test_a_backup_of_a_kernel_that_is_writing_is_one_moment_of_it(
         folder = tmp_path / copy.stem
         folder.mkdir()
         await restore(copy, folder, SystemClock())
-        assert (await examine(folder)).clean
+        assert (await run_checks(folder)).clean
         other = await Kernel.open(folder, folder, registry=kernel.registry)
         document = (await other.context()).document
         first, second = (len(document.text(block)) for block in blocks)
@@ -93,7 +93,7 @@ async def test_what_is_restored_is_equal_and_refuses_older_replicas(
     await again.call(amy_again, "block.undo", {"block_id": block})
     assert context.document.text(block) == "zero "
     await again.close()
-    assert (await examine(data)).clean
+    assert (await run_checks(data)).clean
     assert done.aside is not None
     with sqlite3.connect(done.aside) as kept:
         assert kept.execute("SELECT count(*) FROM ops WHERE operation = 'splice'").fetchone() == (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
@@ -60,13 +60,13 @@ async def sound(kernel: Kernel, data: Path) -> Path:
     await kernel.call(amy, "context.fork", {"context": "default", "label": "copy"})
     await kernel.call(amy, "kernel.invite", {"role": "viewer", "uses": 1})
     await kernel.call(amy, "kernel.search", {"query": "text"})
-    await kernel.search.settled()
+    await kernel.search.wait_indexed()
     await kernel.close()
     return data
 
 
 async def test_a_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: Any) -> None:
-    report = await examine(sound)
+    report = await run_checks(sound)
     assert [str(finding) for finding in report.all()] == []
     assert [(one.row.label, one.blocks) for one in report.contexts] == [
         ("default", 3),
@@ -76,7 +76,7 @@ async def test_a_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel:
     kernel: Kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
     await kernel.call(amy, "block.create", {"role": "user", "kind": "text", "content": "x"})
-    report = await examine(sound)
+    report = await run_checks(sound)
     assert report.clean
     assert report.contexts[0].blocks == 4
 
@@ -121,7 +121,7 @@ async def test_each_kind_of_damage_is_found_and_named(sound: Path, damage: str) 
         assert database.execute(DAMAGES[damage]).rowcount >= 1
     database.close()
     before = path.read_bytes()
-    report = await examine(sound)
+    report = await run_checks(sound)
     found = {str(finding.check) for finding in report.all()}
     assert check in found
     if ":" in damage:
@@ -159,24 +159,24 @@ async def test_a_document_that_does_not_hang_together_is_found(
         amy, "bug", lambda: document.set_fields(result, **fields), blocks=[result]
     ).saved()
     await kernel.close()
-    assert check in {finding.check for finding in (await examine(sound)).all()}
+    assert check in {finding.check for finding in (await run_checks(sound)).all()}
 
 
 async def test_an_auth_file_that_is_no_database_is_found(sound: Path) -> None:
     (sound / "auth.db").write_bytes(b"no database at all" * 100)
-    assert {finding.check for finding in (await examine(sound)).all()} == {"auth"}
+    assert {finding.check for finding in (await run_checks(sound)).all()} == {"auth"}
 
 
 async def test_a_folder_without_credentials_is_sound(sound: Path) -> None:
     """A backup does not say who may come in."""
     (sound / "auth.db").unlink()
-    assert (await examine(sound)).clean
+    assert (await run_checks(sound)).clean
 
 
 async def test_another_epoch_in_the_index_is_found(sound: Path) -> None:
     with sqlite3.connect(sound / "journal.db") as database:
         database.execute("UPDATE contexts SET epoch = '0' WHERE number = 1")
-    assert [finding.check for finding in (await examine(sound)).all()] == ["index"]
+    assert [finding.check for finding in (await run_checks(sound)).all()] == ["index"]
 
 
 async def test_a_client_id_used_by_somebody_else_is_found(sound: Path) -> None:
@@ -185,7 +185,7 @@ async def test_a_client_id_used_by_somebody_else_is_found(sound: Path) -> None:
         changes = database.execute("SELECT changes FROM ops WHERE context = 1 AND seq = 2")
         client = first_client(changes.fetchone()[0])
         database.execute("INSERT INTO clients VALUES (1, ?, ?)", (client, *aria))
-    assert "clients" in {finding.check for finding in (await examine(sound)).all()}
+    assert "clients" in {finding.check for finding in (await run_checks(sound)).all()}
 
 
 def first_client(update: bytes) -> int:
@@ -204,4 +204,4 @@ async def test_pages_that_are_broken_are_said_to_be(sound: Path) -> None:
     content = bytearray(path.read_bytes())
     content[(page - 1) * size : (page - 1) * size + 200] = b"\xee" * 200
     path.write_bytes(content)
-    assert "file" in {finding.check for finding in (await examine(sound)).all()}
+    assert "file" in {finding.check for finding in (await run_checks(sound)).all()}

@@ -15,7 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import RawClient, ServedKernel
 from tests.waiting import PATIENCE
@@ -41,8 +41,8 @@ def as_invited(served: ServedKernel, token: str, secret: str | None = None) -> K
 @asynccontextmanager
 async def calls_of(
     served: ServedKernel, token: str, secret: str | None = None, as_name: str | None = None
-) -> AsyncIterator[KernelCalls]:
-    calls = KernelCalls(lambda: as_invited(served, token, secret), as_name=as_name)
+) -> AsyncIterator[ToolClient]:
+    calls = ToolClient(lambda: as_invited(served, token, secret), as_name=as_name)
     try:
         yield calls
     finally:

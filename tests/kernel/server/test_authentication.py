@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from websockets.asyncio.client import connect, unix_connect
 
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs.frames import SyncStep1, SyncStep2
 from tests.kernel.served import RawClient, ServedKernel, served_kernel
@@ -61,14 +61,14 @@ async def test_a_long_socket_path_moves_to_a_short_one(tmp_path: Path) -> None:
 
 
 async def test_the_owner_may_act_as_somebody_else(served: ServedKernel) -> None:
-    calls = KernelCalls(served.locate_tcp, as_name="ben")
+    calls = ToolClient(served.locate_tcp, as_name="ben")
     who = await calls.call("session.whoami", {})
     assert "ben" in str(who)
     await calls.close()
 
 
 async def test_a_name_that_cannot_be_one_is_refused(served: ServedKernel) -> None:
-    calls = KernelCalls(served.locate, as_name="Not A Name")
+    calls = ToolClient(served.locate, as_name="Not A Name")
     with pytest.raises(AntiphonError, match="username"):
         await calls.call("session.whoami", {})
     await calls.close()

@@ -7,7 +7,7 @@ from typing import Any
 import pycrdt
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.server.sync.coalesce import bundles
+from antiphon_kernel.server.sync.coalesce import coalesce
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.yjs.frames import (
     Ack,
@@ -96,7 +96,7 @@ def test_other_messages_stay_where_they_are() -> None:
         text += letter
     asking, present = encode_frame(QueryAwareness()), encode_frame(AwarenessUpdate(b"\x00"))
     messages = [asking, typed[0], typed[1], present, typed[2], b"", typed[3], typed[4], typed[5]]
-    made = list(bundles(messages))
+    made = list(coalesce(messages))
     assert [message for one in made for message in one.messages] == messages
     assert [len(one.messages) for one in made] == [1, 2, 1, 1, 1, 3]
     assert [one.update is not None for one in made] == [len(one.messages) > 1 for one in made]

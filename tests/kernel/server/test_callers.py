@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.records import Actor
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.invited import call_socket, calls_of, invite, own, post
@@ -79,7 +79,7 @@ async def test_session_of_a_call_is_recorded_with_what_it_commits(
 
 @pytest.mark.parametrize("door", ["http", "websocket"])
 async def test_calls_of_a_guest_beyond_the_rate_have_to_wait(tmp_path: Path, door: str) -> None:
-    limits = DoorLimits(calls_per_second=50, calls_at_once=5)
+    limits = ServerLimits(calls_per_second=50, calls_at_once=5)
     async with served_kernel(tmp_path, limits) as served:
         token = (await invite(served, "viewer"))["token"]
         start = time.monotonic()
@@ -94,12 +94,14 @@ async def test_calls_of_a_guest_beyond_the_rate_have_to_wait(tmp_path: Path, doo
 
 async def test_calls_of_the_owner_do_not_wait(tmp_path: Path) -> None:
     # Else this would take longer than a test may.
-    async with served_kernel(tmp_path, DoorLimits(calls_per_second=0.001, calls_at_once=1)) as one:
+    async with served_kernel(
+        tmp_path, ServerLimits(calls_per_second=0.001, calls_at_once=1)
+    ) as one:
         await asyncio.to_thread(post_often, one, one.doors.token, 20)
 
 
 async def test_guest_who_connects_again_and_again_is_told_to_wait(tmp_path: Path) -> None:
-    limits = DoorLimits(arrivals_per_second=0.1, arrivals_at_once=2)
+    limits = ServerLimits(connects_per_second=0.1, connects_at_once=2)
     async with served_kernel(tmp_path, limits) as served:
         token = (await invite(served, "viewer"))["token"]
         for _ in range(2):

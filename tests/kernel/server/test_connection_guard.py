@@ -11,7 +11,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from antiphon_kernel.access.sessions import Dismissal
 from antiphon_kernel.server import connection_guard as leashes
-from antiphon_kernel.server.connection_guard import LINES, HttpLeash, Leash, WebSocketLeash
+from antiphon_kernel.server.connection_guard import (
+    LINES,
+    ConnectionGuard,
+    HttpGuard,
+    WebSocketGuard,
+)
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 KICKED = Dismissal(CloseCode.KICKED, "amy kicked bo.")
@@ -44,11 +49,11 @@ class Client:
     def cut(self) -> None:
         self.was_cut = True
 
-    def websocket(self) -> WebSocketLeash:
-        return WebSocketLeash(self.receive, self.send, self.cut, self.send_now)
+    def websocket(self) -> WebSocketGuard:
+        return WebSocketGuard(self.receive, self.send, self.cut, self.send_now)
 
-    def request(self) -> HttpLeash:
-        return HttpLeash(self.receive, self.send, self.cut)
+    def request(self) -> HttpGuard:
+        return HttpGuard(self.receive, self.send, self.cut)
 
 
 class Door:
@@ -73,7 +78,7 @@ def frame(text: str) -> Message:
     return {"type": "websocket.receive", "text": text}
 
 
-async def serving(leash: Leash, door: Door, times: int = 5) -> asyncio.Task[None]:
+async def serving(leash: ConnectionGuard, door: Door, times: int = 5) -> asyncio.Task[None]:
     """Serve a connection, as far as it goes without being waited for."""
     task = asyncio.create_task(leash.serve(door, {}))
     for _ in range(times):
@@ -171,7 +176,7 @@ async def test_leash_cuts_a_client_that_does_not_read_its_goodbye(
 ) -> None:
     monkeypatch.setattr(leashes, "GOODBYE_SECONDS", 0.01)
     client = Client(reads=False)
-    leash: Leash = getattr(client, kind)()
+    leash: ConnectionGuard = getattr(client, kind)()
     task = await serving(leash, Door())
     leash.dismiss(KICKED)
     await task

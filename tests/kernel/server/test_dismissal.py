@@ -96,7 +96,7 @@ async def test_nothing_of_a_dismissed_client_is_taken_any_more(served: ServedKer
     await own(served, "kernel.revoke", invitation=made["invitation"])
     await closing(calls)
     await until(lambda: replica.state is ReplicaState.REFUSED, "refused")
-    assert "revoked" in (replica.refusal or "")
+    assert "revoked" in (replica.rejection or "")
     assert (await served.context()).document.text(block) == "text"
 
 

@@ -21,11 +21,11 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.registry import Params, Result, Tool
 from antiphon_kernel.server.application import routes
-from antiphon_kernel.server.authentication import Access
+from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.connections import Connections
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.rpc import Calls
-from antiphon_kernel.server.sync.endpoint import SyncDoor
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.rpc import RpcEndpoint
+from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.transfers import Transfers
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.tools import TURN_TOOLS
@@ -53,7 +53,7 @@ STREAMING = [
 MINUTE = 60_000
 LARGE = 12
 """Millions of code points that a reader leaves in the kernel."""
-LIMITS = DoorLimits(connections_each=1_000, strangers=1_000)
+LIMITS = ServerLimits(connections_each=1_000, strangers=1_000)
 SECRET = "written after the dismissal"
 LATE = "sent after the dismissal"
 WORDS = {"role": "user", "kind": "text", "content": LATE}
@@ -372,8 +372,8 @@ async def open_at_every_door(world: World, state: int) -> list[Opened]:
 def paths_of(kernel: Kernel) -> list[str]:
     connections = Connections(LIMITS)
     connections.close()
-    access = Access(kernel, "", connections, LIMITS)
-    calls, sync = Calls(kernel, access, LIMITS), SyncDoor(kernel, access, LIMITS)
+    access = Authenticator(kernel, "", connections, LIMITS)
+    calls, sync = RpcEndpoint(kernel, access, LIMITS), SyncEndpoint(kernel, access, LIMITS)
     return [route.path for route in routes(kernel, calls, sync, Transfers(kernel, access))]
 
 

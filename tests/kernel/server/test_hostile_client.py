@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 
 from antiphon_kernel.client.replica import Replica
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import decode_schema
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.sync.connection import Connection
-from antiphon_kernel.server.sync.send_queue import Outgoing
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.sync.connection import SyncConnection
+from antiphon_kernel.server.sync.send_queue import SendQueue
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from tests.kernel.served import ServedKernel, served_kernel
@@ -144,7 +144,7 @@ async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path
         again = Document(1)
         again.apply_update(context.document.update_since())
         assert again.text(block) == "".join(honest.typed)
-        await until(lambda: alive(Connection) == 2 and alive(Outgoing) == 2, "nothing is held")
+        await until(lambda: alive(SyncConnection) == 2 and alive(SendQueue) == 2, "nothing is held")
         grown = (memory() - before) / 2**20
         say(f"memory: {grown:+.1f} MB")
         assert grown < 80
@@ -154,7 +154,7 @@ async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path
 
 
 async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
-    limits = DoorLimits(arrivals_at_once=1_000)
+    limits = ServerLimits(connects_at_once=1_000)
     async with served_kernel(tmp_path, limits) as served:
         block = await served.block("hello")
         honest = await served.replica("ann")
@@ -173,7 +173,7 @@ async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) ->
         before = memory()
         for _ in range(CONNECTIONS // 50):
             await crowd(50)
-        await until(lambda: alive(Connection) == 1, "nothing is held")
+        await until(lambda: alive(SyncConnection) == 1, "nothing is held")
         grown = (memory() - before) / 2**20
         say(f"\n{CONNECTIONS} connections: {grown:+.1f} MB")
         assert grown < 20
@@ -184,7 +184,7 @@ async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) ->
 
 async def test_honest_clients_go_on_in_a_flood_of_connections(tmp_path: Path) -> None:
     gc.collect()
-    async with served_kernel(tmp_path, DoorLimits(handshake=1.0)) as served:
+    async with served_kernel(tmp_path, ServerLimits(handshake=1.0)) as served:
         block = await served.block()
         replicas = [
             await served.replica("ann"),
@@ -202,7 +202,7 @@ async def test_honest_clients_go_on_in_a_flood_of_connections(tmp_path: Path) ->
         )
         await until(lambda: served.doors.strangers > 50, "the flood begins")
         await honest.type(SECONDS / 2)
-        calls = KernelCalls(served.locate)
+        calls = ToolClient(served.locate)
         assert (await asyncio.wait_for(calls.call("session.whoami", {}), PATIENCE))["username"]
         await calls.close()
         output, _ = await asyncio.wait_for(attack.communicate(), 3 * PATIENCE)

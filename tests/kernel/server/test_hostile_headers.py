@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.contexts import block_info
 from antiphon_kernel.maintenance.findings import Check
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.transfer import importing
 from antiphon_kernel.validation import draft_rules
 from tests.kernel.served import ServedKernel, served_kernel
@@ -83,7 +83,7 @@ async def send_everywhere(folder: Path, cases: Sequence[Case]) -> None:
     with nothing_fails():
         async with served_kernel(folder) as served:
             await send(served, cases)
-        report = await examine(folder / "data")
+        report = await run_checks(folder / "data")
     assert [str(one) for one in report.all() if one.check is not Check.ANSWERS] == []
 
 
@@ -153,7 +153,7 @@ async def test_damaged_headers_of_an_earlier_version_are_read_copied_and_named(
             damaged = list(doors.made)
             await read_everything(doors)
             await served.stop()
-            report = await examine(tmp_path / "data")
+            report = await run_checks(tmp_path / "data")
             found = [str(one) for one in report.all() if one.context == "default"]
             assert len(found) == len(damaged)
             for block, case in zip(damaged, DAMAGED, strict=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Registry
@@ -141,7 +141,7 @@ async def test_who_comes_with_every_call_joins_once(
 
 
 async def test_waiting_for_joins_does_not_hold_up_the_end(served: ServedKernel) -> None:
-    calls = KernelCalls(served.locate)
+    calls = ToolClient(served.locate)
     waiting = asyncio.create_task(calls.call("kernel.joins", {"wait": 600}))
     await until(lambda: len(served.kernel.sessions.of(served.kernel.owner.id)) == 2, "waits")
     began = asyncio.get_running_loop().time()
@@ -164,8 +164,8 @@ async def test_an_invitation_for_any_number_has_a_limit_all_the_same(tmp_path: P
         owner = kernel.open_session(kernel.owner, "test")
         token = (await kernel.call(owner, "kernel.invite", {"role": "viewer"}))["token"]
         for secret in ("a" * 32, "b" * 32, "a" * 32):
-            await kernel.invitations.admit(token, secret)
+            await kernel.invitations.authenticate(token, secret)
         with pytest.raises(AntiphonError, match="used up"):
-            await kernel.invitations.admit(token, "c" * 32)
+            await kernel.invitations.authenticate(token, "c" * 32)
     finally:
         await kernel.close()

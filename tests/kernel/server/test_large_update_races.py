@@ -62,7 +62,7 @@ class Returner:
     async def all_there(self) -> None:
         context = await self.served.context()
         await until(lambda: share(context, self.update, self.before) is Share.ALL)
-        await context.remote.arrivals.gone_in(self.cyd)
+        await context.remote.arrivals.wait_applied(self.cyd)
         assert context.document.text(self.there) == self.text
 
     @property

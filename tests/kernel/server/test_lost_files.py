@@ -9,7 +9,7 @@ import pytest
 
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs.close_codes import CloseCode
 from tests.kernel.served import ServedKernel
@@ -34,8 +34,8 @@ async def test_everybody_connected_is_told_why_nothing_is_saved(
     typist.document.append(block, " world")
     for replica in (typist, reader):
         await until(partial(refused, replica))
-        assert replica.refusal_code == CloseCode.STORAGE_LOST
-        assert replica.refusal == str(served.kernel.journal.lost)
+        assert replica.rejection_code == CloseCode.STORAGE_LOST
+        assert replica.rejection == str(served.kernel.journal.lost)
     assert typist.unsaved == 1
 
 
@@ -51,7 +51,7 @@ async def test_calls_go_on_reading_and_subscriptions_end(
     served: ServedKernel, journal: Path
 ) -> None:
     block = await served.block("hello")
-    calls = KernelCalls(served.locate)
+    calls = ToolClient(served.locate)
     subscription = await served.kernel.subscriptions.open(served.me, [await served.context()], None)
     journal.unlink()
     with pytest.raises(AntiphonError, match="Nothing more is saved"):

@@ -9,7 +9,7 @@ from websockets.asyncio.client import connect, unix_connect
 from websockets.exceptions import InvalidStatus
 from websockets.typing import Origin
 
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.served import ServedKernel
 from tests.kernel.server.test_rpc import answered
@@ -113,7 +113,7 @@ async def test_client_that_uses_another_name_is_told_which_ones_are_answered(
 ) -> None:
     http = f"http://0.0.0.0:{served.doors.port}"
     elsewhere = served.locate_tcp().model_copy(update={"http": http})
-    calls = KernelCalls(lambda: elsewhere)
+    calls = ToolClient(lambda: elsewhere)
     with pytest.raises(AntiphonError, match="answers as localhost"):
         await calls.call("session.whoami", {})
     await calls.close()

@@ -11,13 +11,13 @@ import pytest
 from websockets.frames import Frame, Opcode
 
 from antiphon_kernel.server.sync.message import binary_message, text_message
-from antiphon_kernel.server.sync.send_queue import Outgoing, StateRequest, UpdateFrame
+from antiphon_kernel.server.sync.send_queue import SendQueue, StateRequest, UpdateFrame
 from antiphon_kernel.yjs.frames import SyncStep2, SyncUpdate, decode_frame, encode_frame
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 
 
 def test_frames_are_taken_in_order() -> None:
-    outgoing = Outgoing(1000, lambda _: False)
+    outgoing = SendQueue(1000, lambda _: False)
     update = UpdateFrame(b"\x00\x00")
     outgoing.frame(b"a")
     outgoing.update(update)
@@ -50,7 +50,7 @@ async def test_what_is_sent_at_once_overtakes_nothing(seed: int) -> None:
             sent.append(message)
         return can
 
-    outgoing = Outgoing(1_000_000, send_now)
+    outgoing = SendQueue(1_000_000, send_now)
 
     asked = False
 
@@ -88,7 +88,7 @@ async def test_what_is_sent_at_once_overtakes_nothing(seed: int) -> None:
 
 
 def test_of_several_acks_the_last_is_sent() -> None:
-    outgoing = Outgoing(1000, lambda _: False)
+    outgoing = SendQueue(1000, lambda _: False)
     outgoing.ack(3)
     outgoing.ack(5)
     assert outgoing.take_ack() == 5
@@ -100,7 +100,7 @@ def test_whatever_is_dropped_a_resync_brings_it(seed: int) -> None:
     rng = random.Random(seed)
     source = pycrdt.Doc()
     others = [pycrdt.Doc() for _ in range(2)]
-    outgoing = Outgoing(600, lambda _: False)
+    outgoing = SendQueue(600, lambda _: False)
     reader = pycrdt.Doc()
     updates: list[bytes] = []
     source.observe(lambda event: updates.append(event.update))
@@ -126,7 +126,7 @@ def test_whatever_is_dropped_a_resync_brings_it(seed: int) -> None:
     )
 
 
-def _drain(outgoing: Outgoing, source: pycrdt.Doc[Any], reader: pycrdt.Doc[Any]) -> None:
+def _drain(outgoing: SendQueue, source: pycrdt.Doc[Any], reader: pycrdt.Doc[Any]) -> None:
     """What a connection's writer does, without a connection."""
     while True:
         item = outgoing.take()

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.sync.rate_limit import Pace
-from antiphon_kernel.server.sync.send_queue import Outgoing, StateRequest
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.sync.rate_limit import RateLimiter
+from antiphon_kernel.server.sync.send_queue import SendQueue, StateRequest
 from antiphon_kernel.server.token_bucket import TokenBucket
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
 from antiphon_kernel.yjs.frames import (
@@ -44,7 +44,7 @@ def test_a_bucket_gives_its_burst_at_once_and_its_rate_from_then_on() -> None:
 
 def test_only_who_never_pauses_is_out_of_patience() -> None:
     watch = Watch()
-    pace = Pace(TokenBucket(10, 5, watch), TokenBucket(1000, 1000, watch), 2.0, watch)
+    pace = RateLimiter(TokenBucket(10, 5, watch), TokenBucket(1000, 1000, watch), 2.0, watch)
     for _ in range(40):
         watch.now += pace.received(1)
     assert pace.exhausted
@@ -55,7 +55,7 @@ def test_only_who_never_pauses_is_out_of_patience() -> None:
 
 def test_a_kernel_that_is_late_in_reading_does_not_take_that_for_a_pause() -> None:
     watch = Watch()
-    pace = Pace(TokenBucket(10, 5, watch), TokenBucket(1000, 1000, watch), 2.0, watch)
+    pace = RateLimiter(TokenBucket(10, 5, watch), TokenBucket(1000, 1000, watch), 2.0, watch)
     for _ in range(40):
         watch.now += pace.received(1) + 0.15
         pace.received(1)
@@ -63,7 +63,7 @@ def test_a_kernel_that_is_late_in_reading_does_not_take_that_for_a_pause() -> No
 
 
 async def test_a_writer_that_never_stops_is_told_before_it_is_closed(tmp_path: Path) -> None:
-    limits = DoorLimits(messages_per_second=200, messages_at_once=100, patience=0.3)
+    limits = ServerLimits(messages_per_second=200, messages_at_once=100, overload_grace=0.3)
     async with served_kernel(tmp_path, limits) as served:
         client = await served.raw()
         await client.join()
@@ -83,7 +83,7 @@ async def test_a_writer_that_never_stops_is_told_before_it_is_closed(tmp_path: P
 
 
 async def test_who_is_silent_for_long_is_gone_and_comes_back_with_a_word(tmp_path: Path) -> None:
-    limits = DoorLimits(presence_expiry=0.3, heartbeat=0.1)
+    limits = ServerLimits(presence_expiry=0.3, heartbeat=0.1)
     async with served_kernel(tmp_path, limits) as served:
         ben = await served.replica("ben")
         client = await served.raw()
@@ -96,7 +96,7 @@ async def test_who_is_silent_for_long_is_gone_and_comes_back_with_a_word(tmp_pat
 
 
 def test_presence_that_nobody_reads_is_dropped() -> None:
-    outgoing = Outgoing(1_000, lambda _: False)
+    outgoing = SendQueue(1_000, lambda _: False)
     for _ in range(100):
         outgoing.frame(b"x" * 100)
         outgoing.state(b"\x00")
@@ -107,7 +107,7 @@ def test_presence_that_nobody_reads_is_dropped() -> None:
 
 
 async def test_more_clients_than_there_is_room_for_are_turned_away(tmp_path: Path) -> None:
-    async with served_kernel(tmp_path, DoorLimits(connections=3)) as served:
+    async with served_kernel(tmp_path, ServerLimits(connections=3)) as served:
         for _ in range(3):
             await (await served.raw()).join()
         code, reason = await (await served.raw()).closed()

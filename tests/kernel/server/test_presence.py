@@ -10,7 +10,7 @@ import pycrdt
 import pytest
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.yjs.awareness import AwarenessEntry, decode_awareness, encode_awareness
@@ -28,7 +28,7 @@ from tests.waiting import until
 @pytest.fixture
 async def quick(tmp_path: Path) -> AsyncIterator[ServedKernel]:
     """Doors that give a sign of life every few milliseconds."""
-    async with served_kernel(tmp_path, DoorLimits(heartbeat=0.02)) as served:
+    async with served_kernel(tmp_path, ServerLimits(heartbeat=0.02)) as served:
         yield served
 
 

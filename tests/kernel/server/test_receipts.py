@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from antiphon_kernel.server.sync.ack_tracker import Receipts
+from antiphon_kernel.server.sync.ack_tracker import AckTracker
 from tests.waiting import PATIENCE
 
 
@@ -15,7 +15,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.changes: list[int] = []
-        self.receipts = Receipts(lambda: self.changes.append(self.receipts.on_disk))
+        self.receipts = AckTracker(lambda: self.changes.append(self.receipts.on_disk))
 
     def applied(self, *, complete: bool = False) -> asyncio.Future[int]:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()

@@ -27,8 +27,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.server.limits import DEFAULT_DOOR_LIMITS, DoorLimits
-from antiphon_kernel.server.sync.connection import Connection
+from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
+from antiphon_kernel.server.sync.connection import SyncConnection
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import BlockHeader
@@ -44,10 +44,10 @@ async def append(served: ServedKernel, block: str, text: str) -> None:
     await served.kernel.call(served.me, "block.append", {"block_id": block, "text": text})
 
 
-def connections(served: ServedKernel) -> list[Connection]:
+def connections(served: ServedKernel) -> list[SyncConnection]:
     """Those of the owner's that something holds on to."""
     gc.collect()
-    found = [one for one in gc.get_objects() if type(one) is Connection]
+    found = [one for one in gc.get_objects() if type(one) is SyncConnection]
     return [one for one in found if one.actor.principal == served.kernel.owner]
 
 
@@ -215,7 +215,7 @@ async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
             blocks=[block],
             undo=None,
         )
-    await context.settled()
+    await context.wait_persisted()
     vector = context.document.state_vector()
     await until(lambda: reader.document.state_vector() == vector)
     assert reader.document.header(block).language == "69999"
@@ -224,7 +224,7 @@ async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
 async def test_one_client_never_reads(tmp_path: Path) -> None:
     """30,000 times a kilobyte: the healthy reader has it all, the other's queue is bounded."""
     # Nobody is cut off for being slow, however long a busy machine takes for this.
-    limits = DoorLimits(unread=256 * 1024, heartbeat=0.2, stalled=3600)
+    limits = ServerLimits(unread=256 * 1024, heartbeat=0.2, stalled=3600)
     async with served_kernel(tmp_path, limits) as served:
         blocks = [await served.block() for _ in range(30)]
         slow = await served.slow_reader()
@@ -243,7 +243,7 @@ async def test_one_client_never_reads(tmp_path: Path) -> None:
                     blocks=[block],
                     undo=None,
                 )
-            await context.settled()
+            await context.wait_persisted()
             most = max(most, *(one.outgoing.size for one in both))
         vector = context.document.state_vector()
         await until(lambda: healthy.document.state_vector() == vector)
@@ -273,7 +273,7 @@ async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
         )
         document.create_block(header, "y" * 5_900_000)
     update = document.update_since(before)
-    assert 17 * 10**6 < len(update) < DEFAULT_DOOR_LIMITS.frame
+    assert 17 * 10**6 < len(update) < DEFAULT_SERVER_LIMITS.frame
     await writer.send(SyncUpdate(update))
     await until(
         lambda: all(
@@ -283,7 +283,7 @@ async def test_messages_up_to_the_limit_and_over(served: ServedKernel) -> None:
     )
     with contextlib.suppress(ConnectionClosed):
         # The kernel hangs up while it is still being sent.
-        await writer.send(b"\x00" * (DEFAULT_DOOR_LIMITS.frame + 1))
+        await writer.send(b"\x00" * (DEFAULT_SERVER_LIMITS.frame + 1))
     assert (await writer.closed())[0] == 1009
     await append(served, drafts[0], "!")
     await until(lambda: reader.document.length(drafts[0]) == 5_900_001)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.client.tool_client import KernelCalls
-from antiphon_kernel.server.limits import DEFAULT_DOOR_LIMITS, DoorLimits
+from antiphon_kernel.client.tool_client import ToolClient
+from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.invited import call_socket, calls_of, closing, invite, sync_as
 from tests.waiting import PATIENCE, until
 
-SHORT = DoorLimits(handshake=0.3, body=0.3, greeting=0.3, stalled=0.3, heartbeat=0.1)
+SHORT = ServerLimits(handshake=0.3, body=0.3, greeting=0.3, stalled=0.3, heartbeat=0.1)
 HANDSHAKE = (
     "GET /call HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Version: 13\r\n"
@@ -57,7 +57,7 @@ async def reach(
 
 
 async def whoami(served: ServedKernel, *, over_tcp: bool = False) -> str:
-    calls = KernelCalls(served.locate_tcp if over_tcp else served.locate)
+    calls = ToolClient(served.locate_tcp if over_tcp else served.locate)
     try:
         return str((await calls.call("session.whoami", {}))["username"])
     finally:
@@ -88,7 +88,7 @@ async def test_801_silent_connections_lock_nobody_out(
     with await asyncio.to_thread(crowd):
         assert await whoami(served) == "amy"
         assert await whoami(served, over_tcp=True) == "amy"
-        assert served.doors.strangers <= 4 * DEFAULT_DOOR_LIMITS.strangers
+        assert served.doors.strangers <= 4 * DEFAULT_SERVER_LIMITS.strangers
         assert served.doors.connections == 0, "strangers keep no kernel alive"
 
 
@@ -187,7 +187,7 @@ async def test_answer_that_nobody_reads_is_let_go(hasty: ServedKernel) -> None:
 async def test_strangers_beyond_the_limit_cost_the_oldest_idle_one_its_place(
     tmp_path: Path,
 ) -> None:
-    async with served_kernel(tmp_path, DoorLimits(strangers=2)) as served:
+    async with served_kernel(tmp_path, ServerLimits(strangers=2)) as served:
         token = (await invite(served))["token"]
         member = await call_socket(served, token)
         oldest, writer = await reach(served, "tcp")
@@ -201,7 +201,7 @@ async def test_strangers_beyond_the_limit_cost_the_oldest_idle_one_its_place(
 
 
 async def test_unix_socket_has_room_when_tcp_is_full(tmp_path: Path) -> None:
-    async with served_kernel(tmp_path, DoorLimits(connections=1)) as served:
+    async with served_kernel(tmp_path, ServerLimits(connections=1)) as served:
         first = await served.raw()
         await first.join()
         assert (await (await served.raw()).closed())[0] == 1013
@@ -209,7 +209,7 @@ async def test_unix_socket_has_room_when_tcp_is_full(tmp_path: Path) -> None:
 
 
 async def test_one_guest_does_not_take_all_the_room(tmp_path: Path) -> None:
-    async with served_kernel(tmp_path, DoorLimits(connections_each=2)) as served:
+    async with served_kernel(tmp_path, ServerLimits(connections_each=2)) as served:
         greedy, modest = [(await invite(served))["token"] for _ in range(2)]
         held = [await call_socket(served, greedy) for _ in range(2)]
         code, reason = await closing(await call_socket(served, greedy))

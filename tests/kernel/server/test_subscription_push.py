@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.served import ServedKernel
@@ -159,7 +159,7 @@ async def test_a_client_is_told_when_the_kernel_goes_away_and_follows_the_next_o
     served: ServedKernel,
 ) -> None:
     block = await served.block("x")
-    calls = KernelCalls(served.locate)
+    calls = ToolClient(served.locate)
     pushed: list[dict[str, Any]] = []
     calls.on_push = pushed.append
     subscription = (await calls.call("block.subscribe", {}))["subscription"]

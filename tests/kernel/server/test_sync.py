@@ -79,7 +79,7 @@ async def test_an_update_reaches_the_others_and_not_its_sender(served: ServedKer
     reader.document.apply_update((await reader.client.next(SyncUpdate)).update)
     assert reader.document.text(block) == "hello!"
     context = await served.context()
-    await context.settled()
+    await context.wait_persisted()
     await writer.client.send(SyncStep1(writer.document.state_vector()))
     await writer.client.next(SyncStep2)
     own = decode_state_vector(writer.document.state_vector())[writer.document.client_id]
@@ -120,7 +120,7 @@ async def test_a_client_that_did_not_ask_gets_no_acks(served: ServedKernel) -> N
     await writer.client.send(SyncUpdate(update))
     context = await served.context()
     await until(lambda: context.document.text(block) == "xhello")
-    await context.settled()
+    await context.wait_persisted()
     await writer.client.send(SyncStep1(b"\x00"))
     await writer.client.next(SyncStep2)
     assert not any(isinstance(frame, Ack) for frame in writer.client.received)

@@ -12,7 +12,7 @@ import pytest
 
 from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.yjs.frames import SyncStep2, SyncUpdate
 from antiphon_kernel.yjs.varint import write_var_uint
 from tests.kernel.served import ServedKernel, served_kernel
@@ -22,7 +22,7 @@ from tests.waiting import until
 @pytest.fixture
 async def strict(tmp_path: Path) -> AsyncIterator[ServedKernel]:
     """Doors that soon have enough of a slow reader."""
-    limits = DoorLimits(unread=256 * 1024, heartbeat=0.2, stalled=0.5, frame=2**20)
+    limits = ServerLimits(unread=256 * 1024, heartbeat=0.2, stalled=0.5, frame=2**20)
     async with served_kernel(tmp_path, limits) as served:
         yield served
 
@@ -50,7 +50,7 @@ async def test_a_client_that_drops_in_mid_sentence_loses_nothing_it_had_sent(
 
 
 async def test_a_slow_reader_gets_the_state_in_place_of_what_it_missed(tmp_path: Path) -> None:
-    async with served_kernel(tmp_path, DoorLimits(unread=128 * 1024)) as served:
+    async with served_kernel(tmp_path, ServerLimits(unread=128 * 1024)) as served:
         block = await served.block()
         slow = await served.slow_reader()
         document = Document(9)

@@ -8,7 +8,7 @@ import logging
 
 import pytest
 
-from antiphon_kernel.server.auth_rate_limit import BURST, SECONDS_EACH, WrongTokens
+from antiphon_kernel.server.auth_rate_limit import BURST, SECONDS_EACH, AuthRateLimit
 from antiphon_kernel.server.peer_credentials import is_own_user, peer_user
 from tests.clocks import ManualClock
 from tests.kernel.served import ServedKernel
@@ -76,7 +76,7 @@ async def test_wrong_tokens_are_limited_and_right_ones_are_not(served: ServedKer
 
 def test_the_limit_of_wrong_tokens_is_for_each_address_and_time_lifts_it() -> None:
     clock = ManualClock()
-    wrong = WrongTokens(clock)
+    wrong = AuthRateLimit(clock)
     assert [wrong.too_many("a") for _ in range(BURST + 2)] == [False] * BURST + [True] * 2
     assert not wrong.too_many("b")
     clock.ms += round(2_000 * SECONDS_EACH)

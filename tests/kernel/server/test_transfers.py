@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.client.tool_client import KernelCalls
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.client.transfers import export_context, import_context
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.server.limits import DoorLimits
+from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.constants import CALL_BYTES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.served import ServedKernel, served_kernel
@@ -90,7 +90,7 @@ async def test_line_over_the_limit_is_too_large(served: ServedKernel) -> None:
 async def test_call_over_the_frame_limit_is_too_large_before_it_is_sent(
     served: ServedKernel,
 ) -> None:
-    calls = KernelCalls(served.locate)
+    calls = ToolClient(served.locate)
     with pytest.raises(AntiphonError, match="33554432") as caught:
         await calls.call("block.create", {"role": "user", "content": "x" * (CALL_BYTES + 1)})
     assert caught.value.code is ErrorCode.TOO_LARGE
@@ -99,8 +99,8 @@ async def test_call_over_the_frame_limit_is_too_large_before_it_is_sent(
 
 
 async def test_call_over_the_limit_of_another_kernel_is_too_large(tmp_path: Path) -> None:
-    async with served_kernel(tmp_path, DoorLimits(frame=10_000)) as served:
-        calls = KernelCalls(served.locate)
+    async with served_kernel(tmp_path, ServerLimits(frame=10_000)) as served:
+        calls = ToolClient(served.locate)
         with pytest.raises(AntiphonError) as caught:
             await calls.call("block.create", {"role": "user", "content": "x" * 20_000})
         assert caught.value.code is ErrorCode.TOO_LARGE

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions.block_events import BlockEvent, EventKind
+from antiphon_kernel.subscriptions.block_events import BlockEvent, BlockEventKind
 from antiphon_kernel.subscriptions.subscription import Subscription
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
@@ -19,7 +19,7 @@ class Copy:
     def __init__(self) -> None:
         self.texts: dict[str, str] = {}
         self.versions: dict[str, int] = {}
-        self.kinds: list[EventKind] = []
+        self.kinds: list[BlockEventKind] = []
 
     def take(self, event: BlockEvent) -> None:
         self.kinds.append(event.kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions.block_events import EventKind, Origin
+from antiphon_kernel.subscriptions.block_events import BlockEventKind, Origin
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -76,7 +76,7 @@ async def test_streamed_text_arrives_flush_by_flush(kernel: Kernel, amy: Actor, 
             text += one.insert
     assert text == "".join(f"word {number}\n" for number in range(50))
     assert {one.attribution for one in events[:-1]} == {f"agent:{aria.principal.id}:append"}
-    assert events[-1].kind is EventKind.HEADER
+    assert events[-1].kind is BlockEventKind.HEADER
 
 
 COMPOSITE = {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions.block_events import BlockEvent, EventKind
+from antiphon_kernel.subscriptions.block_events import BlockEvent, BlockEventKind
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make
 from tests.kernel.subscriptions.reader import Copy, ended, scribble, splice, state_of, subscribed
@@ -56,7 +56,7 @@ async def test_a_version_that_never_was_is_answered_with_the_block(
     for version in (0, 99):
         subscription = await subscribed(kernel, amy, from_versions={block: version})
         events = await ended(kernel, amy, subscription)
-        assert [(one.kind, one.content) for one in events] == [(EventKind.RESYNC, "x")]
+        assert [(one.kind, one.content) for one in events] == [(BlockEventKind.RESYNC, "x")]
         answer = await kernel.call(amy, "block.sync", {"versions": {block: version}})
         assert [one["content"] for one in answer["patches"]] == ["x"]
 

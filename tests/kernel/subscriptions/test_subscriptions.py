@@ -11,7 +11,7 @@ import aiosqlite
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions.block_events import BlockEvent, EventKind
+from antiphon_kernel.subscriptions.block_events import BlockEvent, BlockEventKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make
@@ -34,7 +34,7 @@ async def test_a_reader_that_keeps_up_has_the_same_texts_and_versions(
     await kernel.call(amy, "block.unsubscribe", {"subscription": subscription.id})
     await reading
     assert (copy.texts, copy.versions) == await state_of(kernel)
-    assert EventKind.RESYNC not in copy.kinds
+    assert BlockEventKind.RESYNC not in copy.kinds
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -58,7 +58,7 @@ async def test_a_reader_that_reads_now_and_then_ends_with_the_same(
     for event in await ended(kernel, amy, subscription):
         copy.take(event)
     assert (copy.texts, copy.versions) == await state_of(kernel)
-    assert EventKind.RESYNC in copy.kinds
+    assert BlockEventKind.RESYNC in copy.kinds
 
 
 async def test_a_reader_that_stops_waiting_misses_nothing(
@@ -100,7 +100,7 @@ async def test_a_reader_that_never_reads_costs_a_bounded_queue_and_gets_the_last
     for event in events:
         copy.take(event)
     assert (copy.texts, copy.versions) == await state_of(kernel)
-    assert [one.kind for one in events if one.block_id == block] == [EventKind.RESYNC]
+    assert [one.kind for one in events if one.block_id == block] == [BlockEventKind.RESYNC]
 
 
 async def test_what_is_not_on_disk_is_told_to_nobody(

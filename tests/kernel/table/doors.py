@@ -21,7 +21,7 @@ from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.daemon.run import owner_name
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.serving import Doors, serve
+from antiphon_kernel.server.serving import Server, serve
 from antiphon_kernel.turns.models import load_models
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.types.errors import AntiphonError
@@ -74,7 +74,7 @@ class OverHttp:
 
     takes_text = True
 
-    def __init__(self, doors: Doors) -> None:
+    def __init__(self, doors: Server) -> None:
         self._place = urlsplit(doors.http).netloc
         self._headers = {"Authorization": f"Bearer {doors.token}"}
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.text.sanitize import escape_json, neutralise
+from antiphon_kernel.text.sanitize import escape_json, sanitize
 
 # Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 15.
 IGNORABLE = frozenset(
@@ -67,9 +67,9 @@ ORDINARY = [
 
 @given(st.text(st.characters(codec=None) | st.sampled_from(HIDING + BASES)))
 def test_neutralise_any_text_keeps_offsets_and_is_idempotent(text: str) -> None:
-    neutral = neutralise(text)
+    neutral = sanitize(text)
     assert len(neutral) == len(text)
-    assert neutralise(neutral) == neutral
+    assert sanitize(neutral) == neutral
     neutral.encode()
 
 
@@ -78,7 +78,7 @@ def test_neutralise_any_text_leaves_no_run_of_invisible_characters(text: str) ->
     for flag in ("gbeng", "gbsct", "gbwls"):
         tags = "".join(chr(0xE0000 + ord(letter)) for letter in flag)
         text = text.replace(f"\U0001f3f4{tags}\U000e007f", "flag")
-    neutral = neutralise(text)
+    neutral = sanitize(text)
     for before, after in zip("a" + neutral, neutral, strict=False):
         if ord(after) in IGNORABLE:
             # Only the joiner of two pictures follows something invisible: a picture's selector.
@@ -88,7 +88,7 @@ def test_neutralise_any_text_leaves_no_run_of_invisible_characters(text: str) ->
 
 def test_neutralise_single_character_leaves_no_control_format_or_separator() -> None:
     for code in range(0x110000):
-        shown = neutralise(chr(code))
+        shown = sanitize(chr(code))
         if shown in "\n\t" or code in VISIBLE_FORMATS:
             continue
         assert unicodedata.category(shown) not in ("Cc", "Cf", "Cs", "Zl", "Zp"), hex(code)
@@ -97,7 +97,7 @@ def test_neutralise_single_character_leaves_no_control_format_or_separator() -> 
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_neutralise_ordinary_text_changes_nothing(text: str) -> None:
-    assert neutralise(text) == text
+    assert sanitize(text) == text
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def test_neutralise_ordinary_text_changes_nothing(text: str) -> None:
     ],
 )
 def test_neutralise_dangerous_characters_makes_each_visible(text: str, shown: str) -> None:
-    assert neutralise(text) == shown
+    assert sanitize(text) == shown
 
 
 @given(st.text(st.characters(codec=None) | st.sampled_from(HIDING + BASES)))
 def test_escape_json_any_string_means_the_same_and_is_harmless(text: str) -> None:
     line = escape_json(json.dumps({"text": text}, ensure_ascii=False))
     assert json.loads(line) == {"text": text}
-    assert neutralise(line) == line
+    assert sanitize(line) == line
     assert not any(ord(one) in IGNORABLE for one in line)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts.block_tree import Family
+from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -163,7 +163,7 @@ def test_parents_that_run_in_a_circle_are_followed_once() -> None:
     ring = [f"{'0' * 32}.{'1' * 32}.{n}" for n in range(5)]
     for at, block in enumerate(ring):
         document.create_block(header(block, f"a{at}", ring[at - 1]))
-    family = Family(document)
+    family = BlockTree(document)
     assert family.descendants(ring[0], 1_000_000) == ring[1:]
     assert family.descendants(ring[0], 2) == ring[1:3]
 
@@ -173,12 +173,12 @@ def test_the_index_of_children_follows_the_document() -> None:
     document = Document(1)
     blocks = [f"{'0' * 32}.{'1' * 32}.{n}" for n in range(200)]
     document.create_block(header(blocks[0], "a0", None))
-    family = Family(document)
+    family = BlockTree(document)
     assert family.descendants(blocks[0], 3) == []
     for at, block in enumerate(blocks[1:], 1):
         document.create_block(header(block, f"b{at:03}", rng.choice(blocks[:at])))
         document.set_fields(rng.choice(blocks[1 : at + 1]), parent=blocks[0])
-    fresh = Family(document)
+    fresh = BlockTree(document)
     for block in blocks:
         for depth in (1, 3):
             assert family.descendants(block, depth) == fresh.descendants(block, depth)

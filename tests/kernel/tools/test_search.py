@@ -171,7 +171,7 @@ async def test_pages_join_without_gaps_and_the_last_says_that_it_is(
     await make("nothing")
     for size in (1, 2, 3, 7, 8):
         if size == 3:
-            await kernel.search.settled()
+            await kernel.search.wait_indexed()
             await kernel.call(amy, "block.append", {"block_id": blocks[1], "text": "changed"})
         pages: list[str] = []
         after: dict[str, str] = {}
@@ -201,7 +201,7 @@ async def test_an_index_that_was_thrown_away_is_made_again(
     for _ in range(2):
         for _ in range(2):
             assert await found(kernel, amy, "needle") == [block]
-            await kernel.search.settled()
+            await kernel.search.wait_indexed()
         await kernel.search.clear()
 
 
@@ -210,7 +210,7 @@ async def test_what_is_indexed_is_not_looked_at_again_until_it_changes(
 ) -> None:
     block, other = await make("needle"), await make("other")
     assert [one.block for one in (await kernel.search.changes()).blocks] == [block, other]
-    await kernel.search.settled()
+    await kernel.search.wait_indexed()
     assert (await kernel.search.changes()).blocks == []
     await kernel.call(amy, "block.splice", {"block_id": other, "offset": 0, "insert": "x"})
     assert [one.block for one in (await kernel.search.changes()).blocks] == [other]
@@ -221,14 +221,14 @@ async def test_long_texts_are_found_like_short_ones(kernel: Kernel, amy: Actor, 
     blocks = [await make(f"{one}needle") for one in ("", long, "", long)]
     for _ in range(2):
         assert await found(kernel, amy, "needle") == blocks
-        await kernel.search.settled()
+        await kernel.search.wait_indexed()
     cut = {"block_id": blocks[1], "offset": 0, "delete_count": len(long)}
     await kernel.call(amy, "block.splice", cut)
     await kernel.call(amy, "block.splice", {"block_id": blocks[2], "offset": 0, "insert": long})
     for _ in range(2):
         assert await found(kernel, amy, "needle") == blocks
         assert await found(kernel, amy, "xneedle") == blocks[2:]
-        await kernel.search.settled()
+        await kernel.search.wait_indexed()
 
 
 async def test_two_searches_at_once_agree(kernel: Kernel, amy: Actor, make: Make) -> None:
@@ -262,7 +262,7 @@ async def test_any_text_is_found_as_by_looking_through_every_block(
         expected = [block for block, content in blocks.items() if query in content]
         assert await found(kernel, amy, query, max_blocks=100) == expected, repr(query)
         if step % 3 == 0:
-            await kernel.search.settled()
+            await kernel.search.wait_indexed()
             assert await found(kernel, amy, query, max_blocks=100) == expected, repr(query)
 
 

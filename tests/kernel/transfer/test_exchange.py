@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.document.reply_depth import chain_length
+from antiphon_kernel.document.reply_depth import reply_depth
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
@@ -89,7 +89,7 @@ async def test_an_import_into_another_kernel_is_exported_as_the_same(
     fresh = {"role": "user", "kind": "text", "content": "new", "context": "taken-over"}
     await other.call(bo, "block.create", fresh)
     await other.close()
-    assert [str(finding) for finding in (await examine(folder)).all()] == []
+    assert [str(finding) for finding in (await run_checks(folder)).all()] == []
 
 
 async def test_who_wrote_what_comes_along(kernel: Kernel, amy: Actor, written: str) -> None:
@@ -178,7 +178,7 @@ async def test_a_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
     params = {"text": "\n".join(map(json.dumps, lines)), "label": "long"}
     assert (await kernel.call(amy, "context.import", params))["blocks"] == 512
     document = (await kernel.context("long")).document
-    assert chain_length(document, document.block_ids()[-1], 1_000) == 512
+    assert reply_depth(document, document.block_ids()[-1], 1_000) == 512
     last = {"role": "user", "kind": "text", "parent_id": document.block_ids()[-1]}
     with pytest.raises(AntiphonError):
         await kernel.call(amy, "block.create", last)

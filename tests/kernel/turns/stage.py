@@ -11,7 +11,7 @@ from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.turns.events import TurnEvent
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.recording import Recording, Step
+from antiphon_kernel.turns.recording import RecordedStep, Recording
 from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.scripted import ScriptedProvider
 from antiphon_kernel.types.enums import Status
@@ -49,7 +49,7 @@ class Gate:
 
 
 def recording(model: str, *rounds: Sequence[TurnEvent]) -> Recording:
-    steps = tuple(tuple(Step(10, event) for event in events) for events in rounds)
+    steps = tuple(tuple(RecordedStep(10, event) for event in events) for events in rounds)
     return Recording(model, "", steps)
 
 

@@ -11,14 +11,14 @@ import pytest
 
 from antiphon_kernel.turns.events import TextDelta, ThinkingDelta, ToolCallEvent
 from antiphon_kernel.turns.models import Models, demo_recordings
-from antiphon_kernel.turns.recording import Step, load_recording
+from antiphon_kernel.turns.recording import RecordedStep, load_recording
 from antiphon_kernel.turns.shell import run_shell
 from tests.kernel.turns.stage import OpenStage
 
 PATHS = demo_recordings()
 
 
-def seconds(steps: tuple[Step, ...]) -> float:
+def seconds(steps: tuple[RecordedStep, ...]) -> float:
     return sum(step.wait_ms for step in steps) / 1000
 
 
@@ -90,7 +90,7 @@ async def test_the_whole_demo_plays_into_finished_blocks(open_stage: OpenStage) 
     stage = await open_stage(Models.from_recordings(PATHS, math.inf, auto_play=False))
     await stage.submit("What is this?")
     await stage.submit("And now?")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert not stage.unfinished()
     kinds = [kind for kind, _, _ in stage.shown()]
     first = ["thinking", "tool_call", "tool_result", "text", "tool_call", "tool_result", "text"]

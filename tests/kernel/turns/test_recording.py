@@ -17,8 +17,8 @@ from antiphon_kernel.turns.events import (
     Usage,
 )
 from antiphon_kernel.turns.recording import (
+    RecordedStep,
     RecordingError,
-    Step,
     load_recording,
     model_name,
     parse_recording,
@@ -42,10 +42,14 @@ def test_every_event_is_read_and_a_tool_call_ends_its_round() -> None:
     assert (recording.model, recording.title) == ("aria", "A title")
     assert recording.rounds == (
         (
-            Step(5, ThinkingDelta("hm")),
-            Step(0, ToolCallEvent("c1", "shell", {"command": "ls"})),
+            RecordedStep(5, ThinkingDelta("hm")),
+            RecordedStep(0, ToolCallEvent("c1", "shell", {"command": "ls"})),
         ),
-        (Step(1.5, TextDelta("yes")), Step(0, Usage(3, 4)), Step(0, End("end_turn"))),
+        (
+            RecordedStep(1.5, TextDelta("yes")),
+            RecordedStep(0, Usage(3, 4)),
+            RecordedStep(0, End("end_turn")),
+        ),
     )
 
 
@@ -54,7 +58,7 @@ def test_without_a_header_the_model_is_named_after_the_file(tmp_path: Path) -> N
     path.write_text('{"at_ms": 0, "type": "error", "message": "no"}\n\n')
     recording = load_recording(path)
     assert recording.model == "my-model-2"
-    assert recording.rounds == ((Step(0, ProviderError("no")),),)
+    assert recording.rounds == ((RecordedStep(0, ProviderError("no")),),)
 
 
 @pytest.mark.parametrize(("stem", "name"), [("aria", "aria"), ("Ä", "model"), ("-A_b-", "a_b")])

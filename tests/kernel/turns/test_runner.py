@@ -39,7 +39,7 @@ BO = recording("bo", [TextDelta("I am bo.\n")])
     ],
 )
 def test_a_message_names_its_models_at_its_start(message: str, models: list[str]) -> None:
-    assert scripted(Gate(), ARIA, BO).addressed(message) == models
+    assert scripted(Gate(), ARIA, BO).mentioned(message) == models
 
 
 async def test_without_models_a_submission_starts_nothing(open_stage: OpenStage) -> None:
@@ -55,7 +55,7 @@ async def test_two_models_answer_at_once_each_as_itself(open_stage: OpenStage) -
     await stage.submit("@aria @bo who are you?")
     await until(lambda: len(stage.context.presence.states()) == 2)
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     names = {one.principal: one.username for one in stage.context.document.members()}
     said = {names[header.author]: stage.text(header) for header in stage.headers()[1:]}
     assert said == {"aria": "I am aria.\n", "bo": "I am bo.\n"}
@@ -71,7 +71,7 @@ async def test_turns_of_one_model_wait_for_each_other_visibly(open_stage: OpenSt
     waiting = [state for state in states.values() if state.activity == Activity.WAITING]
     assert [(state.username, state.block) for state in waiting] == [("aria", second)]
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert [header.parent for header in stage.headers()] == [None, None, first, second]
 
 
@@ -85,7 +85,7 @@ async def test_an_interrupt_stops_the_running_turn_and_the_waiting_one_comes_nex
     await gate.shut()
     assert await stage.interrupt() == ["aria"]
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert [header.parent for header in stage.headers()] == [None, None, second]
 
 
@@ -96,7 +96,7 @@ async def test_an_interrupt_stops_only_whom_it_names(open_stage: OpenStage) -> N
     await until(lambda: gate.held == 2)
     assert await stage.interrupt(principal="bo") == ["bo"]
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert [stage.text(header) for header in stage.headers()[1:]] == ["I am aria.\n"]
 
 
@@ -112,7 +112,7 @@ async def test_an_interrupt_with_nothing_running_stops_nothing(open_stage: OpenS
 async def test_a_model_never_writes_as_a_person_of_the_same_name(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("amy", [TextDelta("hi\n")])))
     await stage.submit("Who?")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     answer = stage.headers()[1]
     assert answer.author != stage.kernel.owner.id
     member = stage.context.document.member(answer.author)
@@ -122,7 +122,7 @@ async def test_a_model_never_writes_as_a_person_of_the_same_name(open_stage: Ope
 
 async def test_models_begin_by_themselves_once_a_person_is_there(open_stage: OpenStage) -> None:
     models = scripted(Gate(), ARIA, BO)
-    models.auto_play = True
+    models.autostart = True
     pause = Gate(0)
     stage = await open_stage(models, pause)
     stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
@@ -139,14 +139,14 @@ async def test_models_begin_by_themselves_once_a_person_is_there(open_stage: Ope
 
 async def test_models_that_had_no_time_to_begin_are_not_asked_twice(open_stage: OpenStage) -> None:
     models = scripted(Gate(0), ARIA)
-    models.auto_play = True
+    models.autostart = True
     stage = await open_stage(models, Gate())
     stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
     await until(lambda: stage.runner.busy)
     await stage.runner.close()
     assert [stage.text(header) for header in stage.headers()] == [BEGINNING]
     eager = scripted(Gate(), ARIA)
-    eager.auto_play = True
+    eager.autostart = True
     again = TurnRunner(stage.kernel, eager, sleep=Gate())
     await until(lambda: len(stage.headers()) == 2 and not again.busy)
     assert [stage.text(header) for header in stage.headers()] == [BEGINNING, "I am aria.\n"]
@@ -157,13 +157,13 @@ async def test_models_that_are_answering_already_do_not_begin_by_themselves(
     open_stage: OpenStage,
 ) -> None:
     models = scripted(Gate(), ARIA)
-    models.auto_play = True
+    models.autostart = True
     pause = Gate(0)
     stage = await open_stage(models, pause)
     stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
     await pause.shut()
     await stage.submit("Hello?")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     await pause.open()
     await until(lambda: not pause.held)
     assert len(stage.headers()) == 2
@@ -252,7 +252,7 @@ async def test_a_command_ends_when_its_owner_is_dismissed(
     tool, params = call
     await stage.kernel.call(stage.owner, tool, {"principal": "co", **params})
     async with asyncio.timeout(1):
-        await stage.runner.idle()
+        await stage.runner.wait_idle()
     assert stage.context.document.header(made["result_id"]).stop_reason == "interrupted"
     assert not (stage.kernel.project / "ran").exists()
     assert not [one for one in caplog.records if one.levelname == "ERROR"]

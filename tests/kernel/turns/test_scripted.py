@@ -6,7 +6,7 @@ import pytest
 
 from antiphon_kernel.turns.events import End, TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.turns.provider import RoundRequest
-from antiphon_kernel.turns.recording import Recording, Step
+from antiphon_kernel.turns.recording import RecordedStep, Recording
 from antiphon_kernel.turns.scripted import ScriptedProvider
 from antiphon_kernel.types.ids import ContextId
 
@@ -22,7 +22,9 @@ class Sleeper:
 
 
 def says(text: str) -> Recording:
-    return Recording("aria", "", ((Step(100, TextDelta(text)), Step(50, End("end_turn"))),))
+    return Recording(
+        "aria", "", ((RecordedStep(100, TextDelta(text)), RecordedStep(50, End("end_turn"))),)
+    )
 
 
 async def play(
@@ -54,7 +56,9 @@ async def test_without_waiting_others_still_get_their_turn_between_events() -> N
 
 async def test_the_rounds_of_a_turn_are_its_recording_between_tool_calls() -> None:
     call = ToolCallEvent("c", "shell", {"command": "ls"})
-    recording = Recording("aria", "", ((Step(0, call),), (Step(0, TextDelta("done")),)))
+    recording = Recording(
+        "aria", "", ((RecordedStep(0, call),), (RecordedStep(0, TextDelta("done")),))
+    )
     provider = ScriptedProvider([recording, says("next")], sleep=Sleeper())
     assert await play(provider) == [call]
     assert await play(provider, round_number=1) == [TextDelta("done")]

@@ -77,7 +77,7 @@ async def test_a_turn_runs_commands_for_the_message_of_an_owner_only(
     actor = await somebody(stage, role)
     await message(stage, actor)
     await until(lambda: any(header.kind == BlockKind.TEXT for header in stage.headers()[1:]))
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert has_run(stage) is (role is AccessRole.OWNER)
     assert stage.shown()[-1] == ("text", "done", "Done.")
 
@@ -85,7 +85,7 @@ async def test_a_turn_runs_commands_for_the_message_of_an_owner_only(
 async def test_a_refused_command_is_answered_with_the_reason(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), TURN))
     await submit(stage, await somebody(stage, AccessRole.EDITOR))
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert stage.shown()[1] == ("tool_call", "error", "touch ran")
     assert result(stage) == (
         "Not run: this turn answers a message of the-editor, an editor, and only the owner of the"
@@ -105,7 +105,7 @@ async def test_a_turn_runs_no_command_once_its_asker_is_owner_no_more(
     role = {"principal": co.principal.username, "role": "editor"}
     await stage.kernel.call(stage.owner, "kernel.role", role)
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert not has_run(stage)
     assert "the-editor, an editor" in result(stage)
 
@@ -121,18 +121,18 @@ async def test_a_turn_runs_no_command_once_its_asker_has_been_kicked(
     await gate.shut()
     await stage.kernel.call(stage.owner, "kernel.kick", {"principal": co.principal.username})
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert not has_run(stage)
     assert "who has been kicked" in result(stage)
 
 
 async def test_a_turn_that_begins_by_itself_runs_commands(open_stage: OpenStage) -> None:
     models = scripted(Gate(), TURN)
-    models.auto_play = True
+    models.autostart = True
     stage = await open_stage(models, sleep=Gate())
     stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
     await until(lambda: has_run(stage), "the command has run")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
 
 
 async def test_a_turn_that_waits_is_given_what_its_asker_sent(open_stage: OpenStage) -> None:
@@ -153,5 +153,5 @@ async def test_a_turn_that_waits_is_given_what_its_asker_sent(open_stage: OpenSt
     edit = {"block_id": block, "offset": 0, "delete_count": 14, "insert": "Run rm."}
     await stage.kernel.call(editor, "block.splice", edit)
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert asked == ["Read it.", "Run the tests."]

@@ -44,7 +44,7 @@ EVENTS = sum(len(steps) for steps in FULL_TURN.rounds)
 async def test_a_submission_is_answered_in_blocks_that_hang_on_it(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), FULL_TURN))
     prompt = await stage.submit("Hello?")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert stage.shown() == [
         ("text", "done", "Hello?"),
         ("thinking", "done", "Let me look.\n"),
@@ -83,7 +83,7 @@ async def test_the_provider_gets_the_prompt_and_the_real_results(open_stage: Ope
 
     stage = await open_stage(Models({"aria": Curious()}))
     await stage.submit("@aria go")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert [one.prompt for one in asked] == ["@aria go", "@aria go"]
     shell, browser, wrong = asked[1].results
     assert (shell.call_id, shell.output, shell.exit_code) == ("one", "out\nerr\n", 1)
@@ -154,7 +154,7 @@ async def test_a_provider_that_gives_up_leaves_an_error_block(open_stage: OpenSt
         scripted(Gate(), recording("aria", [TextDelta("I thi"), ProviderError("overloaded")]))
     )
     await stage.submit("Hello?")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert stage.shown()[1:] == [("text", "error", "I thi"), ("error", "error", "overloaded")]
     assert stage.headers()[-1].parent == stage.headers()[0].id
 
@@ -169,7 +169,7 @@ async def test_an_exception_in_a_turn_is_shown_and_logged(
 
     stage = await open_stage(Models({"aria": Broken()}))
     await stage.submit("Hello?")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert stage.shown()[1:] == [
         ("text", "error", "so far"),
         ("error", "error", "The turn failed: the wire is cut"),
@@ -184,7 +184,7 @@ async def test_a_turn_that_never_stops_calling_is_stopped(open_stage: OpenStage)
 
     stage = await open_stage(Models({"aria": Eager()}))
     await stage.submit("Go.")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert stage.shown()[-1][0] == "error"
     assert "after 100 rounds" in stage.shown()[-1][2]
     assert not stage.unfinished()
@@ -195,14 +195,14 @@ async def test_an_unnatural_end_is_told(open_stage: OpenStage) -> None:
         scripted(Gate(), recording("aria", [TextDelta("and so"), End("max_tokens")]))
     )
     await stage.submit("Tell.")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert (stage.headers()[1].status, stage.headers()[1].stop_reason) == ("done", "max_tokens")
 
 
 async def test_all_the_text_of_a_block_is_one_thing_to_undo(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 5)))
     await stage.submit("Tell.")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     await stage.kernel.call(stage.owner, "block.undo", {"principal": "aria"})
     assert stage.shown()[1] == ("text", "done", "")
 
@@ -217,7 +217,7 @@ async def test_people_type_into_a_block_while_it_streams(open_stage: OpenStage) 
     params: dict[str, Any] = {"block_id": block, "offset": 0, "insert": "zero: "}
     await stage.kernel.call(stage.owner, "block.splice", params)
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert stage.text(block) == "zero: " + "".join(event.text for event in words)
 
 
@@ -242,7 +242,7 @@ async def test_the_models_cursor_is_at_the_end_of_what_it_writes(open_stage: Ope
     await stage.kernel.call(stage.owner, "block.splice", params)
     await until(lambda: cursor() == 17)
     await gate.open()
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert not presence
 
 
@@ -252,7 +252,7 @@ async def test_the_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenSt
     stage.context.presence.watch(lambda _, state: shown.append(state))
     started = time.monotonic()
     await stage.submit("Run.")
-    await stage.runner.idle()
+    await stage.runner.wait_idle()
     assert len(shown) <= 4 + (time.monotonic() - started) * 10
 
 

@@ -113,7 +113,7 @@ async def take_in(
 
     Returns `seq` when all of it is on disk.
     """
-    return await (await context.remote.take_in(actor, update, "client", is_welcome=meanwhile))
+    return await (await context.remote.apply_chunks(actor, update, "client", is_welcome=meanwhile))
 
 
 class BetweenParts:

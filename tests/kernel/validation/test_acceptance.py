@@ -11,7 +11,7 @@ import pytest
 
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
@@ -91,7 +91,7 @@ class Case:
 
     async def sound(self, data: Path) -> None:
         await self.kernel.close()
-        assert [str(finding) for finding in (await examine(data)).all()] == []
+        assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ async def test_a_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
             await context.remote.apply(case.bo, twin, "twin")
         except AntiphonError as error:
             refused.append(error.code)
-        await context.remote.arrivals.gone_in(case.bo)
+        await context.remote.arrivals.wait_applied(case.bo)
         with pytest.raises(AntiphonError) as caught:
             await context.remote.apply(case.bo, twin, "twin")
         refused.append(caught.value.code)
@@ -276,7 +276,7 @@ async def test_it_goes_in_though_nobody_waits_for_it(case: Case, data: Path) -> 
     with pytest.raises(asyncio.CancelledError):
         await taking
     assert case.share() is Share.HALF
-    await case.context.remote.arrivals.gone_in(case.bo)
+    await case.context.remote.arrivals.wait_applied(case.bo)
     await between.happened()
     assert case.share() is Share.ALL
     await case.sound(data)
@@ -296,7 +296,7 @@ async def test_it_goes_in_before_the_kernel_closes(
     await closing.wait()
     await taking
     await between.happened()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
     again = await (await open_kernel()).context()
     assert share(again, case.update, case.before) is Share.ALL
     assert again.document.text(case.there) == case.text

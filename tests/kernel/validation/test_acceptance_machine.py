@@ -17,7 +17,7 @@ import pytest
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.submissions import Submission
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
@@ -159,7 +159,7 @@ class Room:
             if rng.random() < 0.5:
                 self.drafts.append(writer.draft(DRAFT_SEQ_MIN + rng.randrange(5)))
             while self.context.remote.arrivals.has(actor):
-                await self.context.remote.arrivals.gone_in(actor)
+                await self.context.remote.arrivals.wait_applied(actor)
             await self.context.remote.apply(actor, writer.update(), "small")
         except AntiphonError as error:
             self.errors.append(error.code)
@@ -180,7 +180,7 @@ class Room:
             rng.choice(tasks).cancel()
         await asyncio.gather(*tasks, *others)
         for actor in self.people:
-            await self.context.remote.arrivals.gone_in(actor)
+            await self.context.remote.arrivals.wait_applied(actor)
         for one in self.updates:
             length = len(self.context.document.text(one.own))
             whole = {"in": [one.marks], "refused": [0], "broken off": [0, one.marks]}
@@ -202,7 +202,7 @@ async def test_each_update_is_there_whole_or_not_at_all(
     assert len(set(room.told)) == len(room.told)
     texts = texts_of(room.context)
     await kernel.close()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
     assert texts_of(await (await open_kernel()).context()) == texts
 
 

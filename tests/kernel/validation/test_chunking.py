@@ -9,7 +9,7 @@ from pycrdt import Text
 
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -48,7 +48,7 @@ async def test_the_parts_do_what_the_whole_would(
     assert done == offline.submitted
     assert await take_in(context, bo, update) == context.seq == seq
     await kernel.close()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
 @pytest.mark.parametrize("wrong", ["header", "content", "gap", "deletion", "list"])

@@ -13,7 +13,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.validation import content_rules, update_validator
-from antiphon_kernel.validation.item_index import Placement
+from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.yjs.update import ItemId, decode_update
 from tests.kernel.validation.attacks import Attacker
 
@@ -46,7 +46,7 @@ class Oracle:
         """What the kernel believes of the places is so, and the state can be loaded."""
         document, placement = self._context.document, self._context.structure.placement
         state = document.update_since()
-        again = Placement()
+        again = ItemIndex()
         again.follow(state)
         loaded = Document(1)
         loaded.apply_update(state)
@@ -98,8 +98,8 @@ def nothing(*_: Any, **__: Any) -> None:
 SWITCHED_OFF: tuple[tuple[Any, str], ...] = (
     (content_rules.ContentRules, "check_item"),
     (content_rules.ContentRules, "check_deletion"),
-    (content_rules, "refuse_read_only"),
-    (update_validator.UpdateCheck, "_refuse_tears"),
+    (content_rules, "reject_read_only"),
+    (update_validator.UpdateValidator, "_reject_split_surrogates"),
 )
 
 

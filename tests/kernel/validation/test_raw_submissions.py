@@ -13,7 +13,7 @@ from pycrdt import Doc, Map, Text
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.submissions import Submission
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.maintenance.run_checks import examine
+from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
@@ -77,7 +77,7 @@ async def refused(stock: Stock, actor: Actor) -> None:
 
 async def sound(kernel: Kernel, data: Path) -> None:
     await kernel.close()
-    assert [str(finding) for finding in (await examine(data)).all()] == []
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
 
 
 async def test_a_draft_that_its_author_calls_done_is_submitted(

@@ -8,7 +8,7 @@ from typing import Any
 import pycrdt
 import pytest
 
-from antiphon_kernel.yjs.merge_insertions import join_typing
+from antiphon_kernel.yjs.merge_insertions import merge_insertions
 from antiphon_kernel.yjs.update import decode_update
 
 WORDS = ("a", "bc ", "é", "漢字", "😀", "\n", "a longer word ")
@@ -55,7 +55,7 @@ def test_what_is_joined_says_the_same_in_fewer_updates(seed: int) -> None:
     one_by_one.apply_update(start)
     at = applied = 0
     while at < len(updates):
-        joined, count = join_typing(updates[at:])
+        joined, count = merge_insertions(updates[at:])
         assert 1 <= count <= len(updates) - at
         if count == 1:
             assert joined == updates[at]
@@ -80,7 +80,7 @@ def test_typing_on_at_one_place_is_one_update() -> None:
     doc.observe(lambda event: updates.append(event.update))
     for at, letter in enumerate("thirty letters in the middle."):
         text.insert(1 + at, letter)
-    joined, count = join_typing(updates)
+    joined, count = merge_insertions(updates)
     assert count == len(updates) == 29
     [struct] = decode_update(joined).structs
     assert struct.content == "thirty letters in the middle."
@@ -94,11 +94,11 @@ def test_what_is_no_typing_stays_as_it_is(wrong: bytes) -> None:
     doc.observe(lambda event: updates.append(event.update))
     text += "a"
     text += "b"
-    assert join_typing([wrong, *updates]) == (wrong, 1)
-    assert join_typing([updates[0], wrong, updates[1]]) == (updates[0], 1)
-    assert join_typing([updates[0], updates[1] + wrong])[1] == (1 if wrong else 2)
+    assert merge_insertions([wrong, *updates]) == (wrong, 1)
+    assert merge_insertions([updates[0], wrong, updates[1]]) == (updates[0], 1)
+    assert merge_insertions([updates[0], updates[1] + wrong])[1] == (1 if wrong else 2)
     for end in range(len(updates[1])):
-        assert join_typing([updates[0], updates[1][:end]])[1] == 1
+        assert merge_insertions([updates[0], updates[1][:end]])[1] == 1
 
 
 def test_a_gap_ends_a_run() -> None:
@@ -108,5 +108,5 @@ def test_a_gap_ends_a_run() -> None:
     doc.observe(lambda event: updates.append(event.update))
     for letter in "abcd":
         text += letter
-    assert join_typing([updates[0], updates[1], updates[3]])[1] == 2
-    assert join_typing([updates[0], updates[2]])[1] == 1
+    assert merge_insertions([updates[0], updates[1], updates[3]])[1] == 2
+    assert merge_insertions([updates[0], updates[2]])[1] == 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-HEAD = -1
+HEADER_LINE = -1
 """The line of a cell that is above its first one: its author's name, or a blank."""
 
 
-class Place(NamedTuple):
+class LineRef(NamedTuple):
     """A line of a cell."""
 
     block: str

@@ -16,19 +16,19 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
-from antiphon.widgets.block_list.anchor import HEAD, Anchor, Place
-from antiphon.widgets.block_list.cell_model import CellSource
-from antiphon.widgets.block_list.cell_navigator import CellWalk
-from antiphon.widgets.block_list.cell_presenter import Looks
+from antiphon.widgets.block_list.anchor import HEADER_LINE, Anchor, LineRef
+from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.cell_navigator import CellNavigator
+from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.editor_overlay import EditorOverlay
-from antiphon.widgets.block_list.frame_buffer import ScreenRows, with_selection
-from antiphon.widgets.block_list.frame_scheduler import FrameClock
+from antiphon.widgets.block_list.frame_buffer import FrameBuffer, with_selection
+from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 from antiphon.widgets.block_list.height_estimator import GUESSED_ROWS
-from antiphon.widgets.block_list.height_index import Heights
-from antiphon.widgets.block_list.highlights import Tint
-from antiphon.widgets.block_list.model_changes import STREAM_FRAME, Layout, SourceChanges
-from antiphon.widgets.block_list.scroll_anchor import Anchoring
-from antiphon.widgets.block_list.scroll_bar import ScrollPosition
+from antiphon.widgets.block_list.height_index import HeightIndex
+from antiphon.widgets.block_list.highlights import AuthorRange
+from antiphon.widgets.block_list.model_changes import STREAM_FRAME, Layout, ModelChanges
+from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor
+from antiphon.widgets.block_list.scroll_bar import ScrollBarSync
 from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor.cell_editor import CellEditor
@@ -74,31 +74,31 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.block = block
             self.offset = offset
 
-    def __init__(self, source: CellSource, theme: CellTheme) -> None:
+    def __init__(self, source: CellModel, theme: CellTheme) -> None:
         super().__init__()
         self.source = source
-        self._heights = Heights((block, GUESSED_ROWS) for block in source.ids())
-        self._looks = Looks(source, theme, self._heights)
+        self._heights = HeightIndex((block, GUESSED_ROWS) for block in source.ids())
+        self._looks = CellPresenter(source, theme, self._heights)
         self.viewport = Viewport(self._heights, self._looks.measure)
-        self.walk = CellWalk(source, self._heights)
-        self._anchoring = Anchoring(source, self._looks, self.viewport)
+        self.walk = CellNavigator(source, self._heights)
+        self._anchoring = ScrollAnchor(source, self._looks, self.viewport)
         self._unread = Unread(self._heights, self.viewport)
         self._page = Size(80, 0)
         """The place for rows: the widget without its scroll bar."""
-        self._rows = ScreenRows()
-        self._clock = FrameClock(self.draw, self.call_next, self.set_timer)
+        self._rows = FrameBuffer()
+        self._clock = FrameScheduler(self.draw, self.call_next, self.set_timer)
         self._overlay = EditorOverlay(self._looks, self.viewport)
-        self._changes = SourceChanges(
+        self._changes = ModelChanges(
             source,
             Layout(self._heights, self._looks, self.viewport, self._anchoring, self._unread),
             self._rows,
             self._clock,
             self.set_timer,
         )
-        self._position = ScrollPosition()
+        self._position = ScrollBarSync()
 
     def on_mount(self) -> None:
-        self._changes.begin()
+        self._changes.start()
 
     def on_unmount(self) -> None:
         self._changes.close()
@@ -109,7 +109,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._clock.frames
 
     @property
-    def pictures_drawn(self) -> int:
+    def renderings_drawn(self) -> int:
         """Cells drawn so far; a cell is drawn again when it changes."""
         return self._looks.pictures.drawn
 
@@ -118,7 +118,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
     def set_cell_theme(self, theme: CellTheme) -> None:
         """Draw in another theme."""
         self._looks.set_page(self._page.width, theme)
-        self._draw_soon()
+        self._request_frame()
 
     def draw(self) -> None:
         """Lay out and draw a frame now, if there is a place for it."""
@@ -128,16 +128,16 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self._clock.drawn()
         self._changes.drawn()
         self.viewport.height = height
-        self._anchoring.find_again()
-        self.viewport.settle()
+        self._anchoring.resolve()
+        self.viewport.layout()
         if self._looks.editor is None:
             self.viewport.follow_if_same()
-        unread = self._unread.look()
+        unread = self._unread.update()
         self._looks.unread = self._unread.start
-        self._position.show(self, self.viewport.first_row, self._heights.total, width, height)
+        self._position.sync(self, self.viewport.first_row, self._heights.total, width, height)
         # The editor first: what it has no room for stands in the gutter of its cell.
-        self._overlay.lay(self._page.height)
-        for run in self._rows.lay(self.viewport.places, self._looks):
+        self._overlay.place(self._page.height)
+        for run in self._rows.compose_frame(self.viewport.places, self._looks):
             self.refresh(Region(0, run.start, width, len(run)))
         self._anchoring.choose(self.focused_cell if self.has_focus else None)
         self.following = self.viewport.following
@@ -159,9 +159,9 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     # When to draw
 
-    def _draw_soon(self) -> None:
+    def _request_frame(self) -> None:
         if self.is_mounted:
-            self._clock.draw_soon()
+            self._clock.request()
 
     def on_resize(self) -> None:
         self._page = self.scrollable_content_region.size
@@ -170,13 +170,13 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     # Moving
 
-    def picture(self, block: str) -> RenderedCell:
+    def rendering(self, block: str) -> RenderedCell:
         """The picture of a cell as it is now. Raises KeyError."""
-        return self._looks.pictures.picture(block)
+        return self._looks.pictures.rendering(block)
 
     def scroll_rows(self, rows: int) -> None:
         """Scroll down by so many rows, up if negative."""
-        self.settle_now()
+        self.layout_now()
         self.viewport.scroll(rows)
         self._moved()
 
@@ -189,18 +189,18 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def to_tail(self) -> None:
         """Go to the end and follow it."""
-        self.viewport.to_tail()
+        self.viewport.scroll_end()
         self._moved()
 
     def reveal(self, block: str, offset: int | None = None) -> None:
         """Scroll as little as needed to see a cell, or a place of its text."""
-        self.settle_now()
+        self.layout_now()
         if block not in self._heights or self.source.is_hidden(block):
             return
         measured = self.viewport.measured(block)
         first, last = -measured.head, measured.body - 1
         if offset is not None:
-            first = last = self.picture(block).place_of(offset)[0]
+            first = last = self.rendering(block).place_of(offset)[0]
         self.viewport.reveal(block, first, last)
         self._moved()
 
@@ -212,22 +212,22 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         """Every cell with something new."""
         return self._unread.cells()
 
-    def kept_place(self) -> Anchor | None:
+    def view_state(self) -> Anchor | None:
         """What the view holds on to; None while it follows the tail."""
         return None if self.viewport.following else self.viewport.anchor
 
-    def go_back_to(self, anchor: Anchor) -> None:
+    def restore_view(self, anchor: Anchor) -> None:
         """Hold on to a place of an earlier view, if it is still there."""
         if anchor.block in self._heights and not self.source.is_hidden(anchor.block):
             self.viewport.anchor = anchor
             self.viewport.following = False
             self.draw()
 
-    def settle_now(self) -> None:
+    def layout_now(self) -> None:
         """Bring the layout up to date before moving in it."""
         self.viewport.height = self._page.height
-        self._anchoring.find_again()
-        self.viewport.settle()
+        self._anchoring.resolve()
+        self.viewport.layout()
 
     def _moved(self) -> None:
         """The person moved the view: the first row is what stays, and text selection is off."""
@@ -235,7 +235,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.viewport.following = False
         if self.text_selection is not None:
             self.screen.clear_selection()
-        self._draw_soon()
+        self._request_frame()
 
     # The focused cell
 
@@ -246,31 +246,33 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self._looks.focused = block
         if block is not None and reveal:
             self.reveal(block)
-        self._draw_soon()
+        self._request_frame()
         if changed:
             self.post_message(self.CellFocused(block))
 
     # What can be done with cells
 
-    def set_tints(self, tints: Mapping[str, Sequence[Tint]]) -> None:
+    def set_author_ranges(self, tints: Mapping[str, Sequence[AuthorRange]]) -> None:
         """Tint text by author (blame), by block, in order and apart; an empty mapping ends it."""
         self._looks.tints = {block: tuple(ranges) for block, ranges in tints.items()}
-        self._draw_soon()
+        self._request_frame()
 
     # The editor over a cell
 
-    def lay_over(self, editor: CellEditor | None, place: Callable[[Region], None] | None) -> None:
+    def attach_editor(
+        self, editor: CellEditor | None, place: Callable[[Region], None] | None
+    ) -> None:
         """Give an editor the place of its cell; `place` is told it with every frame."""
-        self._overlay.lay_over(editor, place)
+        self._overlay.attach(editor, place)
 
-    def hold(self, block: str, offset: int, row: int) -> None:
+    def pin(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""
-        self._anchoring.hold(block, offset, row)
-        self._draw_soon()
+        self._anchoring.pin(block, offset, row)
+        self._request_frame()
 
-    def place_of(self, block: str, offset: int) -> Place:
+    def place_of(self, block: str, offset: int) -> LineRef:
         """The line of a cell that shows a place of its text."""
-        return Place(block, self.picture(block).place_of(offset)[0])
+        return LineRef(block, self.rendering(block).place_of(offset)[0])
 
     def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
         """What `EditorHost` asks for."""
@@ -278,9 +280,9 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             return
         self._anchoring.editor_changed(editor, by_person=by_person)
         if by_person:
-            self._draw_soon()
+            self._request_frame()
         elif self.is_mounted:
-            self._clock.draw_within_rate(STREAM_FRAME)
+            self._clock.request_throttled(STREAM_FRAME)
 
     # Mouse
 
@@ -293,9 +295,9 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self.focus_cell(place.block, reveal=False)
         if event.chain == 2:
             offset = None
-            if place.line != HEAD:
+            if place.line != HEADER_LINE:
                 column = event.x - self._looks.gutters.columns.gutter
-                offset = self.picture(place.block).offset_at(place.line, column)
+                offset = self.rendering(place.block).offset_at(place.line, column)
             self.post_message(self.EditRequested(place.block, offset))
 
     def _on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME, CellView
-from antiphon.widgets.block_list.remote_cursors import CursorTracks
+from antiphon.widgets.block_list.remote_cursors import RemoteCursors
 from antiphon.widgets.editor.overlays import RemoteCursor
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
@@ -44,12 +44,12 @@ class CellChange:
     moved: tuple[str, ...] = ()
     texts: tuple[TextChange, ...] = ()
     drafts: bool = False
-    """`CellSource.drafts` says something else now."""
+    """`CellModel.drafts` says something else now."""
     streamed: bool = False
     """Only a model's or a tool's appending: may wait for the next frame."""
 
 
-class CellSource:
+class CellModel:
     """A document as the person at this screen sees it.
 
     Drafts, one's own and others', are blocks but not cells: `is_hidden` is true of them.
@@ -68,7 +68,7 @@ class CellSource:
         """Why the person here may not write, if they may not."""
         self._me = me
         self._presence = presence
-        self._tracks = CursorTracks()
+        self._tracks = RemoteCursors()
         self._versions: dict[str, int] = {}
         self._views: dict[str, CellView] = {}
         self._lengths: dict[str, int] = {}
@@ -78,7 +78,7 @@ class CellSource:
         self._unread_headers: list[str] = list(document.block_ids())
         self._listeners: list[Callable[[CellChange], None]] = []
         self._stop_watching = document.watch(self._document_changed)
-        self._tracks.report(presence())
+        self._tracks.update_presence(presence())
 
     def close(self) -> None:
         """Stop following the document."""
@@ -100,8 +100,8 @@ class CellSource:
             self._me = principal
             self._unread_headers = list(self.document.block_ids())
             for block in self._views:
-                self._bump(block)
-            self._tell(CellChange(changed=frozenset(self._views), drafts=True))
+                self._increment_version(block)
+            self._notify(CellChange(changed=frozenset(self._views), drafts=True))
 
     # Reading
 
@@ -178,8 +178,8 @@ class CellSource:
         changed = frozenset(blocks)
         for block in changed:
             self._folds[block] = folded
-            self._bump(block)
-        self._tell(CellChange(changed=changed))
+            self._increment_version(block)
+        self._notify(CellChange(changed=changed))
 
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
         """Of others, in this block."""
@@ -199,14 +199,14 @@ class CellSource:
                 found.append((header.order, Draft(block, name, colour, text)))
         return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
 
-    def why_not_editable(self, block: str) -> str | None:
+    def edit_denied_reason(self, block: str) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place."""
         if self.refusal is not None and block in self.document:
             return self.refusal
-        return self.why_no_editor(block)
+        return self.no_editor_reason(block)
 
-    def why_no_editor(self, block: str) -> str | None:
-        """As `why_not_editable`, whoever the person is."""
+    def no_editor_reason(self, block: str) -> str | None:
+        """As `edit_denied_reason`, whoever the person is."""
         if block not in self.document:
             return "This cell is not there any more."
         header = self.document.header(block)
@@ -223,7 +223,7 @@ class CellSource:
 
     # Following
 
-    def read_ahead(self, count: int = 100) -> bool:
+    def preload(self, count: int = 100) -> bool:
         """Look for drafts among so many blocks that came in bulk, newest first; False at the end.
 
         Reading the headers of a long document at once would stop everything else.
@@ -233,14 +233,14 @@ class CellSource:
         del self._unread_headers[behind:]
         hidden = frozenset(block for block in blocks if self.is_hidden(block))
         if hidden:
-            self._tell(CellChange(changed=hidden, drafts=True))
+            self._notify(CellChange(changed=hidden, drafts=True))
         return bool(self._unread_headers)
 
     def presence_changed(self) -> None:
         """Read the presence again: call it from `Replica.watch_presence`."""
-        touched, only_models = self._tracks.report(self._presence())
+        touched, only_models = self._tracks.update_presence(self._presence())
         if touched:
-            self._tell(CellChange(changed=frozenset(touched), streamed=only_models))
+            self._notify(CellChange(changed=frozenset(touched), streamed=only_models))
 
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK
@@ -267,8 +267,8 @@ class CellSource:
             drafts = drafts or text.block in self._drafts
             streamed = self._follow_text(text) and streamed
         for block in change.touched:
-            self._bump(block)
-        self._tell(
+            self._increment_version(block)
+        self._notify(
             CellChange(
                 changed=frozenset(change.touched),
                 added=change.added,
@@ -284,7 +284,7 @@ class CellSource:
         if text.splices:
             self._tracks.shift(text.block, text.splices)
         elif self._tracks.is_anybody_in(text.block):
-            self._tracks.to_end(text.block, len(self.document.text(text.block)))
+            self._tracks.move_to_end(text.block, len(self.document.text(text.block)))
         length = self._lengths.get(text.block)
         appended = True
         for splice in text.splices:
@@ -296,10 +296,10 @@ class CellSource:
         header = self.document.header(text.block)
         return appended and header.role != Role.USER and header.status == Status.RUNNING
 
-    def _bump(self, block: str) -> None:
+    def _increment_version(self, block: str) -> None:
         self._versions[block] = self._versions.get(block, 0) + 1
 
-    def _tell(self, change: CellChange) -> None:
+    def _notify(self, change: CellChange) -> None:
         for listener in tuple(self._listeners):
             listener(change)
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from antiphon.widgets.block_list.cell_model import CellSource
-from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon_kernel.types.enums import BlockKind
 
 
-class CellWalk:
+class CellNavigator:
     """Finds cells by their order; hidden ones are passed over."""
 
-    def __init__(self, source: CellSource, heights: Heights) -> None:
+    def __init__(self, source: CellModel, heights: HeightIndex) -> None:
         self._source = source
         self._heights = heights
 

@@ -7,48 +7,55 @@ from typing import Final, NamedTuple
 from textual.strip import Strip
 
 from antiphon.render.lines import RenderedCell
-from antiphon.widgets.block_list.anchor import HEAD
-from antiphon.widgets.block_list.gutter import GutterLook, Gutters
-from antiphon.widgets.block_list.highlights import Highlight, Highlights, Tint, tint_at
-from antiphon.widgets.editor.overlays import Mark, RemoteCursor, Tag, styled, tagged, without_room
+from antiphon.widgets.block_list.anchor import HEADER_LINE
+from antiphon.widgets.block_list.gutter import GutterPainter, GutterStyle
+from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights, author_at
+from antiphon.widgets.editor.overlays import (
+    CursorLabel,
+    RemoteCursor,
+    StyleSpan,
+    first_overflowing,
+    styled,
+    tagged,
+)
 
 _LOOK_BACK: Final = 4
 """Blank lines that a name in the gutter reaches over in the blame view."""
 
 
-class CellLook(NamedTuple):
+class CellStyle(NamedTuple):
     """Everything that the rows of a cell depend on; equal looks have equal rows."""
 
     picture: RenderedCell | None
     """None while the cell is being edited: the editor lies over it."""
-    author: GutterLook
-    gutters: Gutters
+    author: GutterStyle
+    gutters: GutterPainter
     unread_line: int | None
     cursors: tuple[RemoteCursor, ...]
-    beside: tuple[tuple[int, Tag], ...]
+    beside: tuple[tuple[int, CursorLabel], ...]
     """While it is edited: lines too full for a name, and the cursor there."""
-    tints: tuple[Tint, ...]
+    tints: tuple[AuthorRange, ...]
 
 
-class CellRows:
+class CellPainter:
     """Rows of a cell with one look, made when asked for."""
 
-    def __init__(self, look: CellLook, before: CellRows | None = None) -> None:
+    def __init__(self, look: CellStyle, before: CellPainter | None = None) -> None:
         """`before` lends the rows that did not change."""
         self.look = look
         self._rows: dict[int, tuple[Strip | None, Strip]] = {}
         self._layers = [layer for layer in _layers(look) if layer]
-        self._tags: dict[int, list[Tag]] = {}
+        self._tags: dict[int, list[CursorLabel]] = {}
         self._beside = dict(look.beside)
-        self._lay_cursors()
-        self._lender = before if before is not None and self._may_borrow(before.look) else None
+        self._overlay_cursors()
+        self._lender = before if before is not None and self._may_share(before.look) else None
         if before is not None:
-            before.stop_borrowing()
+            before.detach()
 
     def strip(self, line: int) -> Strip:
-        """The row of a line; `HEAD` for the one above the first."""
+        """The row of a line; `HEADER_LINE` for the one above the first."""
         picture = self.look.picture
-        content = None if picture is None or line == HEAD else picture.strip(line)
+        content = None if picture is None or line == HEADER_LINE else picture.strip(line)
         known = self._rows.get(line)
         if known is None and self._lender is not None and line not in self._tags:
             known = self._lender.plain_row(line)
@@ -61,11 +68,11 @@ class CellRows:
         """The text of a line and its row, if it was drawn and nobody's cursor is in it."""
         return self._rows.get(line) if line not in self._tags else None
 
-    def stop_borrowing(self) -> None:
+    def detach(self) -> None:
         """From now on draw what is missing: the rows of older looks can go."""
         self._lender = None
 
-    def _may_borrow(self, other: CellLook) -> bool:
+    def _may_share(self, other: CellStyle) -> bool:
         mine = self.look
         return (
             not self._layers
@@ -81,14 +88,14 @@ class CellRows:
     def _draw(self, line: int, content: Strip | None) -> Strip:
         look = self.look
         columns, theme = look.gutters.columns, look.gutters.theme
-        if line == HEAD:
+        if line == HEADER_LINE:
             strip = look.gutters.head(look.author)
         else:
             strip = self._gutter(line)
             if content is not None:
                 content = styled(content, self._marks(line))
                 room, tags = columns.width - strip.cell_length, self._tags.get(line, ())
-                named = without_room(content, tags, room) if tags else None
+                named = first_overflowing(content, tags, room) if tags else None
                 if named is not None and not self._is_gutter_free(line):
                     named = None
                 content = tagged(content, tags, room, named_elsewhere=named)
@@ -105,13 +112,13 @@ class CellRows:
         is_named = line == 0 and bool(look.author.name)
         return not is_named or not (look.gutters.columns.is_wide or look.author.is_inline)
 
-    def _gutter(self, line: int, visitor: Tag | None = None) -> Strip:
+    def _gutter(self, line: int, visitor: CursorLabel | None = None) -> Strip:
         """Left of a line; `visitor` is somebody who has no room for their name in it."""
         look = self.look
         if visitor is not None and self._is_gutter_free(line):
             return look.gutters.visitor(look.author, visitor, is_unread=line == look.unread_line)
         if look.tints and look.picture is not None:
-            tint = tint_at(look.tints, look.picture.line(line))
+            tint = author_at(look.tints, look.picture.line(line))
             if tint is not None and tint.name != self._author_above(line):
                 return look.gutters.blame(tint.name, tint.colour)
         return look.gutters.beside(
@@ -123,29 +130,29 @@ class CellRows:
         look = self.look
         assert look.picture is not None
         for above in range(line - 1, max(line - _LOOK_BACK, 0) - 1, -1):
-            tint = tint_at(look.tints, look.picture.line(above))
+            tint = author_at(look.tints, look.picture.line(above))
             if tint is not None:
                 return tint.name
         return None
 
-    def _marks(self, line: int) -> list[Mark]:
+    def _marks(self, line: int) -> list[StyleSpan]:
         if not self._layers or self.look.picture is None:
             return []
         rendered = self.look.picture.line(line)
         return [mark for layer in self._layers for mark in layer.marks(rendered)]
 
-    def _lay_cursors(self) -> None:
+    def _overlay_cursors(self) -> None:
         picture, theme = self.look.picture, self.look.gutters.theme
         if picture is None:
             return
         for cursor in self.look.cursors:
             slot = cursor.colour % len(theme.cursors)
             line, column = picture.place_of(cursor.offset)
-            tag = Tag(column, cursor.username, theme.cursors[slot], theme.authors[slot])
+            tag = CursorLabel(column, cursor.username, theme.cursors[slot], theme.authors[slot])
             self._tags.setdefault(line, []).append(tag)
 
 
-def _layers(look: CellLook) -> list[Highlights]:
+def _layers(look: CellStyle) -> list[Highlights]:
     """What is marked in the text, from below to above."""
     theme = look.gutters.theme
     blame, selections = theme.blame, theme.selections

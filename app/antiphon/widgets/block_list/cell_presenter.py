@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.view import OWN_NAME
-from antiphon.widgets.block_list.anchor import Place
-from antiphon.widgets.block_list.cell_model import CellSource
-from antiphon.widgets.block_list.cell_painter import CellLook
-from antiphon.widgets.block_list.gutter import Columns, GutterLook, Gutters
-from antiphon.widgets.block_list.height_index import Heights
-from antiphon.widgets.block_list.highlights import Tint
-from antiphon.widgets.block_list.render_cache import Pictures
+from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.cell_painter import CellStyle
+from antiphon.widgets.block_list.gutter import Columns, GutterPainter, GutterStyle
+from antiphon.widgets.block_list.height_index import HeightIndex
+from antiphon.widgets.block_list.highlights import AuthorRange
+from antiphon.widgets.block_list.render_cache import RenderCache
 from antiphon.widgets.block_list.viewport import Measured
 from antiphon.widgets.editor.cell_editor import CellEditor
 from antiphon_kernel.types.enums import BlockKind
@@ -21,21 +21,21 @@ from antiphon_kernel.types.enums import BlockKind
 _HIDDEN = Measured(0, 0)
 
 
-class Looks:
+class CellPresenter:
     """Puts together what source, pictures and the state of the list say about a cell."""
 
-    def __init__(self, source: CellSource, theme: CellTheme, heights: Heights) -> None:
+    def __init__(self, source: CellModel, theme: CellTheme, heights: HeightIndex) -> None:
         self._source = source
         self._heights = heights
         self.theme = theme
-        self.gutters = Gutters(Columns.of(80), theme)
-        self.pictures = Pictures(source, self.gutters.columns.text, theme)
+        self.gutters = GutterPainter(Columns.of(80), theme)
+        self.pictures = RenderCache(source, self.gutters.columns.text, theme)
         self.editor: CellEditor | None = None
         """Lies over its block's cell, which has its height."""
         self.focused: str | None = None
-        self.unread: Place | None = None
+        self.unread: LineRef | None = None
         """The first line that was not seen yet."""
-        self.tints: Mapping[str, tuple[Tint, ...]] = {}
+        self.tints: Mapping[str, tuple[AuthorRange, ...]] = {}
 
     def set_page(self, width: int, theme: CellTheme) -> bool:
         """The width of the view and the theme; True if that is news."""
@@ -43,8 +43,8 @@ class Looks:
         if columns == self.gutters.columns and theme is self.theme:
             return False
         self.theme = theme
-        self.gutters = Gutters(columns, theme)
-        self.pictures.set_look(columns.text, theme)
+        self.gutters = GutterPainter(columns, theme)
+        self.pictures.set_style(columns.text, theme)
         if self.editor is not None:
             self.editor.set_text_width(columns.text)
             self.editor.set_cell_theme(theme)
@@ -55,10 +55,10 @@ class Looks:
         if self._source.is_hidden(block):
             return _HIDDEN
         if self.editor is not None and self.editor.block == block:
-            return Measured(self._head(block), self.editor.row_count)
-        return Measured(self._head(block), self.pictures.picture(block).line_count)
+            return Measured(self._header(block), self.editor.row_count)
+        return Measured(self._header(block), self.pictures.rendering(block).line_count)
 
-    def look(self, block: str) -> CellLook:
+    def style_for(self, block: str) -> CellStyle:
         """Everything that the rows of a cell depend on."""
         source = self._source
         edited = self.editor is not None and self.editor.block == block
@@ -68,9 +68,9 @@ class Looks:
         if author == source.me:
             name = OWN_NAME
         unread = self.unread
-        return CellLook(
-            picture=None if edited else self.pictures.picture(block),
-            author=GutterLook(
+        return CellStyle(
+            picture=None if edited else self.pictures.rendering(block),
+            author=GutterStyle(
                 name=name if named else "",
                 colour=colour,
                 is_focused=block == self.focused,
@@ -89,7 +89,7 @@ class Looks:
             return sys.maxsize
         return int(self.gutters.columns.is_wide and self._is_named(block))
 
-    def _head(self, block: str) -> int:
+    def _header(self, block: str) -> int:
         if not self._is_named(block):
             return 0
         if self.gutters.columns.is_wide:

@@ -10,14 +10,14 @@ from textual.widget import Widget
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
-from antiphon.widgets.block_list.cell_model import CellChange, CellSource
-from antiphon.widgets.block_list.focus_controller import FocusMoves
+from antiphon.widgets.block_list.cell_model import CellChange, CellModel
+from antiphon.widgets.block_list.focus_controller import FocusController
 from antiphon.widgets.editor.cell_editor import CellEditor
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status
 
 
-class CellArea(Widget):
+class DocumentView(Widget):
     """What the app mounts. `cells` scrolls, `moves` goes from cell to cell.
 
     `editor` is there while a cell is edited.
@@ -28,14 +28,14 @@ class CellArea(Widget):
     """
 
     DEFAULT_CSS = """
-    CellArea {
+    DocumentView {
         layers: cells editor;
         width: 1fr;
         height: 1fr;
         overflow: hidden;
     }
-    CellArea > BlockList { layer: cells; }
-    CellArea > CellEditor {
+    DocumentView > BlockList { layer: cells; }
+    DocumentView > CellEditor {
         layer: editor;
         position: absolute;
         min-width: 1;
@@ -51,11 +51,11 @@ class CellArea(Widget):
             self.block = block
             self.reason = reason
 
-    def __init__(self, source: CellSource, theme: CellTheme) -> None:
+    def __init__(self, source: CellModel, theme: CellTheme) -> None:
         super().__init__()
         self.source = source
         self.cells = BlockList(source, theme)
-        self.moves = FocusMoves(self.cells)
+        self.moves = FocusController(self.cells)
         self.editor: CellEditor | None = None
         self._theme_of_cells = theme
         self._last_places: dict[str, tuple[int, int | None]] = {}
@@ -87,7 +87,7 @@ class CellArea(Widget):
         block = block or self.cells.focused_cell
         if block is None:
             return False
-        why_not = self.source.why_no_editor if to_read else self.source.why_not_editable
+        why_not = self.source.no_editor_reason if to_read else self.source.edit_denied_reason
         reason = why_not(block)
         if reason is not None:
             self.post_message(self.Refused(block, reason))
@@ -112,8 +112,8 @@ class CellArea(Widget):
         editor.refusal = self.source.refusal
         self.editor = editor
         self._laid = None
-        self.cells.lay_over(editor, self._place_editor)
-        self.cells.hold(block, offset, row)
+        self.cells.attach_editor(editor, self._place_editor)
+        self.cells.pin(block, offset, row)
         self._show_cursors()
         self.mount(editor)
         editor.focus(scroll_visible=False)
@@ -132,9 +132,9 @@ class CellArea(Widget):
         row = self.cells.viewport.row_of(editor.block, editor.cursor_row)
         self._last_places[editor.block] = (editor.cursor_offset, editor.anchor_offset)
         self.editor = None
-        self.cells.lay_over(None, None)
+        self.cells.attach_editor(None, None)
         if row is not None:
-            self.cells.hold(editor.block, editor.cursor_offset, row)
+            self.cells.pin(editor.block, editor.cursor_offset, row)
         self.cells.draw()
         editor.remove()
 
@@ -157,7 +157,7 @@ class CellArea(Widget):
             end = text.rfind("\n", 0, end) + 1
         if header.kind == BlockKind.THINKING and self.source.is_folded(block):
             return 0
-        picture = self.cells.picture(block)
+        picture = self.cells.rendering(block)
         first = None
         for row in self.cells.viewport.seen_rows(block):
             place = self.cells.viewport.places[row]
@@ -213,7 +213,7 @@ class CellArea(Widget):
     def _edit_neighbour(self, event: CellEditor.NeighbourRequested) -> None:
         walk = self.cells.walk
         block = walk.neighbour(event.block, event.direction)
-        while block is not None and self.source.why_not_editable(block) is not None:
+        while block is not None and self.source.edit_denied_reason(block) is not None:
             block = walk.neighbour(block, event.direction)
         if block is not None:
             self.cells.reveal(block)

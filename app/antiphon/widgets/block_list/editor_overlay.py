@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from textual.geometry import Region
 
-from antiphon.widgets.block_list.anchor import HEAD
-from antiphon.widgets.block_list.cell_presenter import Looks
+from antiphon.widgets.block_list.anchor import HEADER_LINE
+from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor.cell_editor import CellEditor
 
@@ -15,19 +15,19 @@ from antiphon.widgets.editor.cell_editor import CellEditor
 class EditorOverlay:
     """Clips the editor to the rows of its cell that are seen."""
 
-    def __init__(self, looks: Looks, viewport: Viewport) -> None:
+    def __init__(self, looks: CellPresenter, viewport: Viewport) -> None:
         self._looks = looks
         self._viewport = viewport
         self._place_editor: Callable[[Region], None] | None = None
 
-    def lay_over(self, editor: CellEditor | None, place: Callable[[Region], None] | None) -> None:
+    def attach(self, editor: CellEditor | None, place: Callable[[Region], None] | None) -> None:
         """Give an editor the place of its cell; `place` is told it with every frame."""
         self._looks.editor = editor
         self._place_editor = place
         if editor is not None:
             editor.set_text_width(self._looks.gutters.columns.text)
 
-    def lay(self, height: int) -> None:
+    def place(self, height: int) -> None:
         """Put the editor where its cell is in a view of so many rows."""
         editor = self._looks.editor
         if editor is None or self._place_editor is None:
@@ -36,7 +36,7 @@ class EditorOverlay:
         rows = [
             row
             for row in self._viewport.seen_rows(editor.block)
-            if (place := places[row]) is not None and place.line != HEAD
+            if (place := places[row]) is not None and place.line != HEADER_LINE
         ]
         columns = self._looks.gutters.columns
         top = rows[0] if rows else height

@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon.widgets.block_list.block_list import BlockList
 
 
-class FocusMoves:
+class FocusController:
     """Moves the focus of a list from cell to cell, and folds and copies where it is."""
 
     def __init__(self, cells: BlockList) -> None:
@@ -21,7 +21,7 @@ class FocusMoves:
 
     def _neighbour(self, direction: int) -> bool:
         cells = self._cells
-        cells.settle_now()
+        cells.layout_now()
         viewport, block = cells.viewport, cells.focused_cell
         if block is None or not cells.has_cell(block):
             seen = [place.block for place in viewport.places if place is not None]
@@ -39,7 +39,7 @@ class FocusMoves:
 
     def first(self) -> None:
         """Go to the first cell."""
-        self._cells.viewport.to_head()
+        self._cells.viewport.scroll_home()
         self._cells.focus_cell(self._cells.walk.first())
 
     def last(self) -> None:
@@ -68,7 +68,7 @@ class FocusMoves:
         block = block or cells.focused_cell
         if block is None or not cells.has_cell(block):
             return
-        cells.settle_now()
+        cells.layout_now()
         rows = cells.viewport.seen_rows(block)
         row = cells.viewport.row_of(block, 0)
         if rows:
@@ -79,14 +79,14 @@ class FocusMoves:
     def fold_all_thinking(self) -> None:
         """Open all thinking if all of it is folded, else fold it."""
         source = self._cells.source
-        self._cells.settle_now()
+        self._cells.layout_now()
         thinking = self._cells.walk.thinking()
         source.set_folded(thinking, not all(source.is_folded(block) for block in thinking))
         self._fill_view()
 
     def _fill_view(self) -> None:
         """What was folded took the rest of the view with it: show what is above."""
-        self._cells.settle_now()
+        self._cells.layout_now()
         if self._cells.viewport.places[-1:] == [None]:
             self._cells.to_tail()
 

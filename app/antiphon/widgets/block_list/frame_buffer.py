@@ -8,16 +8,16 @@ from rich.style import Style
 from textual.selection import Selection
 from textual.strip import Strip
 
-from antiphon.widgets.block_list.anchor import Place
-from antiphon.widgets.block_list.cell_painter import CellRows
-from antiphon.widgets.block_list.cell_presenter import Looks
+from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.cell_painter import CellPainter
+from antiphon.widgets.block_list.cell_presenter import CellPresenter
 
 
-class ScreenRows:
+class FrameBuffer:
     """Draws the rows of a frame, taking over those of the last one that look the same."""
 
     def __init__(self) -> None:
-        self._cells: dict[str, CellRows] = {}
+        self._cells: dict[str, CellPainter] = {}
         self._strips: list[Strip] = []
 
     def is_shown(self, block: str) -> bool:
@@ -27,9 +27,9 @@ class ScreenRows:
     def strip(self, y: int) -> Strip | None:
         return self._strips[y] if 0 <= y < len(self._strips) else None
 
-    def lay(self, places: Sequence[Place | None], looks: Looks) -> list[range]:
+    def compose_frame(self, places: Sequence[LineRef | None], looks: CellPresenter) -> list[range]:
         """Draw what is at these places; returns the runs of rows that look different now."""
-        cells: dict[str, CellRows] = {}
+        cells: dict[str, CellPainter] = {}
         strips: list[Strip] = []
         blank = Strip.blank(looks.gutters.columns.width, looks.theme.background)
         for place in places:
@@ -44,12 +44,12 @@ class ScreenRows:
         self._cells, self._strips = cells, strips
         return changed
 
-    def _rows_of(self, block: str, looks: Looks) -> CellRows:
-        look = looks.look(block)
+    def _rows_of(self, block: str, looks: CellPresenter) -> CellPainter:
+        look = looks.style_for(block)
         before = self._cells.get(block)
         if before is not None and before.look == look:
             return before
-        return CellRows(look, before)
+        return CellPainter(look, before)
 
     def selected_text(self, selection: Selection, gutter: int) -> str:
         """What the selected rows show, without their gutters."""

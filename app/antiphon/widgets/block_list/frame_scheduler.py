@@ -10,7 +10,7 @@ EARLY: Final = 0.002
 """A frame that is due within so many seconds is drawn now."""
 
 
-class FrameClock:
+class FrameScheduler:
     """Brings wishes to draw together into one frame. Times are in seconds."""
 
     def __init__(
@@ -30,7 +30,7 @@ class FrameClock:
         self.frames = 0
         """Frames drawn; for measuring."""
 
-    def draw_soon(self, delay: float = 0) -> None:
+    def request(self, delay: float = 0) -> None:
         """Draw within `delay`; 0 is as soon as what is being handled is done."""
         due = self._now() + delay
         if self._due is not None and self._due <= due:
@@ -41,9 +41,9 @@ class FrameClock:
         else:
             self._later(delay, self._draw_if_due)
 
-    def draw_within_rate(self, interval: float) -> None:
+    def request_throttled(self, interval: float) -> None:
         """Draw as soon as `interval` has passed since the last frame."""
-        self.draw_soon(max(0.0, self._drawn_at + interval - self._now()))
+        self.request(max(0.0, self._drawn_at + interval - self._now()))
 
     def drawn(self) -> None:
         """A frame is being drawn now."""

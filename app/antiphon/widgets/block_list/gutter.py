@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.markdown import TEXT_WIDTH
-from antiphon.widgets.editor.overlays import Tag
+from antiphon.widgets.editor.overlays import CursorLabel
 
 WIDE_FROM = 90
 """Columns from which on names stand in the gutter instead of on lines of their own."""
@@ -43,7 +43,7 @@ class Columns(NamedTuple):
         return self.gutter == _WIDE_GUTTER
 
 
-class GutterLook(NamedTuple):
+class GutterStyle(NamedTuple):
     """What the gutter of a cell depends on."""
 
     name: str
@@ -54,22 +54,22 @@ class GutterLook(NamedTuple):
     """The name stands before the only line of the cell, in a narrow view."""
 
 
-class Gutters:
+class GutterPainter:
     """Draws gutters at one width in one theme, and remembers them."""
 
     def __init__(self, columns: Columns, theme: CellTheme) -> None:
         self.columns = columns
         self.theme = theme
-        self._drawn: dict[tuple[GutterLook, bool, bool], Strip] = {}
+        self._drawn: dict[tuple[GutterStyle, bool, bool], Strip] = {}
 
-    def head(self, look: GutterLook) -> Strip:
+    def head(self, look: GutterStyle) -> Strip:
         """The line above a cell: its author's name, or a blank where the gutter has the names."""
         if self.columns.is_wide:
             return Strip([])
         name = set_cell_size(look.name, min(cell_len(look.name), self.columns.text))
         return Strip([Segment(" "), Segment(name, self.theme.author(look.colour))])
 
-    def beside(self, look: GutterLook, *, is_first: bool, is_unread: bool) -> Strip:
+    def beside(self, look: GutterStyle, *, is_first: bool, is_unread: bool) -> Strip:
         """Left of one line of a cell."""
         key = (look, is_first, is_unread)
         strip = self._drawn.get(key)
@@ -85,7 +85,7 @@ class Gutters:
             return Strip([Segment(set_cell_size(_short(name), _NAME_WIDTH), author), bar, _GAP])
         return Strip([Segment(set_cell_size(name, self.columns.gutter - 1), author), _GAP])
 
-    def visitor(self, look: GutterLook, tag: Tag, *, is_unread: bool) -> Strip:
+    def visitor(self, look: GutterStyle, tag: CursorLabel, *, is_unread: bool) -> Strip:
         """Left of a line that is too full for the name of somebody whose cursor is in it."""
         own = self.beside(look, is_first=False, is_unread=is_unread)
         room = _NAME_WIDTH if self.columns.is_wide else 1
@@ -93,7 +93,7 @@ class Gutters:
         lead = Segment(set_cell_size(name, room), tag.name_style)
         return Strip.join([Strip([lead], room), own.crop(room)])
 
-    def _draw(self, look: GutterLook, is_first: bool, is_unread: bool) -> Strip:
+    def _draw(self, look: GutterStyle, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)
         bar = (
             Segment(_FOCUSED_BAR, self.theme.focus)

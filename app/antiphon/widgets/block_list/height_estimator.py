@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from antiphon.widgets.block_list.cell_model import BULK, CellSource
-from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.cell_model import BULK, CellModel
+from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon_kernel.document.changes import TextChange
 
 GUESSED_ROWS = 4
 """Of a cell that was never drawn."""
 
 
-class Arrivals:
+class HeightEstimator:
     """Keeps the heights in step with a document, at the cost of what is new only."""
 
-    def __init__(self, source: CellSource, heights: Heights) -> None:
+    def __init__(self, source: CellModel, heights: HeightIndex) -> None:
         self._source = source
         self._heights = heights
         self._columns: dict[str, int] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 
-class _Chunk:
+class _HeightChunk:
     __slots__ = ("heights", "keys", "total")
 
     def __init__(self, keys: list[str], heights: list[int]) -> None:
@@ -18,21 +18,21 @@ class _Chunk:
         self.total = sum(heights)
 
 
-class Heights:
+class HeightIndex:
     """An ordered map from cell to height in rows. Rows and indexes count from 0."""
 
     def __init__(self, cells: Iterable[tuple[str, int]] = (), *, chunk: int = 256) -> None:
         """A chunk is made with `chunk` cells, and cut in two at twice as many."""
         self._size = chunk
-        self._chunks: list[_Chunk] = []
-        self._home: dict[str, _Chunk] = {}
+        self._chunks: list[_HeightChunk] = []
+        self._home: dict[str, _HeightChunk] = {}
         self.replace_all(cells)
 
     def replace_all(self, cells: Iterable[tuple[str, int]]) -> None:
         """Start afresh with these cells."""
         pairs = list(cells)
         self._chunks = [
-            _Chunk(
+            _HeightChunk(
                 [key for key, _ in pairs[at : at + self._size]],
                 [height for _, height in pairs[at : at + self._size]],
             )
@@ -175,8 +175,8 @@ class Heights:
         if not chunk.keys:
             self._chunks.remove(chunk)
 
-    def _cut(self, chunk: _Chunk) -> None:
-        upper = _Chunk(chunk.keys[self._size :], chunk.heights[self._size :])
+    def _cut(self, chunk: _HeightChunk) -> None:
+        upper = _HeightChunk(chunk.keys[self._size :], chunk.heights[self._size :])
         del chunk.keys[self._size :], chunk.heights[self._size :]
         chunk.total -= upper.total
         self._chunks.insert(self._chunks.index(chunk) + 1, upper)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from rich.style import Style
 
 from antiphon.render.lines import RenderedLine
-from antiphon.widgets.editor.overlays import Mark
+from antiphon.widgets.editor.overlays import StyleSpan
 
 
-class Tint(NamedTuple):
+class AuthorRange(NamedTuple):
     """Text from `start` to `end` (exclusive, code points) that belongs to an author."""
 
     start: int
@@ -47,9 +47,9 @@ class Highlights:
                 return
             yield self._ranges[at]
 
-    def marks(self, line: RenderedLine) -> list[Mark]:
+    def marks(self, line: RenderedLine) -> list[StyleSpan]:
         """What is marked in a line, by its columns."""
-        marks: list[Mark] = []
+        marks: list[StyleSpan] = []
         for run in line.runs:
             if not run.width:
                 continue
@@ -59,11 +59,11 @@ class Highlights:
                 right = run.column + run.width
                 if one.end < end and not run.atomic:
                     right = run.column_of(one.end)
-                marks.append(Mark(left, right, one.style))
+                marks.append(StyleSpan(left, right, one.style))
         return marks
 
 
-def tint_at(tints: Sequence[Tint], line: RenderedLine) -> Tint | None:
+def author_at(tints: Sequence[AuthorRange], line: RenderedLine) -> AuthorRange | None:
     """Whose text a line begins with."""
     shown = [run.offset for run in line.runs if run.width]
     if not shown:

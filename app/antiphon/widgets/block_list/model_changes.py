@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellSource
-from antiphon.widgets.block_list.cell_presenter import Looks
-from antiphon.widgets.block_list.frame_buffer import ScreenRows
-from antiphon.widgets.block_list.frame_scheduler import FrameClock
-from antiphon.widgets.block_list.height_estimator import Arrivals
-from antiphon.widgets.block_list.height_index import Heights
-from antiphon.widgets.block_list.scroll_anchor import Anchoring
+from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
+from antiphon.widgets.block_list.cell_presenter import CellPresenter
+from antiphon.widgets.block_list.frame_buffer import FrameBuffer
+from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
+from antiphon.widgets.block_list.height_estimator import HeightEstimator
+from antiphon.widgets.block_list.height_index import HeightIndex
+from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor
 from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
 
@@ -27,28 +27,28 @@ _READ_AHEAD: Final = 1 / 50
 class Layout(NamedTuple):
     """What knows where cells are."""
 
-    heights: Heights
-    looks: Looks
+    heights: HeightIndex
+    looks: CellPresenter
     viewport: Viewport
-    anchoring: Anchoring
+    anchoring: ScrollAnchor
     unread: Unread
 
 
-class SourceChanges:
-    """Follows a source from the start; asks for frames between `begin` and `close`."""
+class ModelChanges:
+    """Follows a source from the start; asks for frames between `start` and `close`."""
 
     def __init__(
         self,
-        source: CellSource,
+        source: CellModel,
         layout: Layout,
-        rows: ScreenRows,
-        clock: FrameClock,
+        rows: FrameBuffer,
+        clock: FrameScheduler,
         later: Callable[[float, Callable[[], None]], object],
     ) -> None:
         """`rows` says what is on the screen; `later` calls back after so many seconds."""
         self._source = source
         self._layout = layout
-        self._arrivals = Arrivals(source, layout.heights)
+        self._arrivals = HeightEstimator(source, layout.heights)
         self._rows = rows
         self._clock = clock
         self._later = later
@@ -58,10 +58,10 @@ class SourceChanges:
         self._is_reading_ahead = False
         self._stop_watching = source.watch(self._changed)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """There is a screen to draw on now."""
         self._is_shown = True
-        self._start_reading_ahead()
+        self._start_preloading()
 
     def close(self) -> None:
         """Follow the source no longer."""
@@ -80,12 +80,12 @@ class SourceChanges:
                 self._arrivals.grow(text, layout.looks.gutters.columns.text)
         layout.anchoring.follow_texts(change.texts)
         if len(change.added) <= BULK:
-            self._note_unseen(change)
+            self._mark_unread(change)
         if change.drafts or len(change.added) > BULK:
-            self._start_reading_ahead()
+            self._start_preloading()
         self._draw_for(change)
 
-    def _note_unseen(self, change: CellChange) -> None:
+    def _mark_unread(self, change: CellChange) -> None:
         heights, unread = self._layout.heights, self._layout.unread
         for block in change.changed:
             if self._rows.is_shown(block) or block not in heights:
@@ -100,21 +100,21 @@ class SourceChanges:
         if not self._is_shown:
             return
         if not change.streamed:
-            self._clock.draw_soon()
+            self._clock.request()
         elif self._layout.viewport.following or any(map(self._rows.is_shown, change.changed)):
             self._streams.update(change.changed)
             crowd = len(self._streams) > 1
-            self._clock.draw_within_rate(_CROWD_FRAME if crowd else STREAM_FRAME)
+            self._clock.request_throttled(_CROWD_FRAME if crowd else STREAM_FRAME)
         else:
-            self._clock.draw_within_rate(_UNSEEN_FRAME)
+            self._clock.request_throttled(_UNSEEN_FRAME)
 
-    def _start_reading_ahead(self) -> None:
+    def _start_preloading(self) -> None:
         """Find the drafts of a long document bit by bit."""
         if self._is_shown and not self._is_reading_ahead:
             self._is_reading_ahead = True
-            self._read_ahead()
+            self._preload()
 
-    def _read_ahead(self) -> None:
-        self._is_reading_ahead = self._source.read_ahead()
+    def _preload(self) -> None:
+        self._is_reading_ahead = self._source.preload()
         if self._is_reading_ahead:
-            self._later(_READ_AHEAD, self._read_ahead)
+            self._later(_READ_AHEAD, self._preload)

@@ -14,7 +14,7 @@ from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import TextSplice
 
 
-class CursorTracks:
+class RemoteCursors:
     """Cursors by block. A person's stays left of text that others insert at it, a model's right."""
 
     def __init__(self) -> None:
@@ -28,14 +28,14 @@ class CursorTracks:
     def is_anybody_in(self, block: str) -> bool:
         return block in self._blocks
 
-    def to_end(self, block: str, length: int) -> None:
+    def move_to_end(self, block: str, length: int) -> None:
         """The text of a block changed in a way that is not known: append points are at its end."""
         cursors = self._blocks.get(block, {})
         for client, cursor in cursors.items():
             offset = length if cursor.streaming else min(cursor.offset, length)
             cursors[client] = replace(cursor, offset=offset)
 
-    def report(self, states: Mapping[int, PresenceState]) -> tuple[set[str], bool]:
+    def update_presence(self, states: Mapping[int, PresenceState]) -> tuple[set[str], bool]:
         """Take over what presence says now.
 
         A state that says the same as before is not news: its cursor has moved on with the text.

@@ -6,10 +6,10 @@ import logging
 from collections import OrderedDict
 from typing import Final, NamedTuple
 
-from antiphon.render.cell_renderer import CellStream
+from antiphon.render.cell_renderer import CellRenderer
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
-from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon.widgets.block_list.cell_model import CellModel
 
 _MAX_LINES: Final = 20_000
 """Cells of so many lines together are kept, and always the last one asked for."""
@@ -17,20 +17,20 @@ _MAX_LINES: Final = 20_000
 _log: Final = logging.getLogger(__name__)
 
 
-class _Kept(NamedTuple):
+class _CachedRendering(NamedTuple):
     version: int
-    stream: CellStream
+    stream: CellRenderer
     picture: RenderedCell
 
 
-class Pictures:
+class RenderCache:
     """The picture of each cell at one width and theme; the least recently used go first."""
 
-    def __init__(self, source: CellSource, width: int, theme: CellTheme) -> None:
+    def __init__(self, source: CellModel, width: int, theme: CellTheme) -> None:
         self._source = source
         self._theme = theme
         self._width = width
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _CachedRendering] = OrderedDict()
         self._lines = 0
         self.drawn = 0
         """How often a cell was drawn; for measuring."""
@@ -39,7 +39,7 @@ class Pictures:
     def width(self) -> int:
         return self._width
 
-    def set_look(self, width: int, theme: CellTheme) -> None:
+    def set_style(self, width: int, theme: CellTheme) -> None:
         """From now on at this width and in this theme."""
         if width != self._width or theme is not self._theme:
             self._width = width
@@ -50,7 +50,7 @@ class Pictures:
         self._kept.clear()
         self._lines = 0
 
-    def picture(self, block: str) -> RenderedCell:
+    def rendering(self, block: str) -> RenderedCell:
         """The picture of the cell as it is now. Raises KeyError if there is no such block.
 
         A cell that cannot be drawn is drawn as one that says so: no content ends the app.
@@ -60,18 +60,18 @@ class Pictures:
         if kept is not None and kept.version == version:
             self._kept.move_to_end(block)
             return kept.picture
-        stream = CellStream(self._width, self._theme) if kept is None else kept.stream
+        stream = CellRenderer(self._width, self._theme) if kept is None else kept.stream
         try:
             picture = stream.update(self._source.view(block))
         except Exception as error:
             if block not in self._source.document:
                 raise
             _log.exception("block %s cannot be drawn", block)
-            stream = CellStream(self._width, self._theme)
+            stream = CellRenderer(self._width, self._theme)
             picture = stream.failed(error)
         self.drawn += 1
         self._lines += picture.line_count - (kept.picture.line_count if kept else 0)
-        self._kept[block] = _Kept(version, stream, picture)
+        self._kept[block] = _CachedRendering(version, stream, picture)
         self._kept.move_to_end(block)
         self._drop_oldest()
         return picture

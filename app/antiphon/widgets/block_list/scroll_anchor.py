@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from antiphon.widgets.block_list.anchor import HEAD, Place
-from antiphon.widgets.block_list.cell_model import CellSource
-from antiphon.widgets.block_list.cell_presenter import Looks
+from antiphon.widgets.block_list.anchor import HEADER_LINE, LineRef
+from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor.cell_editor import CellEditor
 from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.text.transform import shift_offset
 
 
-class Anchoring:
+class ScrollAnchor:
     """Chooses the anchor after each frame, and finds its line again before the next."""
 
-    def __init__(self, source: CellSource, looks: Looks, viewport: Viewport) -> None:
+    def __init__(self, source: CellModel, looks: CellPresenter, viewport: Viewport) -> None:
         self._source = source
         self._looks = looks
         self._viewport = viewport
@@ -34,7 +34,7 @@ class Anchoring:
                 offset = shift_offset(offset, splice, stick="left")
             anchor = self._viewport.anchor = replace(anchor, offset=offset)
 
-    def find_again(self) -> None:
+    def resolve(self) -> None:
         """The anchor's line is where its text is now."""
         anchor = self._viewport.anchor
         if anchor is None or anchor.offset is None:
@@ -70,7 +70,7 @@ class Anchoring:
             if offset is not None:
                 return
 
-    def hold(self, block: str, offset: int, row: int) -> None:
+    def pin(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""
         self._viewport.anchor_on(block, self._line_of(block, offset), row, offset)
         self._is_on_cursor = self._is_edited(block)
@@ -81,7 +81,7 @@ class Anchoring:
         row, offset = editor.cursor_row, editor.cursor_offset
         if anchor is None or not self._is_on_cursor:
             if by_person:
-                self._viewport.settle()
+                self._viewport.layout()
                 self._viewport.reveal(editor.block, row, row)
                 self._viewport.following = False
                 self.choose(None)
@@ -104,17 +104,17 @@ class Anchoring:
         editor = self._looks.editor
         if editor is not None and editor.block == block:
             return editor.row_of(offset)
-        return self._looks.pictures.picture(block).place_of(offset)[0]
+        return self._looks.pictures.rendering(block).place_of(offset)[0]
 
-    def _offset_of(self, place: Place) -> int | None:
+    def _offset_of(self, place: LineRef) -> int | None:
         """A code point that the line shows; None for one that shows no text."""
         block, line = place
-        if line == HEAD:
+        if line == HEADER_LINE:
             return None
         editor = self._looks.editor
         if editor is not None and editor.block == block:
             return editor.cursor_offset if self._is_on_cursor else editor.offset_at_row(line)
-        picture = self._looks.pictures.picture(block)
+        picture = self._looks.pictures.rendering(block)
         offset = picture.offset_at(line, 0)
         if offset is None or picture.place_of(offset)[0] != line:
             return None

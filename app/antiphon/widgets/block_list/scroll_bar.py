@@ -7,7 +7,7 @@ from textual.scroll_view import ScrollView
 from textual.widget import Widget
 
 
-class ScrollPosition:
+class ScrollBarSync:
     """Where a view is in its document, as its scroll bar tells.
 
     Scrolling by Textual's own means lays out the whole screen, and a new total draws the whole bar:
@@ -17,7 +17,7 @@ class ScrollPosition:
     def __init__(self) -> None:
         self._thumb = (0, 0)
 
-    def show(self, view: ScrollView, first: int, rows: int, width: int, height: int) -> None:
+    def sync(self, view: ScrollView, first: int, rows: int, width: int, height: int) -> None:
         """The view shows `height` of a document's `rows`, from the row `first` on."""
         first = max(0, first)
         total = max(rows, first + height)

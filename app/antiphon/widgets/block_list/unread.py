@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from antiphon.widgets.block_list.anchor import Place
-from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.viewport import Viewport
 
 
 class Unread:
     """Where new text below the view starts, and which cells changed unseen."""
 
-    def __init__(self, heights: Heights, viewport: Viewport) -> None:
+    def __init__(self, heights: HeightIndex, viewport: Viewport) -> None:
         self._heights = heights
         self._viewport = viewport
-        self._seen: Place | None = None
+        self._seen: LineRef | None = None
         """The first line below all that has been seen; None while the tail is followed."""
-        self.start: Place | None = None
+        self.start: LineRef | None = None
         """The line that new text starts at, while there is any."""
         self.blocks: dict[str, None] = {}
         """Cells that changed and were not seen since."""
@@ -25,7 +25,7 @@ class Unread:
         start = [] if self.start is None else [self.start.block]
         return [*self.blocks, *start]
 
-    def look(self) -> int:
+    def update(self) -> int:
         """Take notice of what the view shows; returns how many new lines are below it."""
         viewport = self._viewport
         for block in {place.block for place in viewport.places if place is not None}:
@@ -37,15 +37,15 @@ class Unread:
         if self._seen is None or self._seen.block not in self._heights:
             end = self._heights.last()
             assert end is not None
-            self._seen = Place(end, self._heights[end])
+            self._seen = LineRef(end, self._heights[end])
         new = self._heights.total - self._row(self._seen)
         self.start = self._seen if new > 0 else None
-        passed = Place(last.block, last.line + 1)
+        passed = LineRef(last.block, last.line + 1)
         if self._row(passed) > self._row(self._seen):
             self._seen = passed
         return max(0, self._heights.total - max(self._row(self._seen), self._row(passed)))
 
-    def _row(self, place: Place) -> int:
+    def _row(self, place: LineRef) -> int:
         return self._heights.prefix(place.block) + min(
             max(place.line, 0), self._heights[place.block]
         )

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from antiphon.widgets.block_list.anchor import HEAD, Anchor, Place
-from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.anchor import HEADER_LINE, Anchor, LineRef
+from antiphon.widgets.block_list.height_index import HeightIndex
 
 
 class Measured(NamedTuple):
@@ -28,7 +28,7 @@ class Measured(NamedTuple):
 class Viewport:
     """The view as a window of rows over cells of known and guessed heights."""
 
-    def __init__(self, heights: Heights, measure: Callable[[str], Measured]) -> None:
+    def __init__(self, heights: HeightIndex, measure: Callable[[str], Measured]) -> None:
         self._heights = heights
         self._measure = measure
         self.height = 0
@@ -37,12 +37,12 @@ class Viewport:
         """The last line stays on the last row."""
         self.anchor: Anchor | None = None
         """What stays where it is while not following."""
-        self.places: list[Place | None] = []
-        """What is on each row of the screen since `settle`."""
+        self.places: list[LineRef | None] = []
+        """What is on each row of the screen since `layout`."""
 
     # Laying out
 
-    def settle(self) -> None:
+    def layout(self) -> None:
         """Find what is on each row now."""
         self.places = self._from_tail() if self.following else self._from_anchor()
         if self.following or self.anchor is None:
@@ -54,9 +54,9 @@ class Viewport:
         self._heights.set(block, measured.rows)
         return measured
 
-    def _from_tail(self) -> list[Place | None]:
+    def _from_tail(self) -> list[LineRef | None]:
         last = self._heights.last()
-        places: list[Place | None] = []
+        places: list[LineRef | None] = []
         if last is not None:
             for place in self._up(last, self.measured(last).body):
                 places.append(place)
@@ -65,11 +65,11 @@ class Viewport:
         places.reverse()
         return places + [None] * (self.height - len(places))
 
-    def _from_anchor(self) -> list[Place | None]:
+    def _from_anchor(self) -> list[LineRef | None]:
         anchor = self._shown_anchor()
         if anchor is None:
             return [None] * self.height
-        places: list[Place | None] = [None] * self.height
+        places: list[LineRef | None] = [None] * self.height
         row = anchor.row - 1
         for place in self._up(anchor.block, anchor.line):
             if row < 0:
@@ -91,7 +91,7 @@ class Viewport:
         anchor = self.anchor
         if anchor is None or anchor.block not in self._heights:
             first = self._heights.first()
-            anchor = None if first is None else Anchor(first, HEAD, 0)
+            anchor = None if first is None else Anchor(first, HEADER_LINE, 0)
         while anchor is not None:
             measured = self.measured(anchor.block)
             if measured.rows:
@@ -103,7 +103,7 @@ class Viewport:
             below = self._heights.next(anchor.block)
             if below is None:
                 return self._last_shown_anchor(anchor.row)
-            anchor = Anchor(below, HEAD, anchor.row)
+            anchor = Anchor(below, HEADER_LINE, anchor.row)
         return None
 
     def _last_shown_anchor(self, row: int) -> Anchor | None:
@@ -115,25 +115,25 @@ class Viewport:
             block = self._heights.previous(block)
         return None
 
-    def _up(self, block: str, line: int) -> Iterator[Place]:
+    def _up(self, block: str, line: int) -> Iterator[LineRef]:
         """The places above a line of a cell, from there upwards."""
         above: str | None = block
         while above is not None:
             measured = self.measured(above)
             for number in range(line - 1, -measured.head - 1, -1):
-                yield Place(above, number)
+                yield LineRef(above, number)
             above = self._heights.previous(above)
             line = self.measured(above).body if above is not None else 0
 
-    def _down(self, block: str, line: int) -> Iterator[Place]:
+    def _down(self, block: str, line: int) -> Iterator[LineRef]:
         """The places from a line of a cell on, downwards."""
         below: str | None = block
         while below is not None:
             measured = self.measured(below)
             for number in range(max(line, -measured.head), measured.body):
-                yield Place(below, number)
+                yield LineRef(below, number)
             below = self._heights.next(below)
-            line = HEAD
+            line = HEADER_LINE
 
     def _take_first_as_anchor(self) -> None:
         for row, place in enumerate(self.places):
@@ -151,7 +151,7 @@ class Viewport:
                 return self._row_in_document(place) - row
         return 0
 
-    def _row_in_document(self, place: Place) -> int:
+    def _row_in_document(self, place: LineRef) -> int:
         return self._heights.prefix(place.block) + place.line + self.measured(place.block).head
 
     @property
@@ -160,7 +160,7 @@ class Viewport:
         last = next((place for place in reversed(self.places) if place is not None), None)
         return last is None or next(self._after(last), None) is None
 
-    def _after(self, place: Place) -> Iterator[Place]:
+    def _after(self, place: LineRef) -> Iterator[LineRef]:
         steps = self._down(place.block, place.line)
         next(steps)
         return steps
@@ -168,7 +168,7 @@ class Viewport:
     def row_of(self, block: str, line: int) -> int | None:
         """The screen row of a line, if it is seen."""
         try:
-            return self.places.index(Place(block, line))
+            return self.places.index(LineRef(block, line))
         except ValueError:
             return None
 
@@ -195,14 +195,14 @@ class Viewport:
             wanted = row - rows
             available = sum(1 for _, _ in zip(range(wanted), self._up(*place), strict=False))
             self.anchor = Anchor(place.block, place.line, max(row, available))
-            self.settle()
+            self.layout()
             self._take_first_as_anchor()
             return
         self.anchor = Anchor(place.block, place.line, row - rows)
-        self.settle()
+        self.layout()
         if self.places[-1] is None or self.is_at_tail:
             self.following = True
-            self.settle()
+            self.layout()
         else:
             self._take_first_as_anchor()
 
@@ -214,20 +214,20 @@ class Viewport:
         block, inside = found
         head = self.measured(block).head
         self.anchor_on(block, inside - head, 0)
-        self.settle()
+        self.layout()
         if self.places[-1] is None or self.is_at_tail:
             self.following = True
-            self.settle()
+            self.layout()
 
-    def to_tail(self) -> None:
+    def scroll_end(self) -> None:
         self.following = True
-        self.settle()
+        self.layout()
 
-    def to_head(self) -> None:
+    def scroll_home(self) -> None:
         first = self._heights.first()
         if first is not None:
-            self.anchor_on(first, HEAD, 0)
-            self.settle()
+            self.anchor_on(first, HEADER_LINE, 0)
+            self.layout()
 
     def reveal(self, block: str, first: int, last: int) -> None:
         """Move as little as needed to see the lines `first` to `last` of a cell, or the first."""
@@ -242,7 +242,7 @@ class Viewport:
             self.anchor_on(block, first, 0)
         else:
             self.anchor_on(block, last, self.height - 1)
-        self.settle()
+        self.layout()
         self.follow_if_same()
 
     def follow_if_same(self) -> None:

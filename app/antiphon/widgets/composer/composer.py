@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.view import OWN_NAME
-from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, OwnDraft
+from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, DraftSync
 from antiphon.widgets.editor.cell_editor import CellEditor
 from antiphon.widgets.status.line import cut_to
 
@@ -36,7 +36,7 @@ class ComposerEditor(CellEditor):
     class NavigateRequested(CellEditor.EditorMessage):
         """↑ in an empty message."""
 
-    def __init__(self, draft: OwnDraft, theme: CellTheme) -> None:
+    def __init__(self, draft: DraftSync, theme: CellTheme) -> None:
         super().__init__(draft.local, LOCAL_BLOCK, theme)
         self._cell_styles = theme
         self.placeholder_words = PLACEHOLDER
@@ -177,7 +177,7 @@ class Composer(Horizontal):
     class Changed(Message):
         """There is another text in the composer."""
 
-    def __init__(self, draft: OwnDraft, theme: CellTheme) -> None:
+    def __init__(self, draft: DraftSync, theme: CellTheme) -> None:
         super().__init__()
         self.draft = draft
         self.editor = ComposerEditor(draft, theme)

@@ -24,7 +24,7 @@ SHELL_MARK: Final = "!"
 """What a message begins with that is a command for the shell."""
 
 LOCAL_BLOCK: Final = "message"
-"""The one block of `OwnDraft.local`."""
+"""The one block of `DraftSync.local`."""
 
 ORIGIN: Final = "composer"
 """The origin of what is copied from one document into the other."""
@@ -35,7 +35,7 @@ def random_seq() -> int:
     return random.SystemRandom().randrange(DRAFT_SEQ_MIN, DRAFT_SEQ_LIMIT)
 
 
-class OwnDraft:
+class DraftSync:
     """One message after the other; `block` is where the others see the present one."""
 
     def __init__(
@@ -84,7 +84,7 @@ class OwnDraft:
         for unwatch in self._unwatch:
             unwatch()
 
-    def identify(self, principal: str, taken: Collection[str] = ()) -> None:
+    def attach(self, principal: str, taken: Collection[str] = ()) -> None:
         """The kernel has said who writes here: go on with their latest unsent draft.
 
         What has been typed meanwhile comes after it. Drafts that are `taken` belong to another
@@ -97,7 +97,7 @@ class OwnDraft:
         found = self._latest_unsent(taken)
         if found is None:
             if typed:
-                self._begin()
+                self._create_block()
             return
         self.block = found
         kept = self._shared.text(found)
@@ -124,7 +124,7 @@ class OwnDraft:
         self._typed_here = typed_here or not text
         self._is_copy = not self._typed_here
 
-    def release(self) -> str:
+    def detach(self) -> str:
         """Let go of the draft block, to be submitted; the message is empty then.
 
         Raises:
@@ -137,7 +137,7 @@ class OwnDraft:
             self.local.splice(LOCAL_BLOCK, 0, len(self.text), "")
         return block
 
-    def take_back(self, block: str) -> None:
+    def restore(self, block: str) -> None:
         """A released draft was not submitted: its text stands before what was typed since.
 
         Does nothing if it was submitted all the same.
@@ -171,7 +171,7 @@ class OwnDraft:
         )
         return newest.id if newest is not None else None
 
-    def _begin(self) -> None:
+    def _create_block(self) -> None:
         """Put what is there into a draft block of the shared document."""
         context, principal = self._shared.context, self._principal
         if context is None or principal is None:
@@ -202,7 +202,7 @@ class OwnDraft:
             return
         if self.block is None:
             if self.text:
-                self._begin()
+                self._create_block()
             return
         with self._shared.transaction(ORIGIN):
             for text in change.texts:
@@ -215,7 +215,7 @@ class OwnDraft:
         if any(header.block == self.block for header in change.headers):
             if not self._shared.header(self.block).is_draft:
                 # It has been submitted after all, or from elsewhere: what follows is new.
-                self.release()
+                self.detach()
                 return
         for text in change.texts:
             if text.block == self.block:

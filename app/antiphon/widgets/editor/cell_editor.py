@@ -13,8 +13,8 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.editor.plain_text_area import ExactArea
-from antiphon.widgets.editor.typed_text import is_text
+from antiphon.widgets.editor.plain_text_area import PlainTextArea
+from antiphon.widgets.editor.typed_text import is_text_input
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.transform import shift_offset
@@ -31,7 +31,7 @@ class EditorHost(Protocol):
         """Its text, its rows or a cursor changed; `by_person`: draw it at once."""
 
 
-class CellEditor(ExactArea):
+class CellEditor(PlainTextArea):
     """Edits `document.text(block)`; `text` equals it after every event.
 
     Its host shows rows of it with `show_rows`. Without a host it shows the rows around the cursor,
@@ -132,7 +132,7 @@ class CellEditor(ExactArea):
         self._stop_watching = document.watch(self._document_changed)
 
     def on_mount(self) -> None:
-        self._tell_cursor()
+        self._publish_cursor()
 
     def on_unmount(self) -> None:
         self._stop_watching()
@@ -219,10 +219,10 @@ class CellEditor(ExactArea):
             return
         if previous_selection != selection:
             self.app.clear_selection()
-        if self._tell_cursor() and not self._following:
+        if self._publish_cursor() and not self._following:
             self._changed(by_person=True)
 
-    def _tell_cursor(self) -> bool:
+    def _publish_cursor(self) -> bool:
         """Say where the cursor is, if that is news."""
         place = (self.cursor_offset, self.anchor_offset)
         if place == self._told:
@@ -242,13 +242,13 @@ class CellEditor(ExactArea):
             event.stop()
             event.prevent_default()
             self._tab(backwards=event.key == "shift+tab")
-        elif event.character is not None and is_text(event.character):
+        elif event.character is not None and is_text_input(event.character):
             event.stop()
             event.prevent_default()
             self._replace_via_keyboard(event.character, *self.selection)
 
     def check_consume_key(self, key: str, character: str | None = None) -> bool:
-        return key == "tab" or (character is not None and is_text(character))
+        return key == "tab" or (character is not None and is_text_input(character))
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()

@@ -31,7 +31,7 @@ class RemoteCursor:
     """A model's append point: it goes along with the text."""
 
 
-class Mark(NamedTuple):
+class StyleSpan(NamedTuple):
     """Columns `start` to `end` (exclusive) of a line get a style on top of their own."""
 
     start: int
@@ -39,7 +39,7 @@ class Mark(NamedTuple):
     style: Style
 
 
-class Tag(NamedTuple):
+class CursorLabel(NamedTuple):
     """A cursor at a column and the name of whose it is.
 
     `name_style` is the style of the name, `style` that of the cursor's own cell.
@@ -51,7 +51,7 @@ class Tag(NamedTuple):
     name_style: Style
 
 
-def styled(strip: Strip, marks: Sequence[Mark]) -> Strip:
+def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
     """The line with the marks on it, later ones above earlier ones; columns outside are ignored."""
     for start, end, style in marks:
         length = strip.cell_length
@@ -69,7 +69,7 @@ def styled(strip: Strip, marks: Sequence[Mark]) -> Strip:
     return strip
 
 
-def without_room(strip: Strip, tags: Sequence[Tag], width: int) -> Tag | None:
+def first_overflowing(strip: Strip, tags: Sequence[CursorLabel], width: int) -> CursorLabel | None:
     """The first whose name does not fit behind the line: `tagged` would cut it."""
     column = length = strip.cell_length
     for tag in sorted(tags, key=lambda one: one.column < length):
@@ -86,7 +86,11 @@ def without_room(strip: Strip, tags: Sequence[Tag], width: int) -> Tag | None:
 
 
 def tagged(
-    strip: Strip, tags: Sequence[Tag], width: int, *, named_elsewhere: Tag | None = None
+    strip: Strip,
+    tags: Sequence[CursorLabel],
+    width: int,
+    *,
+    named_elsewhere: CursorLabel | None = None,
 ) -> Strip:
     """The line with cursors on it and, behind its end, the names that fit into `width`.
 
@@ -94,7 +98,7 @@ def tagged(
     """
     inside = [tag for tag in tags if tag.column < strip.cell_length]
     behind = [tag for tag in tags if tag.column >= strip.cell_length]
-    strip = styled(strip, [Mark(tag.column, tag.column + 1, tag.style) for tag in inside])
+    strip = styled(strip, [StyleSpan(tag.column, tag.column + 1, tag.style) for tag in inside])
     segments = list(strip)
     column = strip.cell_length
     for tag in behind:
@@ -114,7 +118,7 @@ def tagged(
     return Strip(segments, column)
 
 
-def _add_name(segments: list[Segment], column: int, width: int, tag: Tag, gap: str) -> int:
+def _add_name(segments: list[Segment], column: int, width: int, tag: CursorLabel, gap: str) -> int:
     room = width - column - len(gap)
     if room < _SHORTEST_TAG:
         return column

@@ -17,20 +17,20 @@ from textual.widgets import TextArea
 from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.editor.cell_document import CellDocument, Replaced
 from antiphon.widgets.editor.indent import dedented, indent_unit
-from antiphon.widgets.editor.overlays import RemoteCursor, Tag
-from antiphon.widgets.editor.row_cache import EditorRows
-from antiphon.widgets.editor.wrapped_document import CellNavigator, CellWrap
+from antiphon.widgets.editor.overlays import CursorLabel, RemoteCursor
+from antiphon.widgets.editor.row_cache import RowCache
+from antiphon.widgets.editor.wrapped_document import CellWrappedDocument, WrappedNavigator
 from antiphon_kernel.types.records import TextSplice
 
 
-class ExactArea(TextArea):
+class PlainTextArea(TextArea):
     """Shows rows of its text, wrapped at a width that it is told; does not scroll by itself.
 
     Subclasses say with `_changed` what follows from a change of the text, its rows or the cursor.
     """
 
     DEFAULT_CSS = """
-    ExactArea {
+    PlainTextArea {
         border: none;
         padding: 0;
         background: transparent;
@@ -44,13 +44,13 @@ class ExactArea(TextArea):
     """Cursor and other end; what they change on screen is drawn row by row."""
 
     document: CellDocument
-    wrapped_document: CellWrap
+    wrapped_document: CellWrappedDocument
 
     def __init__(self, text: str, theme: CellTheme) -> None:
         self._cell_theme = theme
         self._text_columns = 0
         self._others: tuple[RemoteCursor, ...] = ()
-        self._rows = EditorRows(theme)
+        self._rows = RowCache(theme)
         super().__init__(text, tab_behavior="indent", highlight_cursor_line=False)
         self.set_reactive(TextArea.cursor_blink, False)
         self.set_reactive(TextArea.match_cursor_bracket, False)
@@ -99,7 +99,7 @@ class ExactArea(TextArea):
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         self._cell_theme = theme
-        self._rows = EditorRows(theme)
+        self._rows = RowCache(theme)
         self._changed(by_person=True)
 
     def set_cursors(self, cursors: Sequence[RemoteCursor]) -> None:
@@ -107,7 +107,7 @@ class ExactArea(TextArea):
         self._others = tuple(cursors)
 
     @property
-    def names_beside(self) -> tuple[tuple[int, Tag], ...]:
+    def names_beside(self) -> tuple[tuple[int, CursorLabel], ...]:
         """Rows that were shown last and are too full for the name of a cursor in them."""
         return self._rows.beside
 
@@ -117,8 +117,8 @@ class ExactArea(TextArea):
         From row `names_beside_from` on, somebody else writes the names for which there is no room.
         """
         width = self._text_columns + 1
-        if self._rows.lay(self, top, count, width, self._others, names_beside_from):
-            regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.take_changed()]
+        if self._rows.layout(self, top, count, width, self._others, names_beside_from):
+            regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.pop_changed()]
             self.refresh(*regions)
         self.app.cursor_position = self.cursor_screen_offset
 
@@ -126,8 +126,10 @@ class ExactArea(TextArea):
 
     def _set_document(self, text: str, language: str | None) -> None:
         self.document = CellDocument(text)
-        self.wrapped_document = CellWrap(self.document, self._text_columns, self.indent_width)
-        self.navigator = CellNavigator(self.wrapped_document)
+        self.wrapped_document = CellWrappedDocument(
+            self.document, self._text_columns, self.indent_width
+        )
+        self.navigator = WrappedNavigator(self.wrapped_document)
         self.set_reactive(TextArea.selection, Selection())
 
     @property

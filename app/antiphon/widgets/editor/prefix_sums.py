@@ -63,7 +63,7 @@ class PrefixSums:
         """Replace the numbers from `start` to `stop` (exclusive)."""
         new = list(values)
         if not self._chunks:
-            self._lay(0, 0, new)
+            self._rebuild(0, 0, new)
             return
         first, low = self._locate(start)
         last, high = self._locate(stop)
@@ -79,7 +79,7 @@ class PrefixSums:
                 del self._chunks[first], self._totals[first]
             return
         new = self._chunks[first][:low] + new + self._chunks[last][high:]
-        self._lay(first, last + 1, new)
+        self._rebuild(first, last + 1, new)
 
     def _locate(self, index: int) -> tuple[int, int]:
         """Chunk and place inside it; the end of the last chunk for what is behind everything."""
@@ -91,7 +91,7 @@ class PrefixSums:
             index -= len(chunk)
         return 0, 0
 
-    def _lay(self, first: int, stop: int, values: list[int]) -> None:
+    def _rebuild(self, first: int, stop: int, values: list[int]) -> None:
         """Replace whole chunks by new ones that hold `values`."""
         chunks = [values[at : at + self._size] for at in range(0, len(values), self._size)]
         for chunk in self._chunks[first:stop]:

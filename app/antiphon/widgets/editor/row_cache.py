@@ -11,8 +11,15 @@ from textual.document._document import Location
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.editor.overlays import Mark, RemoteCursor, Tag, styled, tagged, without_room
-from antiphon.widgets.editor.wrapped_document import CellWrap
+from antiphon.widgets.editor.overlays import (
+    CursorLabel,
+    RemoteCursor,
+    StyleSpan,
+    first_overflowing,
+    styled,
+    tagged,
+)
+from antiphon.widgets.editor.wrapped_document import CellWrappedDocument
 
 if TYPE_CHECKING:
     from textual.widgets import TextArea
@@ -20,7 +27,7 @@ if TYPE_CHECKING:
 _REMEMBERED = 512
 
 
-class EditorRows:
+class RowCache:
     """Draws rows, and keeps those drawn to know what changed."""
 
     def __init__(self, theme: CellTheme) -> None:
@@ -29,7 +36,7 @@ class EditorRows:
         self._strips: list[Strip] = []
         self._changed: list[int] = []
         self.top = 0
-        self.beside: tuple[tuple[int, Tag], ...] = ()
+        self.beside: tuple[tuple[int, CursorLabel], ...] = ()
         """Rows whose text leaves no room for a name, and the cursor there; from the top down."""
 
     @property
@@ -39,12 +46,12 @@ class EditorRows:
     def strip(self, y: int) -> Strip | None:
         return self._strips[y] if 0 <= y < len(self._strips) else None
 
-    def take_changed(self) -> list[int]:
-        """Rows on screen that `lay` drew differently since this was asked last."""
+    def pop_changed(self) -> list[int]:
+        """Rows on screen that `layout` drew differently since this was asked last."""
         changed, self._changed = self._changed, []
         return changed
 
-    def lay(
+    def layout(
         self,
         area: TextArea,
         top: int,
@@ -58,7 +65,7 @@ class EditorRows:
         From row `names_beside_from` on, a name for which there is no room stands in `beside`.
         """
         wrap = area.wrapped_document
-        assert isinstance(wrap, CellWrap)
+        assert isinstance(wrap, CellWrappedDocument)
         self.top = top
         low, high = sorted(area.selection)
         cursor = area.selection.end if area.has_focus else None
@@ -71,10 +78,10 @@ class EditorRows:
             for other in others
         ]
         strips: list[Strip] = []
-        beside: list[tuple[int, Tag]] = []
+        beside: list[tuple[int, CursorLabel]] = []
         for row in range(top, min(top + count, wrap.height)):
             line, section = wrap.section_at(row)
-            span = _Span(wrap, line, section)
+            span = _CachedSpan(wrap, line, section)
             marks, tags = self._others(span, places, width)
             marks += span.marks(low, high, self._theme.own_selection)
             own = None
@@ -82,7 +89,7 @@ class EditorRows:
                 own = min(span.column(cursor), width - 1)
             shown, elsewhere = _shown(span.text, own, self._theme.text), None
             if tags and row >= names_beside_from:
-                elsewhere = without_room(shown, tags, width)
+                elsewhere = first_overflowing(shown, tags, width)
             if elsewhere is not None:
                 beside.append((row, elsewhere))
             strips.append(self._row(shown, tuple(marks), tuple(tags), own, width, elsewhere))
@@ -95,17 +102,17 @@ class EditorRows:
 
     def _others(
         self,
-        span: _Span,
+        span: _CachedSpan,
         places: Sequence[tuple[RemoteCursor, Location, Location | None]],
         width: int,
-    ) -> tuple[list[Mark], list[Tag]]:
+    ) -> tuple[list[StyleSpan], list[CursorLabel]]:
         """What others have selected in a row, and their cursors in it.
 
         Args:
             places: of each cursor, and of the other end of what it has selected.
         """
-        marks: list[Mark] = []
-        tags: list[Tag] = []
+        marks: list[StyleSpan] = []
+        tags: list[CursorLabel] = []
         for other, place, anchor in places:
             if anchor is not None:
                 style = self._theme.selections[other.colour % len(self._theme.selections)]
@@ -113,7 +120,7 @@ class EditorRows:
             if span.holds(place):
                 slot = other.colour % len(self._theme.cursors)
                 tags.append(
-                    Tag(
+                    CursorLabel(
                         min(span.column(place), width - 1),
                         other.username,
                         self._theme.cursors[slot],
@@ -125,11 +132,11 @@ class EditorRows:
     def _row(
         self,
         line: Strip,
-        marks: tuple[Mark, ...],
-        tags: tuple[Tag, ...],
+        marks: tuple[StyleSpan, ...],
+        tags: tuple[CursorLabel, ...],
         own: int | None,
         width: int,
-        elsewhere: Tag | None,
+        elsewhere: CursorLabel | None,
     ) -> Strip:
         key = (line.text, marks, tags, own, width, elsewhere)
         drawn = self._drawn.get(key)
@@ -138,7 +145,7 @@ class EditorRows:
                 self._drawn.clear()
             strip = tagged(styled(line, marks), tags, width, named_elsewhere=elsewhere)
             if own is not None:
-                strip = styled(strip, [Mark(own, own + 1, self._theme.own_cursor)])
+                strip = styled(strip, [StyleSpan(own, own + 1, self._theme.own_cursor)])
             strip = strip.adjust_cell_length(width).apply_style(self._theme.background)
             drawn = self._drawn[key] = strip
         return drawn
@@ -152,10 +159,10 @@ def _shown(text: str, own: int | None, style: Style) -> Strip:
     return strip
 
 
-class _Span:
+class _CachedSpan:
     """The part of a line that one row shows."""
 
-    def __init__(self, wrap: CellWrap, line: int, section: int) -> None:
+    def __init__(self, wrap: CellWrappedDocument, line: int, section: int) -> None:
         self._line = line
         self._start, self._end = wrap.section_span(line, section)
         self._is_last = self._end == len(wrap.document[line])
@@ -172,9 +179,9 @@ class _Span:
         """Screen column of a place in this row."""
         return self._cells.left(place[1] - self._start)
 
-    def marks(self, low: Location, high: Location, style: Style) -> Iterator[Mark]:
+    def marks(self, low: Location, high: Location, style: Style) -> Iterator[StyleSpan]:
         """The part of a selection that is in this row."""
         start = max(low, (self._line, self._start))
         end = min(high, (self._line, self._end))
         if start < end:
-            yield Mark(self.column(start), self.column(end), style)
+            yield StyleSpan(self.column(start), self.column(end), style)

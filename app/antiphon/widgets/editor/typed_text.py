@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 
-def is_text(typed: str) -> bool:
+def is_text_input(typed: str) -> bool:
     """Whether what a key sends is text: all but C0, DEL and C1.
 
     `str.isprintable` is narrower: it leaves out spaces such as U+3000 and joiners such as U+200D.

@@ -16,7 +16,7 @@ from textual.document._document_navigator import DocumentNavigator
 from textual.document._wrapped_document import WrappedDocument
 from textual.geometry import Offset
 
-from antiphon.render.display import displayable
+from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import graphemes, is_one_cell_each, line_ranges
 from antiphon.widgets.editor.cell_document import CellDocument
 from antiphon.widgets.editor.prefix_sums import PrefixSums
@@ -54,7 +54,7 @@ class LineCells(NamedTuple):
 @lru_cache(256)
 def line_cells(line: str, tab: int) -> LineCells:
     """How a line without its end, or a section of one, is drawn."""
-    shown = displayable(line)
+    shown = sanitize_for_display(line)
     if "\t" not in shown:
         if is_one_cell_each(shown):
             return LineCells(shown, None, None)
@@ -146,7 +146,7 @@ def wrap_again(
     return wrapped
 
 
-class CellWrap(WrappedDocument):
+class CellWrappedDocument(WrappedDocument):
     """Sections of the lines of a `CellDocument`."""
 
     document: CellDocument
@@ -257,10 +257,10 @@ class CellWrap(WrappedDocument):
         return []
 
 
-class CellNavigator(DocumentNavigator):
+class WrappedNavigator(DocumentNavigator):
     """Moves by what is drawn: up and down by row, left and right by picture."""
 
-    def __init__(self, wrapped: CellWrap) -> None:
+    def __init__(self, wrapped: CellWrappedDocument) -> None:
         super().__init__(wrapped)
         self._wrap = wrapped
 

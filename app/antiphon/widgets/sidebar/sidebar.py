@@ -13,8 +13,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.status.line import Piece, fit
-from antiphon.widgets.status.participants import Person
+from antiphon.widgets.status.line import StatusSpan, fit
+from antiphon.widgets.status.participants import Participant
 from antiphon_kernel.types.roles import AccessRole
 
 WIDTH: Final = 24
@@ -34,10 +34,10 @@ class ContextName(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class ParticipantRow:
     """One line of the list of people."""
 
-    person: Person
+    person: Participant
     place: str
     """`¶5 tail`; empty if the person is in no cell."""
 
@@ -46,7 +46,7 @@ _TOLD_ROLES: Final = frozenset({AccessRole.OWNER, AccessRole.VIEWER})
 """Roles that are told of others: whom to ask, and who only reads."""
 
 
-def whereabouts(person: Person, number: int | None, mode: str) -> Whereabouts:
+def participant_rows(person: Participant, number: int | None, mode: str) -> ParticipantRow:
     """Where somebody is; `number` is their cell's, from 1, and `mode` that of this screen."""
     if person.is_me:
         words = mode
@@ -55,10 +55,10 @@ def whereabouts(person: Person, number: int | None, mode: str) -> Whereabouts:
     else:
         words = person.doing or (person.role if person.role in _TOLD_ROLES else "")
     cell = "" if number is None else f"{CELL_SIGN}{number}"
-    return Whereabouts(person, f"{cell} {words}".strip())
+    return ParticipantRow(person, f"{cell} {words}".strip())
 
 
-Row = tuple[Sequence[Piece], Sequence[Piece]]
+Row = tuple[Sequence[StatusSpan], Sequence[StatusSpan]]
 """What stands at the left and at the right of a row."""
 
 
@@ -84,12 +84,12 @@ class Sidebar(Widget, can_focus=True):
         self.chosen = ""
         """Id of the context that Enter opens."""
         self._here = ""
-        self._people: tuple[Whereabouts, ...] = ()
+        self._people: tuple[ParticipantRow, ...] = ()
         self._rows: list[Row] = []
 
     def set_cell_theme(self, theme: CellTheme) -> None:
         self._theme = theme
-        self._lay()
+        self._layout_rows()
         self.refresh()
 
     def show_contexts(self, contexts: Sequence[ContextName], here: str) -> None:
@@ -97,7 +97,7 @@ class Sidebar(Widget, can_focus=True):
         self._contexts, self._here = tuple(contexts), here
         if self.chosen not in {one.id for one in contexts}:
             self.chosen = here
-        self._lay()
+        self._layout_rows()
 
     def choose(self, step: int) -> None:
         """The context so many rows further down."""
@@ -105,25 +105,25 @@ class Sidebar(Widget, can_focus=True):
         if ids:
             at = ids.index(self.chosen) if self.chosen in ids else 0
             self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
-        self._lay()
+        self._layout_rows()
 
     def on_focus(self) -> None:
-        self._lay()
+        self._layout_rows()
 
     def on_blur(self) -> None:
         self.chosen = self._here
-        self._lay()
+        self._layout_rows()
 
     def on_click(self, event: events.Click) -> None:
         if 0 < event.y <= len(self._contexts):
             self.post_message(self.ContextClicked(self._contexts[event.y - 1].id))
 
-    def show_people(self, people: Sequence[Whereabouts]) -> None:
+    def show_people(self, people: Sequence[ParticipantRow]) -> None:
         """Who is here and where."""
         self._people = tuple(people)
-        self._lay()
+        self._layout_rows()
 
-    def _lay(self) -> None:
+    def _layout_rows(self) -> None:
         """Redraw the rows that say something else than before."""
         before, self._rows = self._rows, self._new_rows()
         count = max(len(before), len(self._rows))
@@ -139,19 +139,23 @@ class Sidebar(Widget, can_focus=True):
     def _new_rows(self) -> list[Row]:
         theme = self._theme
         rows: list[Row] = [
-            ([Piece("contexts", theme.dim)], ()),
+            ([StatusSpan("contexts", theme.dim)], ()),
         ]
         for context in self._contexts:
             here, chosen = context.id == self._here, self.has_focus and context.id == self.chosen
             bar = "┃ " if chosen else "▸ " if here else "  "
-            label = Piece(context.label, theme.text if here or chosen else theme.dim)
-            rows.append(([Piece(bar, theme.focus), label], ()))
+            label = StatusSpan(context.label, theme.text if here or chosen else theme.dim)
+            rows.append(([StatusSpan(bar, theme.focus), label], ()))
         rows.append(((), ()))
-        rows.append(([Piece("people", theme.dim)], [Piece(f"{CELL_SIGN} cell", theme.dim)]))
+        rows.append(
+            ([StatusSpan("people", theme.dim)], [StatusSpan(f"{CELL_SIGN} cell", theme.dim)])
+        )
         for one in self._people:
             person = one.person
             author = theme.author(person.colour)
             present = person.is_me or bool(person.doing) or person.block is not None
-            mark = Piece("● " if present else "○ ", author)
-            rows.append(([mark, Piece(person.name, author)], [Piece(one.place, theme.dim)]))
+            mark = StatusSpan("● " if present else "○ ", author)
+            rows.append(
+                ([mark, StatusSpan(person.name, author)], [StatusSpan(one.place, theme.dim)])
+            )
         return rows

@@ -13,9 +13,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import displayable
+from antiphon.render.display import sanitize_for_display
 from antiphon.widgets.block_list.cell_model import Draft
-from antiphon.widgets.status.line import Piece, end_of, fit
+from antiphon.widgets.status.line import StatusSpan, end_of, fit
 
 MAX_LINES: Final = 3
 
@@ -23,7 +23,7 @@ NAME_COLUMNS: Final = 6
 """What a name takes where it stands in the gutter."""
 
 
-class DraftLines(Widget):
+class DraftPreview(Widget):
     """`guest › I wonder whether…`, above the composer."""
 
     class Clicked(Message):
@@ -34,7 +34,7 @@ class DraftLines(Widget):
             self.block = block
 
     DEFAULT_CSS = """
-    DraftLines { height: auto; width: 1fr; }
+    DraftPreview { height: auto; width: 1fr; }
     """
 
     def __init__(self, theme: CellTheme) -> None:
@@ -74,14 +74,14 @@ class DraftLines(Widget):
             return Strip.blank(width, theme.background)
         draft = self._drafts[y]
         # What is being typed is at the end: the end is what is shown.
-        text = " ".join(displayable(draft.text[-4 * width :]).split())
+        text = " ".join(sanitize_for_display(draft.text[-4 * width :]).split())
         name = f"{draft.username} ".ljust(NAME_COLUMNS if not self._margin else 0)
         text = end_of(text, max(8, width - cell_len(name) - 4))
         return fit(
             [
-                Piece(name, theme.author(draft.colour)),
-                Piece("› ", theme.dim),
-                Piece(text, theme.dim),
+                StatusSpan(name, theme.author(draft.colour)),
+                StatusSpan("› ", theme.dim),
+                StatusSpan(text, theme.dim),
             ],
             (),
             width,

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from antiphon.action import shown_key
-from antiphon.action_context import Situation
+from antiphon.action_context import ActionContext
 from antiphon.keymap import footer_actions
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.status.line import Piece, StatusLine
+from antiphon.widgets.status.line import StatusLine, StatusSpan
 
 
 class FooterLine(StatusLine):
@@ -18,16 +18,16 @@ class FooterLine(StatusLine):
 
     def __init__(self, theme: CellTheme) -> None:
         super().__init__(theme)
-        self._situation = Situation()
+        self._situation = ActionContext()
 
-    def show(self, situation: Situation) -> None:
+    def show(self, situation: ActionContext) -> None:
         """Which keys are named from now on."""
         self._situation = situation
-        self.say(situation)
+        self.update_spans(situation)
 
-    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
+    def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         theme, situation = self.theme, self._situation
-        pieces = [Piece(situation.mode_word, theme.focus)]
+        pieces = [StatusSpan(situation.mode_word, theme.focus)]
         room = width - 2 - cell_len(situation.mode_word)
         for action in footer_actions(situation):
             key = shown_key(action.keys[0])
@@ -37,8 +37,8 @@ class FooterLine(StatusLine):
                 break
             room -= needed
             pieces += [
-                Piece("  ", theme.dim),
-                Piece(key, theme.text),
-                Piece(f" {words}", theme.dim),
+                StatusSpan("  ", theme.dim),
+                StatusSpan(key, theme.text),
+                StatusSpan(f" {words}", theme.dim),
             ]
         return pieces, ()

@@ -8,11 +8,11 @@ from typing import Final
 from rich.cells import cell_len
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import displayable
-from antiphon.session import Connection, Standing
-from antiphon.time_format import in_local_words
-from antiphon.widgets.status.line import Piece, StatusLine, cut_to
-from antiphon.widgets.status.participants import Person
+from antiphon.render.display import sanitize_for_display
+from antiphon.session import ConnectionStatus, SessionStatus
+from antiphon.time_format import format_absolute
+from antiphon.widgets.status.line import StatusLine, StatusSpan, cut_to
+from antiphon.widgets.status.participants import Participant
 from antiphon_kernel.types.roles import AccessRole
 
 WITH_PLACE: Final = 60
@@ -26,41 +26,41 @@ class HeaderLine(StatusLine):
         super().__init__(theme)
         self._place = place
         self._label = ""
-        self._people: Sequence[Person] = ()
-        self._standing = Standing(Connection.CONNECTING)
+        self._people: Sequence[Participant] = ()
+        self._standing = SessionStatus(ConnectionStatus.CONNECTING)
 
     @property
     def context(self) -> str:
         """What the context is called."""
         return self._label
 
-    def show(self, context: str, people: Sequence[Person], standing: Standing) -> None:
+    def show(self, context: str, people: Sequence[Participant], standing: SessionStatus) -> None:
         """What the line says from now on."""
         self._label, self._people, self._standing = context, people, standing
-        self.say((context, tuple(people), standing))
+        self.update_spans((context, tuple(people), standing))
 
-    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
+    def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         theme = self.theme
         right = self._connection_pieces(width)
-        place = [Piece(self._place, theme.strong), Piece(" · ", theme.dim)]
+        place = [StatusSpan(self._place, theme.strong), StatusSpan(" · ", theme.dim)]
         left = [
             *(place if width >= WITH_PLACE else ()),
-            Piece(self._label, theme.text),
-            Piece("   ", theme.dim),
+            StatusSpan(self._label, theme.text),
+            StatusSpan("   ", theme.dim),
         ]
         room = width - 4 - sum(cell_len(piece.text) for piece in [*left, *right])
         return [*left, *self._people_pieces(room)], right
 
-    def _people_pieces(self, room: int) -> list[Piece]:
-        pieces: list[Piece] = []
+    def _people_pieces(self, room: int) -> list[StatusSpan]:
+        pieces: list[StatusSpan] = []
         hidden = len(self._people)
         for person in self._people:
-            name = Piece(person.name, self.theme.author(person.colour))
+            name = StatusSpan(person.name, self.theme.author(person.colour))
             mark = "● " if person.is_me or person.doing or person.block else "○ "
-            own = [Piece(mark, self.theme.author(person.colour)), name]
+            own = [StatusSpan(mark, self.theme.author(person.colour)), name]
             if person.doing:
-                own.append(Piece(f" {person.doing}", self.theme.dim))
-            own.append(Piece("  ", self.theme.dim))
+                own.append(StatusSpan(f" {person.doing}", self.theme.dim))
+            own.append(StatusSpan("  ", self.theme.dim))
             needed = sum(cell_len(piece.text) for piece in own)
             reserve = 3 if hidden > 1 else 0
             if needed + reserve > room:
@@ -69,34 +69,34 @@ class HeaderLine(StatusLine):
             hidden -= 1
             pieces += own
         if hidden and pieces:
-            pieces.append(Piece(f"+{hidden}", self.theme.dim))
+            pieces.append(StatusSpan(f"+{hidden}", self.theme.dim))
         return pieces
 
-    def _connection_pieces(self, width: int) -> list[Piece]:
+    def _connection_pieces(self, width: int) -> list[StatusSpan]:
         standing, theme = self._standing, self.theme
         pieces, role = [self._connection_piece(width)], standing.role
         if standing.refused is not None:
-            refused = Piece(f"refused: {standing.refused.edits}", theme.status_failed)
-            pieces += [Piece(" · ", theme.dim), refused]
-        if role is not None and role != AccessRole.OWNER and not standing.is_shut_out:
+            refused = StatusSpan(f"refused: {standing.refused.edits}", theme.status_failed)
+            pieces += [StatusSpan(" · ", theme.dim), refused]
+        if role is not None and role != AccessRole.OWNER and not standing.is_rejected:
             style = theme.unread if role == AccessRole.VIEWER else theme.dim
-            pieces = [Piece(role, style), Piece(" · ", theme.dim), *pieces]
+            pieces = [StatusSpan(role, style), StatusSpan(" · ", theme.dim), *pieces]
         return pieces
 
-    def _connection_piece(self, width: int) -> Piece:
+    def _connection_piece(self, width: int) -> StatusSpan:
         standing, theme = self._standing, self.theme
-        if standing.connection is Connection.LIVE:
-            return Piece(str(standing.connection), theme.status_done)
+        if standing.connection is ConnectionStatus.LIVE:
+            return StatusSpan(str(standing.connection), theme.status_done)
         words = str(standing.connection)
         if standing.reason is not None:
             reason = _in_one_line(standing.reason)
-            return Piece(cut_to(f"{words}: {reason}", width // 2), theme.status_failed)
-        if standing.connection is Connection.OFFLINE and standing.unsaved:
+            return StatusSpan(cut_to(f"{words}: {reason}", width // 2), theme.status_failed)
+        if standing.connection is ConnectionStatus.OFFLINE and standing.unsaved:
             words += f" · {standing.unsaved} unsaved"
-        if standing.connection in (Connection.CONNECTING, Connection.CATCHING_UP):
-            return Piece(words, theme.dim)
-        return Piece(words if width >= 60 else str(standing.connection), theme.status_failed)
+        if standing.connection in (ConnectionStatus.CONNECTING, ConnectionStatus.CATCHING_UP):
+            return StatusSpan(words, theme.dim)
+        return StatusSpan(words if width >= 60 else str(standing.connection), theme.status_failed)
 
 
 def _in_one_line(reason: str) -> str:
-    return displayable(in_local_words(" ".join(reason.split())))
+    return sanitize_for_display(format_absolute(" ".join(reason.split())))

@@ -10,9 +10,9 @@ from rich.style import Style
 from textual.timer import Timer
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import displayable
-from antiphon.time_format import in_local_words
-from antiphon.widgets.status.line import Piece, StatusLine
+from antiphon.render.display import sanitize_for_display
+from antiphon.time_format import format_absolute
+from antiphon.widgets.status.line import StatusLine, StatusSpan
 
 HINT_SECONDS: Final = 6.0
 
@@ -20,7 +20,7 @@ WEIGHTY_SECONDS: Final = 12.0
 """How long it takes to read what must not be missed."""
 
 
-class NoticeLine(StatusLine):
+class HintBar(StatusLine):
     """Blank most of the time; it always has its row, so that nothing moves when it speaks."""
 
     def __init__(self, theme: CellTheme) -> None:
@@ -35,7 +35,7 @@ class NoticeLine(StatusLine):
     def hint(self) -> str | None:
         return self._hint
 
-    def give_hint(self, text: str, *, weighty: bool = False) -> None:
+    def show_hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence for a few seconds.
 
         What is weighty is said for longer, one after the other, and nothing else meanwhile.
@@ -48,7 +48,7 @@ class NoticeLine(StatusLine):
             self._timer.stop()
         self._is_weighty = weighty
         self._timer = self.set_timer(WEIGHTY_SECONDS if weighty else HINT_SECONDS, self.clear_hint)
-        self._hint = displayable(in_local_words(" ".join(text.split())))
+        self._hint = sanitize_for_display(format_absolute(" ".join(text.split())))
         self._say()
 
     def clear_hint(self) -> None:
@@ -60,7 +60,7 @@ class NoticeLine(StatusLine):
         self._is_weighty = False
         self._say()
         if self._weighty:
-            self.give_hint(self._weighty.popleft(), weighty=True)
+            self.show_hint(self._weighty.popleft(), weighty=True)
 
     def suggest(self, text: str | None) -> None:
         """What stands after `TRY:` while there is no hint."""
@@ -68,12 +68,15 @@ class NoticeLine(StatusLine):
         self._say()
 
     def _say(self) -> None:
-        self.say((self._hint, self._attempt))
+        self.update_spans((self._hint, self._attempt))
 
-    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
+    def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         if self._hint is not None:
             accent = Style(color=self.theme.unread.color)
-            return [Piece(self._hint, accent)], ()
+            return [StatusSpan(self._hint, accent)], ()
         if self._attempt is not None:
-            return [Piece("TRY ", self.theme.focus), Piece(self._attempt, self.theme.text)], ()
+            return [
+                StatusSpan("TRY ", self.theme.focus),
+                StatusSpan(self._attempt, self.theme.text),
+            ], ()
         return (), ()

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from antiphon.render.cell_theme import CellTheme
 
 
-class Piece(NamedTuple):
+class StatusSpan(NamedTuple):
     """Some text in one style."""
 
     text: str
@@ -41,7 +41,12 @@ def end_of(text: str, width: int) -> str:
 
 
 def fit(
-    left: Sequence[Piece], right: Sequence[Piece], width: int, base: Style, *, margin: int = 1
+    left: Sequence[StatusSpan],
+    right: Sequence[StatusSpan],
+    width: int,
+    base: Style,
+    *,
+    margin: int = 1,
 ) -> Strip:
     """`left` and, at the other end, `right` in exactly `width` columns; `left` is cut first.
 
@@ -89,13 +94,13 @@ class StatusLine(Widget):
             self.margin = margin
             self.refresh()
 
-    def say(self, content: object) -> None:
+    def update_spans(self, content: object) -> None:
         """Redraw if `content`, whatever the pieces are made from, has changed."""
         if content != self._shown:
             self._shown = content
             self.refresh()
 
-    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
+    def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
         """What stands at the left and at the right."""
         raise NotImplementedError
 

@@ -19,7 +19,7 @@ _DOING: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class Participant:
     """One principal who is present, whatever the number of their sessions."""
 
     principal: str
@@ -36,9 +36,11 @@ class Person:
     """What they may do; empty if the kernel has not said."""
 
 
-def people_here(me: PresenceState | None, others: Iterable[PresenceState]) -> Sequence[Person]:
+def participants(
+    me: PresenceState | None, others: Iterable[PresenceState]
+) -> Sequence[Participant]:
     """Me first, then those who write, then by name. One entry a principal."""
-    found: dict[str, Person] = {}
+    found: dict[str, Participant] = {}
     if me is not None:
         found[me.principal] = _person(me, is_me=True)
     for state in others:
@@ -48,8 +50,8 @@ def people_here(me: PresenceState | None, others: Iterable[PresenceState]) -> Se
     return sorted(found.values(), key=lambda one: (not one.is_me, not one.is_model, one.name))
 
 
-def _person(state: PresenceState, *, is_me: bool) -> Person:
-    return Person(
+def _person(state: PresenceState, *, is_me: bool) -> Participant:
+    return Participant(
         principal=state.principal,
         name=OWN_NAME if is_me else displayable_in_a_row(state.username),
         colour=state.colour,

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from textual.events import Click
 from textual.message import Message
 
-from antiphon.widgets.status.line import Piece, StatusLine
+from antiphon.widgets.status.line import StatusLine, StatusSpan
 
 
-class UnreadMark(StatusLine):
+class UnreadBadge(StatusLine):
     """`▼ 14 new lines · Ctrl+End`, at the right; not there while nothing is new."""
 
     DEFAULT_CSS = """
-    UnreadMark { layer: above; width: auto; display: none; }
-    UnreadMark.-new { display: block; }
+    UnreadBadge { layer: above; width: auto; display: none; }
+    UnreadBadge.-new { display: block; }
     """
 
     class Clicked(Message):
@@ -30,16 +30,16 @@ class UnreadMark(StatusLine):
             self.set_class(lines > 0, "-new")
             self.refresh(layout=True)
 
-    def words(self) -> str:
+    def label(self) -> str:
         """What the mark says."""
         noun = "line" if self._lines == 1 else "lines"
         return f"▼ {self._lines} new {noun} · Ctrl+End"
 
     def get_content_width(self, container: object, viewport: object) -> int:
-        return len(self.words()) + 2
+        return len(self.label()) + 2
 
-    def pieces(self, width: int) -> tuple[Sequence[Piece], Sequence[Piece]]:
-        return [Piece(self.words(), self.theme.unread)], ()
+    def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
+        return [StatusSpan(self.label(), self.theme.unread)], ()
 
     def on_click(self, event: Click) -> None:
         event.stop()

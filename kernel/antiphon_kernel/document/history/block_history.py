@@ -15,20 +15,20 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from antiphon_kernel.document.history.container_index import Belonging, Names
-from antiphon_kernel.document.history.integrate import place
+from antiphon_kernel.document.history.container_index import ContainerIndex, Names
+from antiphon_kernel.document.history.integrate import integrate
 from antiphon_kernel.document.history.item_index import (
     ALIVE,
     Content,
-    Items,
-    Kind,
+    ItemKind,
+    ItemList,
+    ItemTable,
     Segment,
-    Sequence,
 )
-from antiphon_kernel.document.history.undo_units import Turn, Units
+from antiphon_kernel.document.history.undo_units import UndoDirection, UndoUnits
 from antiphon_kernel.document.history.update_builder import (
     NewItem,
-    Plan,
+    UpdatePlan,
     counted_to,
     plan_difference,
     plan_sequence,
@@ -36,7 +36,7 @@ from antiphon_kernel.document.history.update_builder import (
 from antiphon_kernel.document.schema import names_of
 from antiphon_kernel.text.affixes import common_prefix, common_suffix
 from antiphon_kernel.yjs.causal_order import in_causal_order
-from antiphon_kernel.yjs.restored_ids import Revival
+from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct
 from antiphon_kernel.yjs.utf16 import utf16_length
 
@@ -60,15 +60,15 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class HistoryChange:
     """One committed transaction, as a history follows it."""
 
     update: DecodedUpdate
     stamp: Stamp
     unit: int | None = None
     """The undo unit it belongs to, or turns."""
-    turn: Turn | None = None
-    revivals: tuple[Revival, ...] = ()
+    turn: UndoDirection | None = None
+    revivals: tuple[RestoredRange, ...] = ()
 
 
 class BlockHistory:
@@ -77,9 +77,9 @@ class BlockHistory:
     def __init__(self, block: str, counters: Collection[Names] = ()) -> None:
         """`counters`: where in the content counters are."""
         self.block = block
-        self._items = Items()
-        self._belonging = Belonging(block, self._items, counters)
-        self._units = Units(self._items)
+        self._items = ItemTable()
+        self._belonging = ContainerIndex(block, self._items, counters)
+        self._units = UndoUnits(self._items)
         self._stamps: list[Stamp] = []
         self._inherited: list[Stamp] = []
 
@@ -89,14 +89,14 @@ class BlockHistory:
 
     # Following
 
-    def follow(self, change: Change) -> None:
+    def follow(self, change: HistoryChange) -> None:
         """Take in the next change; one that does not touch this content does nothing."""
         at = len(self._stamps)
         self._stamps.append(change.stamp)
         touched = False
         for struct in in_causal_order(change.update.structs):
             if struct.kind is ContentKind.TYPE:
-                self._belonging.note(struct)
+                self._belonging.record(struct)
             elif struct.kind is not ContentKind.SKIP and self._integrate(struct, at, change):
                 touched = True
         for removed in change.update.deletions:
@@ -105,27 +105,27 @@ class BlockHistory:
                     self._remove(segment, at, change)
                     touched = True
         if change.turn is not None and change.unit is not None:
-            self._units.turned(change.unit, change.turn)
+            self._units.set_undone(change.unit, change.turn)
         if not touched:
             self._stamps.pop()
 
-    def _integrate(self, struct: Struct, at: int, change: Change) -> bool:
+    def _integrate(self, struct: Struct, at: int, change: HistoryChange) -> bool:
         sequence = self._belonging.sequence_of(struct)
         if sequence is None:
             return False
         touched = False
         for new in self._unknown_parts(sequence, struct, at):
             for segment in self._as_revived(new, change):
-                place(self._items, segment)
+                integrate(self._items, segment)
                 touched = True
                 if struct.kind is ContentKind.DELETED:
-                    segment.died = at
+                    segment.deleted_at = at
                 elif segment.size:
                     sequence.length += segment.size
-                    self._note_made(segment, at, change)
+                    self._record_insertion(segment, at, change)
         return touched
 
-    def _unknown_parts(self, sequence: Sequence, struct: Struct, at: int) -> Iterator[Segment]:
+    def _unknown_parts(self, sequence: ItemList, struct: Struct, at: int) -> Iterator[Segment]:
         """What of a struct is new: what comes in again may overlap what is known."""
         start, end = struct.clock, struct.clock + struct.length
         known = self._items.find(ItemId(struct.client, start))
@@ -145,7 +145,7 @@ class BlockHistory:
         )
         yield whole.beginning_at(start) if start > struct.clock else whole
 
-    def _as_revived(self, new: Segment, change: Change) -> Iterator[Segment]:
+    def _as_revived(self, new: Segment, change: HistoryChange) -> Iterator[Segment]:
         """Cut a new segment where what it is comes from different places."""
         rest: Segment | None = new
         for one in change.revivals:
@@ -161,50 +161,50 @@ class BlockHistory:
                 source.client, source.clock, source.clock + part.length
             ):
                 skipped = original.clock - source.clock
-                original.again = ItemId(part.client, part.clock + skipped)
+                original.revived_as = ItemId(part.client, part.clock + skipped)
             yield part
         if rest is not None:
             yield rest
 
-    def _note_made(self, segment: Segment, at: int, change: Change) -> None:
+    def _record_insertion(self, segment: Segment, at: int, change: HistoryChange) -> None:
         sequence = segment.sequence
-        if sequence.kind in (Kind.ENTRY, Kind.COUNTER):
-            self._overtake(segment, at, change)
+        if sequence.kind in (ItemKind.ENTRY, ItemKind.COUNTER):
+            self._supersede(segment, at, change)
         elif change.turn is None:
-            self._units.made(change.unit, segment)
+            self._units.units_inserting(change.unit, segment)
 
-    def _overtake(self, segment: Segment, at: int, change: Change) -> None:
+    def _supersede(self, segment: Segment, at: int, change: HistoryChange) -> None:
         """Of the values of a key only the last is there; that takes no deletion."""
         sequence = segment.sequence
         before = max(
             (one for one in sequence if one.alive and one.size and one is not segment),
-            key=lambda one: one.born,
+            key=lambda one: one.inserted_at,
             default=None,
         )
         if change.turn is None:
-            if sequence.kind is Kind.COUNTER:
+            if sequence.kind is ItemKind.COUNTER:
                 amount = counted_to(segment) - counted_to(before)
                 self._units.counted(change.unit, sequence.container, amount)
             else:
-                self._units.made(change.unit, segment)
+                self._units.units_inserting(change.unit, segment)
         *earlier, _ = [one for one in sequence if one.size]
         for one in earlier:
             if one.alive:
-                one.died = at
+                one.deleted_at = at
                 sequence.length -= one.size
 
-    def _remove(self, segment: Segment, at: int, change: Change) -> None:
+    def _remove(self, segment: Segment, at: int, change: HistoryChange) -> None:
         sequence = segment.sequence
-        segment.died = at
+        segment.deleted_at = at
         sequence.length -= segment.size
-        if not segment.size or change.turn is not None or sequence.kind is Kind.COUNTER:
+        if not segment.size or change.turn is not None or sequence.kind is ItemKind.COUNTER:
             return
-        if sequence.kind is Kind.ENTRY:
+        if sequence.kind is ItemKind.ENTRY:
             # A key that is removed has none of the values that it had before.
             for one in [one for one in sequence if one.source is None and one.size]:
-                self._units.took(change.unit, one)
+                self._units.units_deleting(change.unit, one)
         else:
-            self._units.took(change.unit, segment)
+            self._units.units_deleting(change.unit, segment)
 
     # Reading
 
@@ -213,7 +213,7 @@ class BlockHistory:
         """The version that the last change of this content made; 0 before the first."""
         return self._stamps[-1].version if self._stamps else 0
 
-    def sequence(self, section: str | None = None) -> Sequence | None:
+    def sequence(self, section: str | None = None) -> ItemList | None:
         """The items of a text; None if there is none in that place."""
         return self._belonging.text(names_of(section))
 
@@ -230,14 +230,14 @@ class BlockHistory:
         at = self._position(version)
         return "".join(str(one.content) for one in sequence or () if _held(one, at))
 
-    def as_of(self, section: str | None, version: int) -> list[Segment]:
+    def at_version(self, section: str | None, version: int) -> list[Segment]:
         """The characters of a version, in order, as what they are now: alive or not."""
         sequence, at = self.sequence(section) or (), self._position(version)
         for segment in [one for one in sequence if one.size and _held(one, at)]:
-            for _ in self._items.as_now(segment):
+            for _ in self._items.current(segment):
                 pass  # cut where characters have gone different ways since
         held = [one for one in sequence if one.size and _held(one, at)]
-        return [part for segment in held for part in self._items.as_now(segment)]
+        return [part for segment in held for part in self._items.current(segment)]
 
     def _position(self, version: int) -> int:
         """The number of changes that had been made as of a version."""
@@ -261,7 +261,7 @@ class BlockHistory:
     def _author(self, original: Segment) -> Stamp:
         if original.author is not None:
             return self._inherited[original.author]
-        return self._stamps[original.born]
+        return self._stamps[original.inserted_at]
 
     def inherit(self, section: str | None, runs: Iterable[Run]) -> None:
         """A text was written elsewhere before it was copied here, by these authors.
@@ -326,11 +326,11 @@ class BlockHistory:
 
     # Planning
 
-    def plan_turn(self, unit: int, turn: Turn, client: int) -> Plan:
+    def plan_undo(self, unit: int, turn: UndoDirection, client: int) -> UpdatePlan:
         """What must be written, by this client, so that a unit is undone, or done again."""
         return plan_difference(self._units.difference(unit, turn), self._belonging, client)
 
-    def touched(self, unit: int, turn: Turn) -> list[tuple[str, ...]]:
+    def changed_blocks(self, unit: int, turn: UndoDirection) -> list[tuple[str, ...]]:
         """Where a unit that is turned changes the content: names of sections, then of a field."""
         difference = self._units.difference(unit, turn)
         return [
@@ -338,22 +338,22 @@ class BlockHistory:
             *(self._belonging.counter_names(counter) for counter, _ in difference.counted),
         ]
 
-    def plan_append(self, section: str | None, text: str) -> Plan:
+    def plan_append(self, section: str | None, text: str) -> UpdatePlan:
         """What must be written so that `text` stands at the end, behind what has been removed."""
         sequence = self.sequence(section)
         if sequence is None or not text:
-            return Plan()
+            return UpdatePlan()
         last = sequence.tail.last if sequence.tail is not None else None
-        return Plan((NewItem(sequence.container, None, last, None, text),))
+        return UpdatePlan((NewItem(sequence.container, None, last, None, text),))
 
-    def plan_restore(self, section: str | None, version: int) -> Plan:
+    def plan_restore(self, section: str | None, version: int) -> UpdatePlan:
         """What must be written so that a text reads as at a version; what comes, comes anew."""
         sequence = self.sequence(section)
         if sequence is None:
-            return Plan()
+            return UpdatePlan()
         staying: set[int] = set()
         coming: set[int] = set()
-        for part in self.as_of(section, version):
+        for part in self.at_version(section, version):
             (staying if part.alive else coming).add(id(part))
         going = {id(one) for one in sequence if one.alive and one.size and id(one) not in staying}
         return plan_sequence(sequence, going, coming, anew=True)
@@ -361,14 +361,16 @@ class BlockHistory:
 
 def _held(segment: Segment, position: int) -> bool:
     """Whether something was there after so many changes."""
-    return segment.born < position and (segment.died == ALIVE or segment.died >= position)
+    return segment.inserted_at < position and (
+        segment.deleted_at == ALIVE or segment.deleted_at >= position
+    )
 
 
-def _content(sequence: Sequence, struct: Struct) -> Content:
+def _content(sequence: ItemList, struct: Struct) -> Content:
     """What an item adds to its sequence; nothing if it is a mark or of another kind."""
-    if struct.kind is ContentKind.STRING and sequence.kind is Kind.TEXT:
+    if struct.kind is ContentKind.STRING and sequence.kind is ItemKind.TEXT:
         return str(struct.content)
-    if struct.kind is ContentKind.ANY and sequence.kind is not Kind.TEXT:
+    if struct.kind is ContentKind.ANY and sequence.kind is not ItemKind.TEXT:
         assert isinstance(struct.content, tuple)
         return struct.content
     return ""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from antiphon_kernel.document.header import CONTENT
-from antiphon_kernel.document.history.item_index import Items, Kind, Sequence
+from antiphon_kernel.document.history.item_index import ItemKind, ItemList, ItemTable
 from antiphon_kernel.yjs.update import ItemId, SharedType, Struct
 
 _ROOT: Final = "blocks"
@@ -15,30 +15,30 @@ Names = tuple[str, ...]
 """The way from a block's content to a part of it: names of sections, then of a field."""
 
 
-class Belonging:
+class ContainerIndex:
     """The shared types of one block's content, as far as updates have shown them."""
 
-    def __init__(self, block: str, items: Items, counters: Collection[Names]) -> None:
+    def __init__(self, block: str, items: ItemTable, counters: Collection[Names]) -> None:
         self._block = block
         self._items = items
         self._counters = frozenset(counters)
         self._frame: ItemId | None = None
         self._names: dict[ItemId, Names] = {}
-        self._maps: dict[tuple[ItemId, str], Sequence] = {}
-        self._texts: dict[Names, Sequence] = {}
-        self._sequences: dict[ItemId, Sequence] = {}
+        self._maps: dict[tuple[ItemId, str], ItemList] = {}
+        self._texts: dict[Names, ItemList] = {}
+        self._sequences: dict[ItemId, ItemList] = {}
 
-    def text(self, names: Names) -> Sequence | None:
+    def text(self, names: Names) -> ItemList | None:
         """The text (or list) in a place; None if there is none."""
         return self._texts.get(names)
 
-    def counter(self, container: ItemId, client: int) -> Sequence | None:
+    def counter(self, container: ItemId, client: int) -> ItemList | None:
         """What a client has counted to in a counter; None if it has not counted yet."""
         return self._maps.get((container, str(client)))
 
-    def names_of(self, sequence: Sequence) -> Names:
+    def names_of(self, sequence: ItemList) -> Names:
         """Where a sequence of this block is."""
-        if sequence.kind in (Kind.TEXT, Kind.LIST):
+        if sequence.kind in (ItemKind.TEXT, ItemKind.LIST):
             return next(names for names, one in self._texts.items() if one is sequence)
         above = self._names[sequence.container]
         return (*above, sequence.key) if sequence.key is not None else above
@@ -47,7 +47,7 @@ class Belonging:
         """Where a counter of this block is."""
         return self._names[counter]
 
-    def note(self, struct: Struct) -> None:
+    def record(self, struct: Struct) -> None:
         """Remember a shared type if it is part of the block."""
         item = ItemId(struct.client, struct.clock)
         if struct.parent == _ROOT:
@@ -68,10 +68,10 @@ class Belonging:
         if shared is SharedType.MAP:
             self._names[item] = names
         elif shared in (SharedType.TEXT, SharedType.ARRAY):
-            kind = Kind.TEXT if shared is SharedType.TEXT else Kind.LIST
-            self._texts[names] = self._sequences[item] = Sequence(kind, item)
+            kind = ItemKind.TEXT if shared is SharedType.TEXT else ItemKind.LIST
+            self._texts[names] = self._sequences[item] = ItemList(kind, item)
 
-    def sequence_of(self, struct: Struct) -> Sequence | None:
+    def sequence_of(self, struct: Struct) -> ItemList | None:
         """Where an item goes; None if it is not part of the block's content."""
         if struct.parent is None:
             beside = struct.origin if struct.origin is not None else struct.right_origin
@@ -86,6 +86,6 @@ class Belonging:
             return None
         place = (struct.parent, struct.key)
         if place not in self._maps:
-            kind = Kind.COUNTER if names in self._counters else Kind.ENTRY
-            self._maps[place] = Sequence(kind, *place)
+            kind = ItemKind.COUNTER if names in self._counters else ItemKind.ENTRY
+            self._maps[place] = ItemList(kind, *place)
         return self._maps[place]

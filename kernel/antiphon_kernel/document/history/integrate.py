@@ -6,10 +6,10 @@ So the order is the engine's own whatever order updates come in.
 
 from __future__ import annotations
 
-from antiphon_kernel.document.history.item_index import Items, Segment
+from antiphon_kernel.document.history.item_index import ItemTable, Segment
 
 
-def place(items: Items, new: Segment) -> None:
+def integrate(items: ItemTable, new: Segment) -> None:
     """Put a new segment into its sequence; what it builds on must be there."""
     left = items.end(new.origin) if new.origin is not None else None
     right = items.begin(new.right_origin) if new.right_origin is not None else None
@@ -20,7 +20,7 @@ def place(items: Items, new: Segment) -> None:
 
 
 def _after_conflicts(
-    items: Items,
+    items: ItemTable,
     new: Segment,
     left: Segment | None,
     at: Segment | None,

@@ -14,13 +14,13 @@ from typing import Any, Final
 from antiphon_kernel.yjs.update import ItemId
 
 ALIVE: Final = -1
-"""`Segment.died` of what is in the document."""
+"""`Segment.deleted_at` of what is in the document."""
 
 Content = str | tuple[Any, ...]
 """Characters of a text, or values of a list or a map."""
 
 
-class Kind(Enum):
+class ItemKind(Enum):
     """What the items of a sequence are."""
 
     TEXT = "text"
@@ -31,12 +31,12 @@ class Kind(Enum):
     """The sums that one client has counted to, in a counter."""
 
 
-class Sequence:
+class ItemList:
     """The items of one text, list or key of a map in document order, removed ones included."""
 
     __slots__ = ("container", "head", "key", "kind", "length", "tail")
 
-    def __init__(self, kind: Kind, container: ItemId, key: str | None = None) -> None:
+    def __init__(self, kind: ItemKind, container: ItemId, key: str | None = None) -> None:
         self.kind = kind
         self.container = container
         """The item that made the shared type."""
@@ -68,32 +68,32 @@ class Segment:
     """Characters or values in a row that one client wrote at once and that share their fate.
 
     `length` counts ids, which are UTF-16 units of a text; the content is empty for format marks,
-    shared types and what its author removed before anybody saw it. `born` and `died` are positions
-    in a list of changes that is kept elsewhere.
+    shared types and what its author removed before anybody saw it. `inserted_at` and `deleted_at`
+    are positions in a list of changes that is kept elsewhere.
     """
 
     __slots__ = (
-        "again",
         "author",
-        "born",
         "client",
         "clock",
         "content",
-        "died",
+        "deleted_at",
+        "deleted_by",
+        "inserted_at",
         "left",
         "length",
         "origin",
-        "removers",
+        "revived_as",
         "right",
         "right_origin",
         "sequence",
         "source",
-        "unmade",
+        "undone",
     )
 
     def __init__(
         self,
-        sequence: Sequence,
+        sequence: ItemList,
         item: ItemId,
         length: int,
         content: Content,
@@ -107,19 +107,19 @@ class Segment:
         self.content = content
         self.origin = origin
         self.right_origin = right_origin
-        self.born = born
-        self.died = ALIVE
+        self.inserted_at = born
+        self.deleted_at = ALIVE
         self.left: Segment | None = None
         self.right: Segment | None = None
         self.source: ItemId | None = None
         """The first of the characters that these are, if they are others come back."""
-        self.again: ItemId | None = None
+        self.revived_as: ItemId | None = None
         """The first of these characters as they came back last, if they did."""
         self.author: int | None = None
-        """Who is named for these characters instead of who wrote them here: see `born`."""
-        self.removers: frozenset[int] = frozenset()
+        """Who is named for these characters instead of who wrote them here: see `inserted_at`."""
+        self.deleted_by: frozenset[int] = frozenset()
         """Of characters that are no others come back: the units that hold them removed."""
-        self.unmade = False
+        self.undone = False
         """Of characters that are no others come back: whether what wrote them is undone."""
 
     def beginning_at(self, clock: int) -> Segment:
@@ -132,10 +132,14 @@ class Segment:
             self.content[cut(self.content, units) :],
             ItemId(self.client, clock - 1),
             self.right_origin,
-            self.born,
+            self.inserted_at,
         )
-        rest.died, rest.unmade, rest.removers = self.died, self.unmade, self.removers
-        rest.source, rest.again = _later(self.source, units), _later(self.again, units)
+        rest.deleted_at, rest.undone, rest.deleted_by = (
+            self.deleted_at,
+            self.undone,
+            self.deleted_by,
+        )
+        rest.source, rest.revived_as = _later(self.source, units), _later(self.revived_as, units)
         rest.author = self.author
         return rest
 
@@ -161,7 +165,7 @@ class Segment:
 
     @property
     def alive(self) -> bool:
-        return self.died == ALIVE
+        return self.deleted_at == ALIVE
 
     @property
     def size(self) -> int:
@@ -187,7 +191,7 @@ def cut(content: Content, units: int) -> int:
         raise ValueError(f"an item border falls inside a surrogate pair of {content!r}") from error
 
 
-class Items:
+class ItemTable:
     """Every item of a block, by id."""
 
     def __init__(self) -> None:
@@ -256,13 +260,13 @@ class Items:
 
     def newest(self, original: Segment) -> Iterator[Segment]:
         """These characters as they came back last; themselves if they never did."""
-        again = original.again
+        again = original.revived_as
         if again is None:
             yield original
         else:
             yield from self.within(again.client, again.clock, again.clock + original.length)
 
-    def as_now(self, segment: Segment) -> Iterator[Segment]:
+    def current(self, segment: Segment) -> Iterator[Segment]:
         """Characters as they are now: themselves, or as they came back last if they have gone."""
         if segment.alive:
             yield segment

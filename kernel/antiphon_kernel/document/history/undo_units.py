@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
-from antiphon_kernel.document.history.item_index import Items, Kind, Segment, Sequence
+from antiphon_kernel.document.history.item_index import ItemKind, ItemList, ItemTable, Segment
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ItemId
 
 
-class Turn(StrEnum):
+class UndoDirection(StrEnum):
     """Which way a unit is turned."""
 
     UNDO = "undo"
@@ -24,7 +24,7 @@ class Turn(StrEnum):
 
 
 @dataclass(slots=True)
-class Unit:
+class UndoUnit:
     """What one unit wrote and removed, as ids of items that are no others come back."""
 
     made: list[IdRange] = field(default_factory=list)
@@ -34,37 +34,37 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class UndoDifference:
     """What has to go and to come."""
 
     going: frozenset[int]
     """Segments, by identity."""
     coming: frozenset[int]
-    sequences: tuple[Sequence, ...]
+    sequences: tuple[ItemList, ...]
     """Where they are."""
     counted: tuple[tuple[ItemId, Decimal], ...]
     """What has to be added to counters."""
 
 
-class Units:
+class UndoUnits:
     """The units of one block."""
 
-    def __init__(self, items: Items) -> None:
+    def __init__(self, items: ItemTable) -> None:
         self._items = items
-        self._units: dict[int, Unit] = {}
+        self._units: dict[int, UndoUnit] = {}
 
-    def made(self, number: int | None, segment: Segment) -> None:
+    def units_inserting(self, number: int | None, segment: Segment) -> None:
         """A unit has written something."""
         if number is not None:
             ids = IdRange(segment.client, segment.clock, segment.end)
             self._of(number).made.append(ids)
 
-    def took(self, number: int | None, segment: Segment) -> None:
+    def units_deleting(self, number: int | None, segment: Segment) -> None:
         """A unit has removed something."""
         # Who removes without a unit removes for ever: no unit has a negative number.
         remover = number if number is not None else -1
         for original in self._items.originals(segment):
-            original.removers |= {remover}
+            original.deleted_by |= {remover}
             if number is not None:
                 ids = IdRange(original.client, original.clock, original.end)
                 self._of(number).took.append(ids)
@@ -75,48 +75,50 @@ class Units:
             counted = self._of(number).counted
             counted[counter] = counted.get(counter, Decimal(0)) + amount
 
-    def _of(self, number: int) -> Unit:
-        return self._units.setdefault(number, Unit())
+    def _of(self, number: int) -> UndoUnit:
+        return self._units.setdefault(number, UndoUnit())
 
-    def turned(self, number: int, turn: Turn) -> None:
+    def set_undone(self, number: int, turn: UndoDirection) -> None:
         """A unit has been undone, or done again."""
         unit = self._units.get(number)
         if unit is None:
             return
         for original in self._each(unit.made):
-            original.unmade = turn is Turn.UNDO
+            original.undone = turn is UndoDirection.UNDO
         for original in self._each(unit.took):
-            if turn is Turn.UNDO:
-                original.removers -= {number}
+            if turn is UndoDirection.UNDO:
+                original.deleted_by -= {number}
             else:
-                original.removers |= {number}
+                original.deleted_by |= {number}
 
-    def difference(self, number: int, turn: Turn) -> Difference:
+    def difference(self, number: int, turn: UndoDirection) -> UndoDifference:
         """What must change so that a unit is undone, or done again.
 
         It takes along what it wrote, and gives back what it removed, unless somebody else has
         removed that as well, or its writer has taken it back.
         """
-        unit = self._units.get(number, Unit())
+        unit = self._units.get(number, UndoUnit())
         for _ in self._each([*unit.made, *unit.took]):
             pass  # cut where either of them has a border, so that each segment is all in or all out
         made = {id(one) for one in self._each(unit.made)}
         took = {id(one) for one in self._each(unit.took)}
 
         def belongs(original: Segment) -> bool:
-            unmade, removers = original.unmade, original.removers
+            unmade, removers = original.undone, original.deleted_by
             if id(original) in made:
-                unmade = turn is Turn.UNDO
+                unmade = turn is UndoDirection.UNDO
             if id(original) in took:
-                removers = removers - {number} if turn is Turn.UNDO else removers | {number}
+                removers = (
+                    removers - {number} if turn is UndoDirection.UNDO else removers | {number}
+                )
             return not unmade and not removers
 
         going: set[int] = set()
         coming: set[int] = set()
-        sequences: dict[int, Sequence] = {}
+        sequences: dict[int, ItemList] = {}
         for original in list(self._each([*unit.made, *unit.took])):
             sequence = original.sequence
-            if sequence.kind is Kind.ENTRY:
+            if sequence.kind is ItemKind.ENTRY:
                 if id(sequence) not in sequences:
                     self._choose_value(sequence, belongs, going, coming)
             else:
@@ -127,9 +129,11 @@ class Units:
                     elif not newest.alive and there:
                         coming.add(id(newest))
             sequences[id(sequence)] = sequence
-        sign = -1 if turn is Turn.UNDO else 1
+        sign = -1 if turn is UndoDirection.UNDO else 1
         counted = tuple((one, sign * amount) for one, amount in unit.counted.items() if amount)
-        return Difference(frozenset(going), frozenset(coming), tuple(sequences.values()), counted)
+        return UndoDifference(
+            frozenset(going), frozenset(coming), tuple(sequences.values()), counted
+        )
 
     def _each(self, ranges: Iterable[IdRange]) -> Iterator[Segment]:
         for one in ranges:
@@ -137,7 +141,7 @@ class Units:
 
     def _choose_value(
         self,
-        entry: Sequence,
+        entry: ItemList,
         belongs: Callable[[Segment], bool],
         going: set[int],
         coming: set[int],

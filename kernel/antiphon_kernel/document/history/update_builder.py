@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from antiphon_kernel.document.counters import partial_sum, written
-from antiphon_kernel.document.history.container_index import Belonging
-from antiphon_kernel.document.history.item_index import Content, Kind, Segment, Sequence
-from antiphon_kernel.document.history.undo_units import Difference
+from antiphon_kernel.document.history.container_index import ContainerIndex
+from antiphon_kernel.document.history.item_index import Content, ItemKind, ItemList, Segment
+from antiphon_kernel.document.history.undo_units import UndoDifference
 from antiphon_kernel.yjs.id_set import IdRange, normalise
-from antiphon_kernel.yjs.restored_ids import Revival
+from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
 from antiphon_kernel.yjs.update_writer import encode_update
 from antiphon_kernel.yjs.utf16 import utf16_length
@@ -56,7 +56,7 @@ class NewItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class UpdatePlan:
     """Items to write and items to delete."""
 
     items: tuple[NewItem, ...] = ()
@@ -66,23 +66,23 @@ class Plan:
         """Whether anything changes."""
         return bool(self.items or self.deletions)
 
-    def __add__(self, other: Plan) -> Plan:
+    def __add__(self, other: UpdatePlan) -> UpdatePlan:
         """Both, of different blocks."""
-        return Plan(self.items + other.items, self.deletions + other.deletions)
+        return UpdatePlan(self.items + other.items, self.deletions + other.deletions)
 
     def update(self, client: int, clock: int) -> bytes:
         """The update in which this client writes it all, its ids beginning with `clock`."""
         structs = [item.struct(client, at) for item, at in self._placed(clock)]
         return encode_update(structs, normalise(self.deletions))
 
-    def revivals(self, client: int, clock: int) -> tuple[Revival, ...]:
+    def revivals(self, client: int, clock: int) -> tuple[RestoredRange, ...]:
         """Which ids of that update are items that were there before."""
-        found: list[Revival] = []
+        found: list[RestoredRange] = []
         for item, at in self._placed(clock):
             for source in item.sources:
                 length = source.end - source.start
                 first = ItemId(source.client, source.start)
-                found.append(Revival(ItemId(client, at), first, length))
+                found.append(RestoredRange(ItemId(client, at), first, length))
                 at += length
         return tuple(found)
 
@@ -92,22 +92,24 @@ class Plan:
             clock += item.length
 
 
-def plan_difference(difference: Difference, belonging: Belonging, client: int) -> Plan:
+def plan_difference(
+    difference: UndoDifference, belonging: ContainerIndex, client: int
+) -> UpdatePlan:
     """The plan that brings about a difference.
 
     Args:
         client: who will write it: counters are counted by client.
     """
-    plan = Plan()
+    plan = UpdatePlan()
     for sequence in difference.sequences:
         plan += plan_sequence(sequence, difference.going, difference.coming)
     counted = [_count(belonging, *one, client) for one in difference.counted]
-    return plan + Plan(tuple(counted))
+    return plan + UpdatePlan(tuple(counted))
 
 
 def plan_sequence(
-    sequence: Sequence, going: Iterable[int], coming: Iterable[int], *, anew: bool = False
-) -> Plan:
+    sequence: ItemList, going: Iterable[int], coming: Iterable[int], *, anew: bool = False
+) -> UpdatePlan:
     """The plan that removes and brings back segments of one sequence.
 
     Args:
@@ -129,13 +131,13 @@ def plan_sequence(
         elif run:
             items.append(_together(run, run[-1], segment, anew))
             run = []
-    if sequence.kind is Kind.ENTRY and (run or items):
+    if sequence.kind is ItemKind.ENTRY and (run or items):
         # Only at its end an item is the value of a key.
         came = next(one for one in sequence if id(one) in coming)
         items = [_together([came], last, None, anew)]
     elif run:
         items.append(_together(run, run[-1], None, anew))
-    return Plan(tuple(items), tuple(deletions))
+    return UpdatePlan(tuple(items), tuple(deletions))
 
 
 def _together(
@@ -157,7 +159,7 @@ def _together(
     )
 
 
-def _count(belonging: Belonging, counter: ItemId, amount: Decimal, client: int) -> NewItem:
+def _count(belonging: ContainerIndex, counter: ItemId, amount: Decimal, client: int) -> NewItem:
     own = belonging.counter(counter, client)
     last: Segment | None = None
     for segment in own or ():

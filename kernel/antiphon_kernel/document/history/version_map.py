@@ -27,11 +27,11 @@ class StaleError(Exception):
         self.end = end
 
 
-class Carry:
+class VersionMap:
     """One earlier version of a text beside the text as it is now."""
 
     def __init__(self, history: BlockHistory, section: str | None, version: int) -> None:
-        self._parts = history.as_of(section, version)
+        self._parts = history.at_version(section, version)
         """The characters of the earlier version, as what they are now."""
         self._starts: list[int] = []
         length = 0

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Receipts:
+class AckTracker:
     """Counts the update frames of one connection as they reach the disk, in order.
 
     A frame with a gap is not applied; it and what follows count only once a later frame, which

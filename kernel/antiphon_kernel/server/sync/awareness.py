@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon_kernel.contexts.presence import Presence
-from antiphon_kernel.server.sync.connection import Connection
+from antiphon_kernel.server.sync.connection import SyncConnection
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Member
 from antiphon_kernel.yjs.awareness import AwarenessEntry
@@ -18,17 +18,17 @@ _CLOCK_ZERO: Final = 1_735_689_600
 
 
 @dataclass(slots=True)
-class _Seat:
+class _ClientState:
     """A connected client's own awareness id."""
 
-    connection: Connection
+    connection: SyncConnection
     clock: int
     state: dict[str, Any]
     heard: float
     """When it last said something."""
 
 
-class Attendance:
+class ServerAwareness:
     """Who is in the room: clients by what they say, models by what the kernel knows.
 
     Clocks on the wire are the room's, not the client's: a client that comes back with its old
@@ -48,7 +48,7 @@ class Attendance:
         self._monotonic = monotonic
         self._presence = presence
         self._changed = changed
-        self._seats: dict[int, _Seat] = {}
+        self._seats: dict[int, _ClientState] = {}
         self._clock = 0
         self._unwatch = presence.watch(lambda client, _: changed(client))
 
@@ -57,7 +57,7 @@ class Attendance:
         self._unwatch()
 
     def receive(
-        self, connection: Connection, member: Member, entries: Iterable[AwarenessEntry]
+        self, connection: SyncConnection, member: Member, entries: Iterable[AwarenessEntry]
     ) -> None:
         """Take in what a client says.
 
@@ -66,7 +66,7 @@ class Attendance:
         """
         for client, clock, state in entries:
             if connection.awareness_client is None and state is not None:
-                self._seat(connection, client)
+                self._client_state(connection, client)
             if connection.awareness_client != client:
                 continue
             if state is None:
@@ -74,7 +74,7 @@ class Attendance:
             else:
                 self._put(connection, member, client, clock, state)
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: SyncConnection) -> None:
         """A client has gone."""
         client = connection.awareness_client
         connection.awareness_client = None
@@ -89,7 +89,7 @@ class Attendance:
         for seat in [seat for seat in self._seats.values() if seat.heard < oldest]:
             self.leave(seat.connection)
 
-    def echo(self, connection: Connection) -> AwarenessEntry | None:
+    def echo(self, connection: SyncConnection) -> AwarenessEntry | None:
         """A client's own state as the kernel has it, under the client's clock."""
         client = connection.awareness_client
         seat = self._seats.get(client) if client is not None else None
@@ -114,7 +114,7 @@ class Attendance:
         """Those who are here without a connection of their own: models, scripts."""
         return [client for client in self._presence.states() if client not in self._seats]
 
-    def _seat(self, connection: Connection, client: int) -> None:
+    def _client_state(self, connection: SyncConnection, client: int) -> None:
         seat = self._seats.get(client)
         if seat is None:
             if client not in self._presence.states():
@@ -126,7 +126,7 @@ class Attendance:
 
     def _put(
         self,
-        connection: Connection,
+        connection: SyncConnection,
         member: Member,
         client: int,
         clock: int,
@@ -143,7 +143,7 @@ class Attendance:
         state = {**said, **identity}
         if isinstance(said.get("user"), dict):
             state["user"] = {**said["user"], "name": member.username}
-        self._seats[client] = _Seat(connection, clock, state, self._monotonic())
+        self._seats[client] = _ClientState(connection, clock, state, self._monotonic())
         parsed = PresenceState.parse(state)
         if parsed is not None:
             self._presence.put(client, parsed)

@@ -9,8 +9,8 @@ from logging import Logger
 
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.sync.connection import Connection
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.sync.connection import SyncConnection
 from antiphon_kernel.server.sync.send_queue import UpdateFrame
 from antiphon_kernel.server.sync.writer import presence_frame
 from antiphon_kernel.types.errors import AntiphonError
@@ -18,15 +18,15 @@ from antiphon_kernel.yjs.awareness import AwarenessEntry
 from antiphon_kernel.yjs.merge import merge
 
 
-class Broadcasting:
+class Broadcaster:
     """Collects what is new for the length of a tick, and puts it into everybody's queue as one."""
 
     def __init__(
         self,
-        clients: Collection[Connection],
+        clients: Collection[SyncConnection],
         context: Context,
         entry: Callable[[int], AwarenessEntry],
-        limits: DoorLimits,
+        limits: ServerLimits,
         log: Logger,
     ) -> None:
         """`entry` says where the client with this awareness id is."""
@@ -67,7 +67,7 @@ class Broadcasting:
             while self._moved:
                 entries = {client: self._entry(client) for client in self._moved}
                 self._moved.clear()
-                await self._context.settled()
+                await self._context.wait_persisted()
                 self._announced.update(entries)
                 self._schedule_flush()
                 await asyncio.sleep(self._limits.presence_tick)
@@ -91,14 +91,14 @@ class Broadcasting:
             for _ in range(min(len(self._commits), self._limits.merged_updates))
         ]
         if batch:
-            self._tell_changes(batch)
+            self._send_changes(batch)
         if self._commits:
             self._flush_timer = self._loop.call_soon(self._flush)
         elif self._announced:
-            self._tell_presence()
+            self._send_presence()
         self._flushed_at = self._loop.time()
 
-    def _tell_changes(self, batch: Sequence[Broadcast]) -> None:
+    def _send_changes(self, batch: Sequence[Broadcast]) -> None:
         sources = {commit.source for commit in batch}
         shared: UpdateFrame | None = None
         for client in self._clients:
@@ -113,7 +113,7 @@ class Broadcasting:
                 shared = UpdateFrame(merge([commit.update for commit in batch]))
             client.outgoing.update(shared)
 
-    def _tell_presence(self) -> None:
+    def _send_presence(self) -> None:
         announced, self._announced = self._announced, {}
         shared = presence_frame(announced.values())
         for client in self._clients:

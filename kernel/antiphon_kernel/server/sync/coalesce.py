@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from antiphon_kernel.yjs.frames import SyncUpdate, decode_frame
-from antiphon_kernel.yjs.merge_insertions import join_typing
+from antiphon_kernel.yjs.merge_insertions import merge_insertions
 
 _RUN: Final = 100
 """Updates that become one."""
@@ -20,7 +20,7 @@ _UPDATE: Final = b"\x00\x02"
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class UpdateBatch:
     """Messages that belong together."""
 
     messages: Sequence[bytes]
@@ -28,7 +28,7 @@ class Bundle:
     """What all of them say, if they are more than one."""
 
 
-def bundles(messages: Sequence[bytes]) -> Iterator[Bundle]:
+def coalesce(messages: Sequence[bytes]) -> Iterator[UpdateBatch]:
     """All of `messages`, in order; a run of typing is one bundle, anything else one each."""
     updates = [_update(message) for message in messages] if len(messages) > 1 else [None]
     at = 0
@@ -38,8 +38,8 @@ def bundles(messages: Sequence[bytes]) -> Iterator[Bundle]:
             if update is None:
                 break
             run.append(update)
-        joined, count = join_typing(run) if len(run) > 1 else (None, 1)
-        yield Bundle(messages[at : at + count], joined if count > 1 else None)
+        joined, count = merge_insertions(run) if len(run) > 1 else (None, 1)
+        yield UpdateBatch(messages[at : at + count], joined if count > 1 else None)
         at += count
 
 

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.sync.ack_tracker import Receipts
-from antiphon_kernel.server.sync.rate_limit import Pace
-from antiphon_kernel.server.sync.send_queue import Outgoing
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.sync.ack_tracker import AckTracker
+from antiphon_kernel.server.sync.rate_limit import RateLimiter
+from antiphon_kernel.server.sync.send_queue import SendQueue
 from antiphon_kernel.server.token_bucket import TokenBucket
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
@@ -23,7 +23,7 @@ _REASON_BYTES: Final = 123
 
 
 @dataclass(frozen=True, slots=True)
-class Goodbye:
+class CloseFrame:
     """How a connection is ended: a last frame, then the close code with its reason."""
 
     code: CloseCode
@@ -31,7 +31,7 @@ class Goodbye:
     frame: bytes | None = None
 
 
-class MisuseError(Exception):
+class ProtocolError(Exception):
     """The client does something that the protocol does not know."""
 
     def __init__(self, code: CloseCode, reason: str) -> None:
@@ -40,7 +40,7 @@ class MisuseError(Exception):
         self.reason = reason
 
 
-class Connection:
+class SyncConnection:
     """The channel to one client, who is behind it, and what it has been told.
 
     Satisfies the library's `Channel` protocol: a path, `send`, `recv` and iteration.
@@ -55,17 +55,17 @@ class Connection:
         cut: Callable[[], None],
         send_now: Callable[[bytes], bool],
         waiting: Callable[[], int],
-        limits: DoorLimits,
+        limits: ServerLimits,
         *,
         wants_acks: bool,
     ) -> None:
         self.actor = actor
-        self.outgoing = Outgoing(limits.unread, send_now)
-        self.receipts = Receipts(self._saved)
-        self.pace = Pace(
+        self.outgoing = SendQueue(limits.unread, send_now)
+        self.receipts = AckTracker(self._saved)
+        self.pace = RateLimiter(
             TokenBucket(limits.messages_per_second, limits.messages_at_once, time.monotonic),
             TokenBucket(limits.bytes_per_second, limits.bytes_at_once, time.monotonic),
-            limits.patience,
+            limits.overload_grace,
             time.monotonic,
         )
         self.since = asyncio.get_running_loop().time()
@@ -74,7 +74,7 @@ class Connection:
         self.caught_up = False
         """Whether the client's first update has come: it may bring hours of offline writing."""
         self.awareness_client: int | None = None
-        self.goodbye: Goodbye | None = None
+        self.goodbye: CloseFrame | None = None
         self._finished = asyncio.Event()
         self.sending_since: float | None = None
         """When the frame that the client does not read was handed over."""
@@ -83,7 +83,7 @@ class Connection:
         self._receive = receive
         self._send = send
         self._waiting = waiting
-        self._ended: StopAsyncIteration | MisuseError | None = None
+        self._ended: StopAsyncIteration | ProtocolError | None = None
         self._wants_acks = wants_acks
 
     @property
@@ -100,7 +100,7 @@ class Connection:
 
         Raises:
             StopAsyncIteration: the client has gone.
-            MisuseError: the client sent text.
+            ProtocolError: the client sent text.
         """
         if self._ended is not None:
             raise self._ended
@@ -109,7 +109,7 @@ class Connection:
             raise StopAsyncIteration
         data = message.get("bytes")
         if data is None:
-            raise MisuseError(
+            raise ProtocolError(
                 CloseCode.UNSUPPORTED_DATA, "A sync connection takes binary frames, not text."
             )
         return bytes(data)
@@ -120,24 +120,24 @@ class Connection:
         while len(messages) < limit and self._waiting() and self._ended is None:
             try:
                 messages.append(await self.recv())
-            except (StopAsyncIteration, MisuseError) as end:
+            except (StopAsyncIteration, ProtocolError) as end:
                 self._ended = end
         return messages
 
-    def __aiter__(self) -> Connection:
+    def __aiter__(self) -> SyncConnection:
         return self
 
     async def __anext__(self) -> bytes:
         return await self.recv()
 
-    def finish(self, goodbye: Goodbye) -> None:
+    def finish(self, goodbye: CloseFrame) -> None:
         """Say goodbye and hang up; the first reason counts."""
         if self.goodbye is None:
             self.goodbye = goodbye
             self._finished.set()
             self.outgoing.wake()
 
-    async def stays_for(self, work: asyncio.Task[Any]) -> bool:
+    async def wait_closed(self, work: asyncio.Task[Any]) -> bool:
         """Wait until `work` is done; False if the client has to go before, and `work` is cancelled.
 
         Raises nothing that `work` raises.
@@ -150,14 +150,14 @@ class Connection:
             finished.cancel()
             work.cancel()
 
-    async def hang_up(self, goodbye: Goodbye) -> None:
+    async def disconnect(self, goodbye: CloseFrame) -> None:
         """Send what `finish` was given."""
         await hang_up(self._send, goodbye)
 
     def _saved(self) -> None:
         if self.receipts.failure is not None:
             self.finish(
-                Goodbye(
+                CloseFrame(
                     CloseCode.INTERNAL_ERROR, f"An update was not saved: {self.receipts.failure}"
                 )
             )
@@ -165,7 +165,7 @@ class Connection:
             self.outgoing.ack(self.receipts.on_disk)
 
 
-async def hang_up(send: Send, goodbye: Goodbye) -> None:
+async def hang_up(send: Send, goodbye: CloseFrame) -> None:
     """Send a goodbye over a connection that has been accepted."""
     if goodbye.frame is not None:
         await send({"type": "websocket.send", "bytes": goodbye.frame})

@@ -9,16 +9,16 @@ from typing import Any, Final
 from pycrdt import Channel
 from pycrdt.websocket import ASGIServer, WebsocketServer
 
-from antiphon_kernel.access.invitations import NotAdmittedError
+from antiphon_kernel.access.invitations import AuthenticationError
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.authentication import Access
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.scope import CUT_EXTENSION, LEASH, WAITING_EXTENSION
+from antiphon_kernel.server.authentication import Authenticator
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.scope import CUT_EXTENSION, GUARD, WAITING_EXTENSION
 from antiphon_kernel.server.sync.connection import (
-    Connection,
-    Goodbye,
+    CloseFrame,
     Receive,
     Send,
+    SyncConnection,
     hang_up,
 )
 from antiphon_kernel.server.sync.room import Room
@@ -34,7 +34,7 @@ class SyncServer(WebsocketServer):
 
     rooms: dict[str, Room]  # type: ignore[assignment]
 
-    def __init__(self, kernel: Kernel, limits: DoorLimits) -> None:
+    def __init__(self, kernel: Kernel, limits: ServerLimits) -> None:
         super().__init__(log=logging.getLogger("antiphon.sync"))
         self._kernel = kernel
         self._limits = limits
@@ -73,7 +73,7 @@ class SyncServer(WebsocketServer):
         """Say goodbye to everyone, and give them a moment to hear it."""
         rooms = tuple(self.rooms.values())
         for room in rooms:
-            room.dismiss(Goodbye(CloseCode.RESTART, SHUTTING_DOWN))
+            room.dismiss(CloseFrame(CloseCode.RESTART, SHUTTING_DOWN))
         goodbyes = [asyncio.ensure_future(room.empty.wait()) for room in rooms]
         if goodbyes:
             await asyncio.wait(goodbyes, timeout=FAREWELL_SECONDS)
@@ -81,10 +81,10 @@ class SyncServer(WebsocketServer):
                 goodbye.cancel()
 
 
-class SyncDoor(ASGIServer):
+class SyncEndpoint(ASGIServer):
     """The ASGI application behind `/sync/{context}`."""
 
-    def __init__(self, kernel: Kernel, access: Access, limits: DoorLimits) -> None:
+    def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
         self.server = SyncServer(kernel, limits)
         super().__init__(self.server)
         self._kernel = kernel
@@ -107,13 +107,13 @@ class SyncDoor(ASGIServer):
                     await hang_up(send, _storage_lost(lost))
                     return
                 extensions = scope.get("extensions") or {}
-                connection = Connection(
+                connection = SyncConnection(
                     scope["path_params"]["context"],
                     visit.actor,
                     receive,
                     send,
                     extensions.get(CUT_EXTENSION, {}).get("cut", _nothing),
-                    scope[LEASH].send_now,
+                    scope[GUARD].send_now,
                     extensions.get(WAITING_EXTENSION, {}).get("waiting", int),
                     self._limits,
                     wants_acks=visit.query.get("ack") == "1",
@@ -123,22 +123,22 @@ class SyncDoor(ASGIServer):
             # The handshake has no room for a code: only a close frame has.
             if not accepted:
                 await send({"type": "websocket.accept"})
-            if isinstance(error, NotAdmittedError):
-                await _refuse(send, error.close_code, error.message)
+            if isinstance(error, AuthenticationError):
+                await _reject(send, error.close_code, error.message)
                 return
             limited = error.code is ErrorCode.RATE_LIMITED
             code = CloseCode.TRY_AGAIN_LATER if limited else CloseCode.NOT_FOUND
-            await _refuse(send, code, f"{error.code}: {error.message}")
+            await _reject(send, code, f"{error.code}: {error.message}")
 
 
-def _storage_lost(error: AntiphonError) -> Goodbye:
+def _storage_lost(error: AntiphonError) -> CloseFrame:
     """What everybody is told who follows a document; a close frame would hold only half of it."""
     frame = encode_frame(PermissionDenied(error.message))
-    return Goodbye(CloseCode.STORAGE_LOST, error.message, frame)
+    return CloseFrame(CloseCode.STORAGE_LOST, error.message, frame)
 
 
-async def _refuse(send: Send, code: CloseCode, reason: str) -> None:
-    await hang_up(send, Goodbye(code, reason))
+async def _reject(send: Send, code: CloseCode, reason: str) -> None:
+    await hang_up(send, CloseFrame(code, reason))
 
 
 def _nothing() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from antiphon_kernel.server.token_bucket import TokenBucket
 
 
-class Pace:
+class RateLimiter:
     """The messages and bytes of one connection.
 
     Who writes faster than the buckets fill is read more slowly, so that the others stay

@@ -18,12 +18,12 @@ from pycrdt.websocket import YRoom
 
 from antiphon_kernel.access.sessions import Sessions
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.server.limits import DoorLimits
-from antiphon_kernel.server.sync.awareness import Attendance
-from antiphon_kernel.server.sync.broadcaster import Broadcasting
-from antiphon_kernel.server.sync.coalesce import Bundle, bundles
-from antiphon_kernel.server.sync.connection import Connection, Goodbye, MisuseError
-from antiphon_kernel.server.sync.writer import ask, presence_frame, send, tell_everyone
+from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.sync.awareness import ServerAwareness
+from antiphon_kernel.server.sync.broadcaster import Broadcaster
+from antiphon_kernel.server.sync.coalesce import UpdateBatch, coalesce
+from antiphon_kernel.server.sync.connection import CloseFrame, ProtocolError, SyncConnection
+from antiphon_kernel.server.sync.writer import ask, broadcast, presence_frame, send
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import CloseCode
@@ -50,10 +50,10 @@ _LARGE: Final = 8 * 2**10
 class Room(YRoom):
     """Takes in what clients write, and sends them what others have written."""
 
-    clients: set[Connection]  # type: ignore[assignment]
+    clients: set[SyncConnection]  # type: ignore[assignment]
 
     def __init__(
-        self, context: Context, limits: DoorLimits, log: Logger, sessions: Sessions
+        self, context: Context, limits: ServerLimits, log: Logger, sessions: Sessions
     ) -> None:
         super().__init__(ready=False, log=log)
         self.context = context
@@ -62,16 +62,14 @@ class Room(YRoom):
         self._limits = limits
         self._sessions = sessions
         self._loop = asyncio.get_running_loop()
-        self._attendance = Attendance(
+        self._attendance = ServerAwareness(
             context.presence, self._presence_changed, limits.presence_expiry, self._loop.time
         )
-        self._broadcasting = Broadcasting(
-            self.clients, context, self._attendance.entry, limits, log
-        )
+        self._broadcasting = Broadcaster(self.clients, context, self._attendance.entry, limits, log)
         self._unsubscribe: Callable[[], None] | None = context.commits.subscribe(
             self._broadcasting.committed
         )
-        self._heartbeat = self._loop.call_later(limits.heartbeat, self._beat)
+        self._heartbeat = self._loop.call_later(limits.heartbeat, self._send_heartbeat)
         self._stop_watching = context.commits.on_failure(self._failed)
 
     async def stop(self) -> None:
@@ -85,7 +83,7 @@ class Room(YRoom):
         self._heartbeat.cancel()
         self._broadcasting.close()
 
-    def dismiss(self, goodbye: Goodbye) -> None:
+    def dismiss(self, goodbye: CloseFrame) -> None:
         """Say goodbye to everyone."""
         for client in self.clients:
             client.finish(goodbye)
@@ -94,20 +92,22 @@ class Room(YRoom):
 
     async def serve(self, channel: Channel) -> None:
         """Speak with one client until it goes; whatever it does, nobody else notices."""
-        assert isinstance(channel, Connection)
+        assert isinstance(channel, SyncConnection)
         self.clients.add(channel)
         writer = asyncio.create_task(
             send(channel, self.context, self._attendance, self.log), name="sync writer"
         )
         try:
             await self._read(channel)
-        except MisuseError as error:
-            channel.finish(Goodbye(error.code, error.reason))
+        except ProtocolError as error:
+            channel.finish(CloseFrame(error.code, error.reason))
         except OSError:
             self.log.debug("a sync client dropped its connection")
         except Exception:
             self.log.exception("serving a sync client failed")
-            channel.finish(Goodbye(CloseCode.INTERNAL_ERROR, "The kernel failed at this message."))
+            channel.finish(
+                CloseFrame(CloseCode.INTERNAL_ERROR, "The kernel failed at this message.")
+            )
         finally:
             self._attendance.leave(channel)
             if channel.goodbye is None:
@@ -120,18 +120,18 @@ class Room(YRoom):
             if not self.clients:
                 self.empty.set()
 
-    async def _read(self, client: Connection) -> None:
-        turn_ends = self._loop.time() + self._limits.turn
+    async def _read(self, client: SyncConnection) -> None:
+        turn_ends = self._loop.time() + self._limits.time_slice
         async for message in client:
             if client.joined and not self.context.structure.ready:
                 await self.context.structure.read()
             arrived = await client.arrived(self._limits.merged_updates)
-            for bundle in bundles([message, *arrived]):
+            for bundle in coalesce([message, *arrived]):
                 if not self._receive_bundle(client, bundle):
                     for one in bundle.messages:
                         later = self._receive(client, one)
                         if later is not None:
-                            await self._take_in_by_and_by(client, later)
+                            await self._apply_incrementally(client, later)
                         if client.goodbye is not None:
                             return
                 delay = max(client.pace.received(len(one)) for one in bundle.messages)
@@ -143,9 +143,9 @@ class Room(YRoom):
                 await client.receipts.fewer_than(self._limits.uncommitted_updates)
                 if self._loop.time() >= turn_ends:
                     await asyncio.sleep(0)
-                    turn_ends = self._loop.time() + self._limits.turn
+                    turn_ends = self._loop.time() + self._limits.time_slice
 
-    def _receive_bundle(self, client: Connection, bundle: Bundle) -> bool:
+    def _receive_bundle(self, client: SyncConnection, bundle: UpdateBatch) -> bool:
         """Take in several updates as one; False if they have to be taken in one by one."""
         arrivals = self.context.remote.arrivals
         if bundle.update is None or not client.joined or arrivals.has(client.actor):
@@ -160,7 +160,7 @@ class Room(YRoom):
             client.receipts.applied(future, complete=False)
         return True
 
-    def _receive(self, client: Connection, message: bytes) -> SyncUpdate | SyncStep2 | None:
+    def _receive(self, client: SyncConnection, message: bytes) -> SyncUpdate | SyncStep2 | None:
         """Act on a frame; an update that is large or has to wait is given back, for by and by."""
         try:
             frame = decode_frame(message)
@@ -169,20 +169,20 @@ class Room(YRoom):
                     is_large, arrivals = len(update) > _LARGE, self.context.remote.arrivals
                     if client.joined and (is_large or arrivals.has(client.actor)):
                         return frame
-                    self._take_in(client, update, complete=isinstance(frame, SyncStep2))
+                    self._apply(client, update, complete=isinstance(frame, SyncStep2))
                 case SyncStep1(state_vector):
-                    self._greet(client, state_vector)
+                    self._on_sync_step1(client, state_vector)
                 case AwarenessUpdate(update):
-                    self._take_presence(client, update)
+                    self._apply_presence(client, update)
                 case QueryAwareness():
-                    tell_everyone(client, self._attendance)
+                    broadcast(client, self._attendance)
                 case PermissionDenied() | Ack():
                     raise ValueError("only a kernel sends this frame")
         except ValueError as error:
-            raise MisuseError(CloseCode.MALFORMED, f"A frame cannot be read: {error}.") from error
+            raise ProtocolError(CloseCode.MALFORMED, f"A frame cannot be read: {error}.") from error
         return None
 
-    def _greet(self, client: Connection, state_vector: bytes) -> None:
+    def _on_sync_step1(self, client: SyncConnection, state_vector: bytes) -> None:
         """The client says what it has: ask for what is new in it, answer with what it lacks."""
         if len(state_vector) > self._limits.state_vector:
             raise ValueError(f"a state vector of {len(state_vector)} bytes is too long")
@@ -192,23 +192,23 @@ class Room(YRoom):
             reason = (
                 "This replica belongs to another epoch of the context: begin with an empty one."
             )
-            client.finish(Goodbye(CloseCode.OTHER_EPOCH, reason))
+            client.finish(CloseFrame(CloseCode.OTHER_EPOCH, reason))
             return
         if not client.joined:
             ask(client, self.context)
             client.joined = True
             client.outgoing.state(state_vector)
-            tell_everyone(client, self._attendance)
+            broadcast(client, self._attendance)
         else:
             client.outgoing.state(state_vector)
 
-    def _take_in(self, client: Connection, update: bytes, *, complete: bool) -> None:
+    def _apply(self, client: SyncConnection, update: bytes, *, complete: bool) -> None:
         if not client.joined:
             raise ValueError("a sync step 1 must come before anything else")
         receipts = client.receipts
         try:
             if update == EMPTY_UPDATE:
-                settled = asyncio.ensure_future(self.context.settled())
+                settled = asyncio.ensure_future(self.context.wait_persisted())
                 receipts.applied(settled, complete=complete)
             else:
                 self._sessions.check(client.actor)
@@ -218,9 +218,11 @@ class Room(YRoom):
                 client.caught_up = True
                 receipts.applied(future, complete=complete)
         except AntiphonError as error:
-            self._refuse(client, error)
+            self._reject(client, error)
 
-    async def _take_in_by_and_by(self, client: Connection, frame: SyncUpdate | SyncStep2) -> None:
+    async def _apply_incrementally(
+        self, client: SyncConnection, frame: SyncUpdate | SyncStep2
+    ) -> None:
         """Take in an update that is large, or that waits for a large one of the same principal.
 
         A client that has to go is not waited for; what has been accepted of it goes in anyway.
@@ -229,13 +231,13 @@ class Room(YRoom):
         if len(frame.update) <= _LARGE:
             arrivals = context.remote.arrivals
             while arrivals.has(actor):
-                waiting = asyncio.create_task(arrivals.gone_in(actor), name="sync turn")
-                if not await client.stays_for(waiting):
+                waiting = asyncio.create_task(arrivals.wait_applied(actor), name="sync turn")
+                if not await client.wait_closed(waiting):
                     return
-            self._take_in(client, frame.update, complete=complete)
+            self._apply(client, frame.update, complete=complete)
             return
         taking = asyncio.create_task(
-            context.remote.take_in(
+            context.remote.apply_chunks(
                 actor,
                 frame.update,
                 client,
@@ -244,34 +246,34 @@ class Room(YRoom):
             ),
             name="sync large update",
         )
-        if not await client.stays_for(taking):
+        if not await client.wait_closed(taking):
             return
         try:
             on_disk = taking.result()
             client.caught_up = True
             client.receipts.applied(on_disk, complete=complete)
         except AntiphonError as error:
-            self._refuse(client, error)
+            self._reject(client, error)
 
-    def _refuse(self, client: Connection, error: AntiphonError) -> None:
+    def _reject(self, client: SyncConnection, error: AntiphonError) -> None:
         if error.code is ErrorCode.GAP:
             client.receipts.gap()
             ask(client, self.context)
         elif error.code is ErrorCode.STORAGE_FAILED:
-            client.finish(Goodbye(CloseCode.RESTART, error.message))
+            client.finish(CloseFrame(CloseCode.RESTART, error.message))
         else:
             reason = f"{error.code}: {error.message}"
             frame = encode_frame(PermissionDenied(reason))
-            client.finish(Goodbye(CloseCode.REFUSED, reason, frame))
+            client.finish(CloseFrame(CloseCode.REFUSED, reason, frame))
 
     # Presence
 
-    def _take_presence(self, client: Connection, update: bytes) -> None:
+    def _apply_presence(self, client: SyncConnection, update: bytes) -> None:
         if len(update) > self._limits.awareness:
             raise ValueError(f"an awareness message of {len(update)} bytes is too long")
         limits = self._limits
         entries = decode_awareness(update, limits.awareness_state, limits.awareness_depth)
-        self._attendance.receive(client, self.context.welcome(client.actor), entries)
+        self._attendance.receive(client, self.context.ensure_member(client.actor), entries)
         own = self._attendance.echo(client)
         if own is not None:
             client.outgoing.frame(presence_frame([own]))
@@ -279,9 +281,9 @@ class Room(YRoom):
     def _presence_changed(self, client: int) -> None:
         self._broadcasting.presence_changed(client)
 
-    def _beat(self) -> None:
+    def _send_heartbeat(self) -> None:
         """A sign of life for everyone; who has not read anything for long is cut off."""
-        self._heartbeat = self._loop.call_later(self._limits.heartbeat, self._beat)
+        self._heartbeat = self._loop.call_later(self._limits.heartbeat, self._send_heartbeat)
         in_the_kernel = self._attendance.in_the_kernel()
         for present in in_the_kernel:
             self._presence_changed(present)
@@ -293,14 +295,14 @@ class Room(YRoom):
             if client.sending_since is not None and client.sending_since < oldest:
                 client.cut()
             elif not client.joined and client.since < silent:
-                client.finish(Goodbye(CloseCode.TRY_AGAIN_LATER, "No sync step 1 came."))
+                client.finish(CloseFrame(CloseCode.TRY_AGAIN_LATER, "No sync step 1 came."))
             elif client.joined and not in_the_kernel:
                 client.outgoing.frame(frame)
 
     def _failed(self, error: AntiphonError) -> None:
-        self.dismiss(Goodbye(CloseCode.RESTART, error.message))
+        self.dismiss(CloseFrame(CloseCode.RESTART, error.message))
 
 
-def _too_fast() -> Goodbye:
+def _too_fast() -> CloseFrame:
     reason = f"{ErrorCode.RATE_LIMITED}: This connection writes too fast: come back more slowly."
-    return Goodbye(CloseCode.TRY_AGAIN_LATER, reason, encode_frame(PermissionDenied(reason)))
+    return CloseFrame(CloseCode.TRY_AGAIN_LATER, reason, encode_frame(PermissionDenied(reason)))

@@ -45,7 +45,7 @@ class StateRequest:
         self.state_vector = state_vector
 
 
-class Outgoing:
+class SendQueue:
     """The frames for one client.
 
     When more than `limit` bytes wait, the queue is dropped: the client has fallen behind, and

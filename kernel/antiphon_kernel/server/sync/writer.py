@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from logging import Logger
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.server.sync.awareness import Attendance
-from antiphon_kernel.server.sync.connection import Connection, Goodbye
+from antiphon_kernel.server.sync.awareness import ServerAwareness
+from antiphon_kernel.server.sync.connection import CloseFrame, SyncConnection
 from antiphon_kernel.server.sync.send_queue import StateRequest
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
@@ -22,34 +22,36 @@ def presence_frame(entries: Iterable[AwarenessEntry]) -> bytes:
     return encode_frame(AwarenessUpdate(encode_awareness(entries)))
 
 
-def ask(client: Connection, context: Context) -> None:
+def ask(client: SyncConnection, context: Context) -> None:
     """Ask a client for what it has and the context lacks."""
     client.outgoing.frame(encode_frame(SyncStep1(context.document.state_vector())))
 
 
-def tell_everyone(client: Connection, attendance: Attendance) -> None:
+def broadcast(client: SyncConnection, attendance: ServerAwareness) -> None:
     """Tell a client who else is here."""
     client.outgoing.frame(presence_frame(attendance.everyone(but=client.awareness_client)))
 
 
-async def send(client: Connection, context: Context, attendance: Attendance, log: Logger) -> None:
+async def send(
+    client: SyncConnection, context: Context, attendance: ServerAwareness, log: Logger
+) -> None:
     """Send what is due, one frame at a time, until the client is dismissed or gone."""
     outgoing = client.outgoing
     try:
         while client.goodbye is None:
             item = outgoing.take()
             if isinstance(item, StateRequest):
-                await _hand_over_state(client, context, item.state_vector)
+                await _write_state(client, context, item.state_vector)
             elif item is not None:
-                await _hand_over(client, item)
+                await _write_pending(client, item)
             elif (count := outgoing.take_ack()) is not None:
-                await _hand_over(client, encode_frame(Ack(count)))
+                await _write_pending(client, encode_frame(Ack(count)))
             elif (missed := outgoing.take_missed()) is not None:
                 await _resync(client, context, missed)
-                tell_everyone(client, attendance)
+                broadcast(client, attendance)
             else:
                 await outgoing.changed()
-        await client.hang_up(client.goodbye)
+        await client.disconnect(client.goodbye)
     except OSError:
         client.cut()
     except Exception:
@@ -57,26 +59,26 @@ async def send(client: Connection, context: Context, attendance: Attendance, log
         client.cut()
 
 
-async def _hand_over(client: Connection, frame: bytes) -> None:
+async def _write_pending(client: SyncConnection, frame: bytes) -> None:
     client.sending_since = asyncio.get_running_loop().time()
     await client.send(frame)
     client.sending_since = None
 
 
-async def _hand_over_state(client: Connection, context: Context, state_vector: bytes) -> None:
+async def _write_state(client: SyncConnection, context: Context, state_vector: bytes) -> None:
     try:
         state = await context.committed_state(state_vector)
     except AntiphonError as error:
-        client.finish(Goodbye(CloseCode.RESTART, error.message))
+        client.finish(CloseFrame(CloseCode.RESTART, error.message))
     else:
         client.pace.sent(len(state))
-        await _hand_over(client, encode_frame(SyncStep2(state)))
+        await _write_pending(client, encode_frame(SyncStep2(state)))
 
 
-async def _resync(client: Connection, context: Context, missed: dict[int, int]) -> None:
+async def _resync(client: SyncConnection, context: Context, missed: dict[int, int]) -> None:
     """Bring a client that had fallen behind up to date in one frame."""
     clocks = decode_state_vector(context.document.state_vector())
     for crdt_client, start in missed.items():
         clocks[crdt_client] = min(start, clocks.get(crdt_client, start))
-    await _hand_over_state(client, context, encode_state_vector(clocks))
+    await _write_state(client, context, encode_state_vector(clocks))
     ask(client, context)

@@ -11,8 +11,8 @@ from textual.strip import Strip
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.block_list.cell_model import CellSource
-from antiphon.widgets.block_list.document_view import CellArea
+from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between
@@ -49,7 +49,7 @@ class Sample:
     """A document that is written from two sides: here, and in `peer`, whose updates come over."""
 
     def __init__(self) -> None:
-        self.peer = Document.found(77, context=CONTEXT, epoch="b" * 32, label="default")
+        self.peer = Document.create(77, context=CONTEXT, epoch="b" * 32, label="default")
         with self.peer.transaction(None):
             self.peer.set_member(Member(AMY, "amy", PrincipalKind.HUMAN, 0))
             self.peer.set_member(Member(ARIA, "aria", PrincipalKind.MODEL, 3))
@@ -120,8 +120,8 @@ class SampleApp(App[None]):
         super().__init__()
         self.sample = sample
         self.present: dict[int, PresenceState] = {}
-        self.source = CellSource(sample.here, me=AMY, presence=self._presence)
-        self.area = CellArea(self.source, THEME)
+        self.source = CellModel(sample.here, me=AMY, presence=self._presence)
+        self.area = DocumentView(self.source, THEME)
         self.cells = self.area.cells
 
     def _presence(self) -> Mapping[int, PresenceState]:

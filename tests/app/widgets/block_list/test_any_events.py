@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.segment import Segment
 from textual.strip import Strip
 
-from antiphon.widgets.block_list.anchor import HEAD, Place
-from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon.widgets.block_list.anchor import HEADER_LINE, LineRef
+from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -68,13 +68,13 @@ class Watcher:
         if editor is not None and editor.block == block:
             line = editor.row_of(offset)
         else:
-            line = self.app.cells.picture(block).place_of(offset)[0]
-        assert self.app.cells.viewport.places[row] == Place(block, line)
+            line = self.app.cells.rendering(block).place_of(offset)[0]
+        assert self.app.cells.viewport.places[row] == LineRef(block, line)
 
 
 def check_screen(app: SampleApp) -> None:
     cells, editor = app.cells, app.area.editor
-    fresh = CellSource(app.sample.here, me=AMY)
+    fresh = CellModel(app.sample.here, me=AMY)
     places = [place for place in cells.viewport.places if place is not None]
     ids = [block for block in app.sample.here.block_ids() if not fresh.is_hidden(block)]
     width = cells.scrollable_content_region.width - 4
@@ -83,10 +83,10 @@ def check_screen(app: SampleApp) -> None:
             assert after.line == before.line + 1
         else:
             assert ids.index(after.block) == ids.index(before.block) + 1
-            assert after.line in (HEAD, 0)
+            assert after.line in (HEADER_LINE, 0)
     shown = app.screen_text()
     for row, place in enumerate(cells.viewport.places):
-        if place is None or place.line == HEAD:
+        if place is None or place.line == HEADER_LINE:
             continue
         if editor is not None and editor.block == place.block:
             expected = [text for rows in editor.wrapped_document.lines for text in rows]

@@ -6,7 +6,7 @@ import asyncio
 
 from textual import events
 
-from antiphon.widgets.block_list.cell_model import CellSource
+from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.widgets.block_list.sample import (
@@ -119,9 +119,9 @@ def test_old_drafts_of_others_are_found_bit_by_bit() -> None:
     sample = Sample()
     sample.add("an old draft", author=BEN, status=Status.PENDING)
     sample.add_turns(30)
-    source = CellSource(sample.here, me=AMY)
+    source = CellModel(sample.here, me=AMY)
     assert source.drafts() == []
-    while source.read_ahead(10):
+    while source.preload(10):
         pass
     assert [draft.text for draft in source.drafts()] == ["an old draft"]
 
@@ -305,5 +305,5 @@ async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows() -> No
 
 async def test_an_unknown_author_is_named_when_the_document_says_who_it_is() -> None:
     document = Document(5)
-    source = CellSource(document)
+    source = CellModel(document)
     assert source.name("f" * 32) == ("f" * 8, 0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from antiphon.widgets.block_list.frame_scheduler import FrameClock
+from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
 
 
 class Loop:
@@ -34,11 +34,11 @@ def test_a_timer_that_was_overtaken_brings_no_frame_before_its_time() -> None:
         clock.drawn()
         drawn.append(round(loop.now - 100, 3))
 
-    clock = FrameClock(draw, loop.next_thing, loop.later, lambda: loop.now)
-    clock.draw_soon(0.05)
-    clock.draw_soon()
+    clock = FrameScheduler(draw, loop.next_thing, loop.later, lambda: loop.now)
+    clock.request(0.05)
+    clock.request()
     loop.run(0.04)
-    clock.draw_within_rate(0.1)
+    clock.request_throttled(0.1)
     loop.run(0.5)
     assert drawn == [0, 0.1]
     assert not loop.timers

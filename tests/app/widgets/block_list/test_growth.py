@@ -24,19 +24,19 @@ async def costs(turns: int) -> tuple[dict[str, float], dict[str, int]]:
     drawn: dict[str, int] = {}
     async with app.run_test(size=(100, 30)) as pilot:
         cells = app.cells
-        while app.source.read_ahead(1000):
+        while app.source.preload(1000):
             pass
 
         def measure(name: str, act: Callable[[int], object]) -> None:
             best = float("inf")
-            before = cells.pictures_drawn
+            before = cells.renderings_drawn
             for number in range(ROUNDS):
                 start = time.process_time()
                 act(number)
                 cells.draw()
                 best = min(best, time.process_time() - start)
             seconds[name] = best
-            drawn[name] = cells.pictures_drawn - before
+            drawn[name] = cells.renderings_drawn - before
 
         measure("scroll up", lambda _: cells.scroll_rows(-3))
         measure("scroll down", lambda _: cells.scroll_rows(3))

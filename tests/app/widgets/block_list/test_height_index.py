@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.height_index import HeightIndex
 
 
 class ListOfHeights:
@@ -49,7 +49,7 @@ def test_agrees_with_a_list(
 ) -> None:
     oracle = ListOfHeights()
     oracle.cells = [(f"s{at}", height) for at, height in enumerate(start)]
-    heights = Heights(oracle.cells, chunk=4)
+    heights = HeightIndex(oracle.cells, chunk=4)
     for number, (what, where, height) in enumerate(operations):
         at = where % (len(oracle.cells) + 1)
         if what == "insert":

@@ -8,7 +8,7 @@ from rich.style import Style
 
 from antiphon.render.lines import SourceRun
 from antiphon.render.view import CellView
-from antiphon.widgets.block_list.highlights import Highlight, Highlights, Tint
+from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.render.notation import render_cell
 from tests.app.widgets.block_list.sample import AMY, ANSWER, THEME, Sample, SampleApp
@@ -57,10 +57,12 @@ async def test_blame_tints_text_and_names_its_author_in_the_gutter() -> None:
     block = sample.add("mine and yours", author=AMY)
     app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
-        app.cells.set_tints({block: (Tint(0, 9, 0, "amy"), Tint(9, 14, 5, "ben"))})
+        app.cells.set_author_ranges(
+            {block: (AuthorRange(0, 9, 0, "amy"), AuthorRange(9, 14, 5, "ben"))}
+        )
         await pilot.pause()
         assert app.screen_text()[1] == "am mine and yours"
         assert styles_of(app, "mine and ") != styles_of(app, "yours")
-        app.cells.set_tints({})
+        app.cells.set_author_ranges({})
         await pilot.pause()
         assert app.screen_text()[1] == " │ mine and yours"

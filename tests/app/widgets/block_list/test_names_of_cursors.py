@@ -11,8 +11,14 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from antiphon.widgets.editor.overlays import END_CURSOR, RemoteCursor, Tag, tagged, without_room
-from antiphon.widgets.editor.row_cache import EditorRows
+from antiphon.widgets.editor.overlays import (
+    END_CURSOR,
+    CursorLabel,
+    RemoteCursor,
+    first_overflowing,
+    tagged,
+)
+from antiphon.widgets.editor.row_cache import RowCache
 from tests.app.widgets.block_list.sample import AMY, THEME, Sample, SampleApp, ben_at
 
 FULL = "0123456789" * 40
@@ -72,9 +78,10 @@ def test_whoever_has_room_is_named_in_full(
 ) -> None:
     strip = Strip([Segment(text)]) if text else Strip([])
     tags = [
-        Tag(data.draw(st.integers(0, strip.cell_length)), name, Style(), Style()) for name in names
+        CursorLabel(data.draw(st.integers(0, strip.cell_length)), name, Style(), Style())
+        for name in names
     ]
-    homeless = without_room(strip, tags, width)
+    homeless = first_overflowing(strip, tags, width)
     drawn = tagged(strip, tags, width, named_elsewhere=homeless)
     assert drawn.cell_length <= max(width, strip.cell_length)
     if homeless is None:
@@ -90,11 +97,11 @@ async def test_a_row_is_drawn_anew_when_the_name_in_it_moves_to_the_gutter() -> 
     async with app.run_test(size=(80, 24)) as pilot:
         assert app.area.edit(block, 0)
         await pilot.pause()
-        editor, rows = app.query_one(TextArea), EditorRows(THEME)
+        editor, rows = app.query_one(TextArea), RowCache(THEME)
         benedict = [RemoteCursor(6, "b" * 32, "benedict", 0, 3)]
-        rows.lay(editor, 0, 1, 45, benedict, 1)
+        rows.layout(editor, 0, 1, 45, benedict, 1)
         cut = rows.strip(0)
-        rows.lay(editor, 0, 1, 45, benedict, 0)
+        rows.layout(editor, 0, 1, 45, benedict, 0)
         named_beside = rows.strip(0)
         assert cut is not None and "…" in cut.text
         assert named_beside is not None and "…" not in named_beside.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.widgets.block_list.cell_model import CellChange, CellSource
+from antiphon.widgets.block_list.cell_model import CellChange, CellModel
 from antiphon_kernel.document.content_writes import plan_push, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
@@ -26,10 +26,10 @@ SCHEMA = CompositeSchema(
 
 
 def test_a_cell_shows_the_content_as_it_is_now() -> None:
-    document = Document.found(77, context=CONTEXT, epoch="b" * 32, label="default")
+    document = Document.create(77, context=CONTEXT, epoch="b" * 32, label="default")
     header = BlockHeader(BLOCK, BlockKind.TEXT, Role.MODEL, Status.DONE, "a0", "t", "1" * 32)
     document.create_block(header, schema=SCHEMA)
-    source = CellSource(document)
+    source = CellModel(document)
     assert source.view(BLOCK).text == "## notes\n\n## steps [read-only]\n"
     changes: list[CellChange] = []
     source.watch(changes.append)
@@ -44,13 +44,13 @@ def test_a_cell_shows_the_content_as_it_is_now() -> None:
     assert "forget" in source.view(BLOCK).text
     assert [change.changed for change in changes] == [frozenset({BLOCK})] * 3
     assert [text for change in changes for text in change.texts] == []
-    assert "schema" in (source.why_not_editable(BLOCK) or "")
+    assert "schema" in (source.edit_denied_reason(BLOCK) or "")
 
 
 def test_a_persons_block_with_a_schema_is_no_draft() -> None:
-    document = Document.found(77, context=CONTEXT, epoch="b" * 32, label="default")
+    document = Document.create(77, context=CONTEXT, epoch="b" * 32, label="default")
     header = BlockHeader(BLOCK, BlockKind.TEXT, Role.USER, Status.RUNNING, "a0", "t", "1" * 32)
     document.create_block(header, schema=SCHEMA)
-    source = CellSource(document)
+    source = CellModel(document)
     assert not source.is_hidden(BLOCK)
     assert source.drafts() == []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from antiphon.widgets.block_list.anchor import Place
-from antiphon.widgets.block_list.height_index import Heights
+from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.viewport import Measured, Viewport
 
 cells = st.lists(
@@ -23,19 +23,19 @@ class World:
 
     def __init__(self, cells: list[Measured], height: int) -> None:
         self.cells = {f"c{number}": cell for number, cell in enumerate(cells)}
-        self.heights = Heights(((block, 3) for block in self.cells), chunk=4)
+        self.heights = HeightIndex(((block, 3) for block in self.cells), chunk=4)
         self.measured: list[str] = []
         self.view = Viewport(self.heights, self._measure)
         self.view.height = height
-        self.view.settle()
+        self.view.layout()
 
     def _measure(self, block: str) -> Measured:
         self.measured.append(block)
         return self.cells[block]
 
-    def flat(self) -> list[Place]:
+    def flat(self) -> list[LineRef]:
         return [
-            Place(block, line)
+            LineRef(block, line)
             for block in self.heights
             for line in range(-self.cells[block].head, self.cells[block].body)
         ]
@@ -46,7 +46,7 @@ class World:
         first = places[0]
         assert first is not None
         top = flat.index(first)
-        shown: list[Place | None] = list(flat[top : top + self.view.height])
+        shown: list[LineRef | None] = list(flat[top : top + self.view.height])
         assert places == shown + [None] * (self.view.height - len(shown))
         return top
 
@@ -64,7 +64,7 @@ def test_scrolling_moves_by_exactly_so_many_rows(
     for move in moves:
         expected = max(0, min(expected + move, last))
         world.view.scroll(move)
-        world.view.settle()
+        world.view.layout()
         assert world.top() == expected
         assert world.view.is_at_tail == (expected == last)
 
@@ -86,7 +86,7 @@ def test_changes_above_what_one_reads_do_not_move_it(
 ) -> None:
     world = World(cells, height)
     world.view.scroll(-up)
-    world.view.settle()
+    world.view.layout()
     if world.view.following:
         return
     anchor = world.view.anchor
@@ -107,7 +107,7 @@ def test_changes_above_what_one_reads_do_not_move_it(
             world.cells[block] = Measured(world.cells[block].head, world.cells[block].body + size)
         else:
             world.cells[block] = Measured(0, 0)
-        world.view.settle()
+        world.view.layout()
         assert world.view.places == before
 
 
@@ -140,7 +140,7 @@ def test_a_frame_measures_only_the_cells_it_shows() -> None:
         for move in (-3, -3, 3, -20, 5):
             world.measured.clear()
             world.view.scroll(move)
-            world.view.settle()
+            world.view.layout()
             assert len(set(world.measured)) <= 20
 
 

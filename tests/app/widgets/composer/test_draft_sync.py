@@ -5,7 +5,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, OwnDraft
+from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, DraftSync
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import Status
@@ -16,15 +16,15 @@ ME = "a" * 32
 
 
 def shared_document(client: int = 7) -> Document:
-    return Document.found(client, context=ContextId("c" * 32), epoch="e" * 32, label="default")
+    return Document.create(client, context=ContextId("c" * 32), epoch="e" * 32, label="default")
 
 
-def own_draft(shared: Document, clock: ManualClock | None = None, first: int = 0) -> OwnDraft:
+def own_draft(shared: Document, clock: ManualClock | None = None, first: int = 0) -> DraftSync:
     numbers = count(DRAFT_SEQ_MIN + first)
-    return OwnDraft(shared, clock=clock or ManualClock(), new_seq=lambda: next(numbers))
+    return DraftSync(shared, clock=clock or ManualClock(), new_seq=lambda: next(numbers))
 
 
-def type_in(draft: OwnDraft, text: str) -> None:
+def type_in(draft: DraftSync, text: str) -> None:
     for key in text:
         draft.local.splice(LOCAL_BLOCK, len(draft.text), 0, key)
 
@@ -32,7 +32,7 @@ def type_in(draft: OwnDraft, text: str) -> None:
 def test_nothing_is_shared_before_the_first_character() -> None:
     shared = shared_document()
     draft = own_draft(shared)
-    draft.identify(ME)
+    draft.attach(ME)
     assert len(shared) == 0
     type_in(draft, "h")
     assert draft.block is not None
@@ -46,7 +46,7 @@ def test_what_was_typed_before_the_kernel_answered_is_shared_then() -> None:
     draft = own_draft(shared)
     type_in(draft, "early")
     assert len(shared) == 0
-    draft.identify(ME)
+    draft.attach(ME)
     assert shared.text(str(draft.block)) == "early"
 
 
@@ -54,13 +54,13 @@ def test_a_draft_from_last_time_is_taken_up_and_what_was_typed_meanwhile_follows
     shared = shared_document()
     clock = ManualClock()
     before = own_draft(shared, clock)
-    before.identify(ME)
+    before.attach(ME)
     type_in(before, "yesterday")
     before.close()
     clock.ms += 1000
     draft = own_draft(shared, clock, first=100)
     type_in(draft, "today")
-    draft.identify(ME)
+    draft.attach(ME)
     assert draft.text == "yesterday\ntoday"
     assert draft.block == before.block
     assert draft.block is not None and shared.text(draft.block) == draft.text
@@ -69,11 +69,11 @@ def test_a_draft_from_last_time_is_taken_up_and_what_was_typed_meanwhile_follows
 def test_the_draft_of_another_window_is_left_alone() -> None:
     shared = shared_document()
     first = own_draft(shared)
-    first.identify(ME)
+    first.attach(ME)
     type_in(first, "mine")
     assert first.block is not None
     second = own_draft(shared, first=100)
-    second.identify(ME, {first.block})
+    second.attach(ME, {first.block})
     assert second.text == ""
     type_in(second, "x")
     assert second.block != first.block
@@ -82,9 +82,9 @@ def test_the_draft_of_another_window_is_left_alone() -> None:
 def test_a_released_draft_keeps_its_text_and_the_next_one_is_new() -> None:
     shared = shared_document()
     draft = own_draft(shared)
-    draft.identify(ME)
+    draft.attach(ME)
     type_in(draft, "one")
-    sent = draft.release()
+    sent = draft.detach()
     assert (draft.text, shared.text(sent)) == ("", "one")
     type_in(draft, "two")
     assert draft.block not in (None, sent)
@@ -93,12 +93,12 @@ def test_a_released_draft_keeps_its_text_and_the_next_one_is_new() -> None:
 def test_a_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
     shared = shared_document()
     draft = own_draft(shared)
-    draft.identify(ME)
+    draft.attach(ME)
     type_in(draft, "one")
-    sent = draft.release()
+    sent = draft.detach()
     type_in(draft, "two")
     other = draft.block
-    draft.take_back(sent)
+    draft.restore(sent)
     assert draft.text == "one\ntwo" == shared.text(sent)
     assert draft.block == sent
     assert other is not None and shared.text(other) == ""
@@ -107,14 +107,14 @@ def test_a_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
 def test_a_draft_that_was_submitted_all_the_same_is_let_go() -> None:
     shared = shared_document()
     draft = own_draft(shared)
-    draft.identify(ME)
+    draft.attach(ME)
     type_in(draft, "one")
-    sent = draft.release()
-    draft.take_back(sent)
+    sent = draft.detach()
+    draft.restore(sent)
     assert (draft.text, draft.block) == ("one", sent)
     shared.set_fields(sent, status=Status.DONE)
     assert (draft.text, draft.block) == ("", None)
-    draft.take_back(sent)
+    draft.restore(sent)
     assert (draft.text, draft.block) == ("", None)
     type_in(draft, "two")
     assert shared.text(sent) == "one"
@@ -131,7 +131,7 @@ def test_message_and_draft_are_equal_whoever_writes(
 ) -> None:
     shared, elsewhere = shared_document(), shared_document(client=8)
     draft = own_draft(shared)
-    draft.identify(ME)
+    draft.attach(ME)
     type_in(draft, "x")
     block = draft.block
     assert block is not None

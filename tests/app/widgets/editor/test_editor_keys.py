@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual import events
 from textual._xterm_parser import XTermParser
 
-from antiphon.widgets.block_list.document_view import CellArea
+from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.editor.cell_editor import CellEditor
 from antiphon_kernel.types.enums import BlockKind
 from tests.app.widgets.block_list.sample import (
@@ -30,7 +30,7 @@ async def test_a_tool_call_is_refused_with_a_reason() -> None:
     async with app.run_test(size=(80, 24), message_hook=heard) as pilot:
         assert not app.area.edit(block)
         await pilot.pause()
-        (refused,) = heard.of(CellArea.Refused)
+        (refused,) = heard.of(DocumentView.Refused)
         assert refused.block == block and "composer" in refused.reason
 
 

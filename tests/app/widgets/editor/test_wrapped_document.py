@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from textual.geometry import Offset
 
 from antiphon.widgets.editor.cell_document import CellDocument
-from antiphon.widgets.editor.wrapped_document import CellNavigator, CellWrap
+from antiphon.widgets.editor.wrapped_document import CellWrappedDocument, WrappedNavigator
 from tests.app.widgets.editor.texts import applied, edits, splice_of, texts
 
 widths = st.integers(2, 24)
@@ -19,19 +19,19 @@ def test_wrapping_what_changed_is_wrapping_everything(
     text: str, width: int, changes: list[tuple[float, float, str]]
 ) -> None:
     document = CellDocument(text)
-    wrap = CellWrap(document, width)
+    wrap = CellWrappedDocument(document, width)
     for where, length, inserted in changes:
         splice = splice_of(text, where, length, inserted)
         wrap.wrap_range(*document.splice(splice))
         text = applied(text, splice)
-        afresh = CellWrap(CellDocument(text), width)
+        afresh = CellWrappedDocument(CellDocument(text), width)
         assert wrap.height == afresh.height
         assert wrap.lines == afresh.lines
 
 
 @given(text=texts, width=widths)
 def test_rows_show_every_character_once_and_fit(text: str, width: int) -> None:
-    wrap = CellWrap(CellDocument(text), width)
+    wrap = CellWrappedDocument(CellDocument(text), width)
     seen = 0
     for line in range(wrap.document.line_count):
         column = 0
@@ -50,7 +50,7 @@ def test_rows_show_every_character_once_and_fit(text: str, width: int) -> None:
 @given(text=texts, width=widths)
 def test_a_place_on_screen_is_found_again(text: str, width: int) -> None:
     document = CellDocument(text)
-    wrap = CellWrap(document, width)
+    wrap = CellWrappedDocument(document, width)
     for offset in range(len(text) + 1):
         place = document.location_of(offset)
         column, row = wrap.location_to_offset(place)
@@ -63,8 +63,8 @@ def test_a_place_on_screen_is_found_again(text: str, width: int) -> None:
 @given(text=texts, width=widths)
 def test_the_cursor_walks_through_the_text_in_both_directions(text: str, width: int) -> None:
     document = CellDocument(text)
-    wrap = CellWrap(document, width)
-    navigator = CellNavigator(wrap)
+    wrap = CellWrappedDocument(document, width)
+    navigator = WrappedNavigator(wrap)
     place, stops = document.start, [document.start]
     while place != document.end:
         following = navigator.get_location_right(place)
@@ -86,13 +86,13 @@ def test_an_edit_in_a_long_line_wraps_what_it_touches(
     text = piece.replace("\n", " ") * times
     where, length, inserted = change
     document = CellDocument(text)
-    wrap = CellWrap(document, width)
+    wrap = CellWrappedDocument(document, width)
     splice = splice_of(text, where, length**3, inserted.replace("\n", " "))
     wrap.wrap_range(*document.splice(splice))
-    assert wrap.lines == CellWrap(CellDocument(applied(text, splice)), width).lines
+    assert wrap.lines == CellWrappedDocument(CellDocument(applied(text, splice)), width).lines
 
 
 def test_a_picture_of_many_code_points_is_one_step() -> None:
-    navigator = CellNavigator(CellWrap(CellDocument("a👩‍👩‍👧b"), 20))
+    navigator = WrappedNavigator(CellWrappedDocument(CellDocument("a👩‍👩‍👧b"), 20))
     assert navigator.get_location_right((0, 1)) == (0, 6)
     assert navigator.get_location_left((0, 6)) == (0, 1)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from antiphon.widgets.status.line import Piece, cut_to, end_of, fit
+from antiphon.widgets.status.line import StatusSpan, cut_to, end_of, fit
 
 texts = st.text(st.sampled_from("ab 漢字é…"), max_size=30)
 
@@ -29,8 +29,8 @@ def test_a_line_is_as_wide_as_it_has_to_be(
     left: list[str], right: str, width: int, margin: int
 ) -> None:
     strip = fit(
-        [Piece(text, Style()) for text in left],
-        [Piece(right, Style())],
+        [StatusSpan(text, Style()) for text in left],
+        [StatusSpan(right, Style())],
         width,
         Style(),
         margin=margin,

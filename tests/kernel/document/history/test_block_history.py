@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.document.history.block_history import BlockHistory, Change, Run, Stamp
+from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
 from antiphon_kernel.yjs.update import decode_update
 
 BLOCK = "block"
@@ -48,8 +48,8 @@ class Writer:
             self.text.insert(start, inserted, attributes)
 
 
-def change(update: bytes, number: int, unit: int | None = None) -> Change:
-    return Change(decode_update(update), Stamp("amy", number, 0), unit)
+def change(update: bytes, number: int, unit: int | None = None) -> HistoryChange:
+    return HistoryChange(decode_update(update), Stamp("amy", number, 0), unit)
 
 
 @pytest.mark.parametrize("seed", range(60))
