@@ -6,7 +6,7 @@ import os
 
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.serving import Server
+from antiphon_kernel.server import Server
 
 
 def address_of(kernel: Kernel, doors: Server) -> KernelAddress:

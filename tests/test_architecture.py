@@ -1,4 +1,4 @@
-"""The rules that keep the packages apart: layers, private names, weight of imports, names and docstrings."""
+"""The rules of the structure: layers, private names, weight of imports, names, docstrings."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from antiphon.session import ConnectionStatus, Session
 from antiphon.textual_patches.driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
-from antiphon.widgets.composer.draft_sync import DraftSync, random_seq
+from antiphon.widgets.composer import DraftSync, random_seq
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT

@@ -17,7 +17,7 @@ from textual.dom import DOMNode
 from textual.widget import Widget
 from textual.widgets import TextArea
 
-from antiphon.widgets.editor.typed_text import is_text_input
+from antiphon.widgets.editor import is_text_input
 
 ROUNDS: Final = 2
 """A key is handled in the first; in the second, the message that its handler may have posted."""

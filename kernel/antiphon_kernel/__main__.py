@@ -6,7 +6,7 @@ from antiphon_kernel.client.standard_streams import run_command
 
 
 def _main() -> None:
-    from antiphon_kernel.daemon.cli import main
+    from antiphon_kernel.daemon import main
 
     main(prog_name="antiphon")
 

@@ -7,26 +7,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.access.access_control import AccessControl
-from antiphon_kernel.access.invitations import Invitations
-from antiphon_kernel.access.members import Members
-from antiphon_kernel.access.permissions import check_tool
-from antiphon_kernel.access.sessions import OpenSession, Sessions
-from antiphon_kernel.contexts.block_owners import BlockOwners
-from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.context_registry import ContextRegistry, First
-from antiphon_kernel.contexts.open_contexts import OpenContexts
-from antiphon_kernel.contexts.quarantine import Quarantine
-from antiphon_kernel.contexts.search_index import SearchIndex
-from antiphon_kernel.contexts.submissions import Submissions
+from antiphon_kernel.access import (
+    AccessControl,
+    Invitations,
+    Members,
+    OpenSession,
+    Sessions,
+    check_tool,
+)
+from antiphon_kernel.contexts import (
+    BlockOwners,
+    Context,
+    ContextRegistry,
+    First,
+    OpenContexts,
+    Quarantine,
+    SearchIndex,
+    Submissions,
+)
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
-from antiphon_kernel.storage.auth import AUTH_FILE
-from antiphon_kernel.storage.backup import JOURNAL_FILE
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import ContextRow, SessionRow
-from antiphon_kernel.subscriptions.subscriptions import Subscriptions
+from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal, SessionRow
+from antiphon_kernel.subscriptions import Subscriptions
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.enums import PrincipalKind

@@ -9,8 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.ordering import order_at_end
+from antiphon_kernel.contexts import Context, order_at_end
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS

@@ -33,7 +33,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.validation.update_validator import validate
+from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
 

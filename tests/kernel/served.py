@@ -15,11 +15,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.client.replica import Replica
 from antiphon_kernel.client.state import ReplicaState
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry, Tool
+from antiphon_kernel.server import Server, serve
 from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS, ServerLimits
-from antiphon_kernel.server.serving import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.frames import Frame, SyncStep1, SyncStep2, decode_frame, encode_frame

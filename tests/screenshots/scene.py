@@ -12,10 +12,10 @@ from typing import Any, Final
 from antiphon.app import AntiphonApp
 from antiphon.options import AppOptions
 from antiphon_kernel.client.address import KernelAddress
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server.serving import Server, serve
+from antiphon_kernel.server import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.events import TextDelta, ThinkingDelta
 from antiphon_kernel.turns.models import demo_recordings

@@ -2,9 +2,11 @@
 
 The text is cut where Markdown can be parsed afresh: before a top-level block, before an item of a
 top-level list, and behind each line of an open fence. A cut counts once all it depends on is
-written: `Checkpoint.witness` is how far that reaches. What stands before a cut is a frozen section.
-An edit in front of a witness drops that cut and those after it; drawing then starts at the last cut
-left and stops as soon as it meets an old cut behind the edit, from where on the old sections fit."""
+written: `Checkpoint.witness` is how far that reaches. What stands before a cut is a frozen
+section. An edit in front of a witness drops that cut and those after it; drawing then starts at
+the last cut left and stops as soon as it meets an old cut behind the edit, from where on the old
+sections fit.
+"""
 
 from __future__ import annotations
 

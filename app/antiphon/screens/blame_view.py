@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon.render.view import OWN_NAME
-from antiphon.widgets.block_list.block_list import BlockList
-from antiphon.widgets.block_list.cell_model import CellChange, CellModel
-from antiphon.widgets.block_list.highlights import AuthorRange
+from antiphon.widgets.block_list import AuthorRange, BlockList, CellChange, CellModel
 from antiphon_kernel.text.transform import shift_offset
 
 REFRESH_SECONDS: Final = 0.3

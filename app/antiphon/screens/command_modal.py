@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.screens.text_modal import TextPage, wrapped
-from antiphon.widgets.status.line import StatusLine, StatusSpan
+from antiphon.widgets.status import StatusLine, StatusSpan
 
 TITLE: Final = "Run this command?"
 

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.status.line import StatusLine, StatusSpan
+from antiphon.widgets.status import StatusLine, StatusSpan
 
 
 class _QuestionLine(StatusLine):

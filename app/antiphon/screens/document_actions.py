@@ -16,10 +16,8 @@ from antiphon.screens.sidebar_controller import SidebarController
 from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.ui_state import UIState
 from antiphon.tour import Tour
-from antiphon.widgets.block_list.cell_model import CellModel
-from antiphon.widgets.block_list.document_view import DocumentView
-from antiphon.widgets.composer.composer import Composer
-from antiphon.widgets.composer.draft_sync import SHELL_MARK
+from antiphon.widgets.block_list import CellModel, DocumentView
+from antiphon.widgets.composer import SHELL_MARK, Composer
 from antiphon_kernel.types.enums import BlockKind
 
 

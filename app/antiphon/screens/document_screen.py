@@ -36,14 +36,11 @@ from antiphon.screens.view_restore import ViewRestore
 from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
 from antiphon.tour import Tour
-from antiphon.widgets.block_list.cell_model import CellModel
-from antiphon.widgets.block_list.document_view import DocumentView
-from antiphon.widgets.composer.composer import Composer, ComposerEditor
-from antiphon.widgets.composer.draft_sync import DraftSync
-from antiphon.widgets.editor.cell_editor import CellEditor
-from antiphon.widgets.sidebar.sidebar import ContextName, Sidebar
-from antiphon.widgets.status.draft_preview import DraftPreview
-from antiphon.widgets.status.unread_badge import UnreadBadge
+from antiphon.widgets.block_list import CellModel, DocumentView
+from antiphon.widgets.composer import Composer, ComposerEditor, DraftSync
+from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.sidebar import ContextName, Sidebar
+from antiphon.widgets.status import DraftPreview, UnreadBadge
 
 LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are

@@ -10,9 +10,10 @@ from antiphon.screens.kernel_calls import KernelActions
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.presence_publisher import PresencePublisher
 from antiphon.screens.ui_state import UIState
-from antiphon.widgets.block_list.cell_model import CellModel
-from antiphon.widgets.sidebar.sidebar import ContextName, participant_rows
-from antiphon.widgets.status.participants import Participant, participants
+from antiphon.widgets.block_list import CellModel
+from antiphon.widgets.sidebar import ContextName, participant_rows
+from antiphon.widgets.status import Participant
+from antiphon.widgets.status.participants import participants
 
 
 class HeaderPresenter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from antiphon.keymap import help_sections
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.text_modal import CLOSING, wrapped
-from antiphon.widgets.status.line import StatusSpan
+from antiphon.widgets.status import StatusSpan
 
 KEY_COLUMNS = 22
 

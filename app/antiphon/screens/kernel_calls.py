@@ -9,7 +9,7 @@ from antiphon.render.display import displayable_in_a_row
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.blame_view import BlameRange, merge_runs
 from antiphon.session import Session
-from antiphon.widgets.sidebar.sidebar import ContextName
+from antiphon.widgets.sidebar import ContextName
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _NOTHING_LEFT: Mapping[str, str] = {

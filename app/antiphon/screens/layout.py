@@ -10,15 +10,10 @@ from textual.geometry import Size
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.screens.too_small import TooSmall
-from antiphon.widgets.block_list.document_view import DocumentView
-from antiphon.widgets.block_list.gutter import Columns
-from antiphon.widgets.composer.composer import Composer
-from antiphon.widgets.sidebar.sidebar import WIDE, WIDTH, Sidebar
-from antiphon.widgets.status.draft_preview import DraftPreview
-from antiphon.widgets.status.footer_line import FooterLine
-from antiphon.widgets.status.header_line import HeaderLine
-from antiphon.widgets.status.hint_bar import HintBar
-from antiphon.widgets.status.unread_badge import UnreadBadge
+from antiphon.widgets.block_list import Columns, DocumentView
+from antiphon.widgets.composer import Composer
+from antiphon.widgets.sidebar import WIDE, WIDTH, Sidebar
+from antiphon.widgets.status import DraftPreview, FooterLine, HeaderLine, HintBar, UnreadBadge
 
 MAX_COLUMNS: Final = 104
 """The main column is no wider: gutter, text, and a name tag behind it. Wider terminals get it in

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from antiphon.screens.local_role import LocalRole
 from antiphon.screens.ui_state import UIState
 from antiphon.session import Session
-from antiphon.widgets.block_list.document_view import DocumentView
-from antiphon.widgets.composer.composer import Composer
+from antiphon.widgets.block_list import DocumentView
+from antiphon.widgets.composer import Composer
 from antiphon_kernel.types.roles import AccessRole
 
 

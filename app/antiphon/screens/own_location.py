@@ -8,7 +8,7 @@ from antiphon.modes import Mode
 from antiphon.screens.layout import DocumentLayout
 from antiphon.screens.presence_publisher import PresencePublisher
 from antiphon.screens.ui_state import UIState
-from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.editor import CellEditor
 
 
 class LocalLocation:

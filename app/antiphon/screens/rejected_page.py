@@ -7,7 +7,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.screens.text_modal import CLOSING, wrapped
 from antiphon.time_format import format_absolute
-from antiphon.widgets.status.line import StatusSpan
+from antiphon.widgets.status import StatusSpan
 from antiphon_kernel.client.rejected_edits import Rejection
 
 LONGEST = 100_000

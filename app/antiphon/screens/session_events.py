@@ -17,7 +17,7 @@ from antiphon.screens.tour_observer import TourObserver
 from antiphon.screens.ui_state import UIState
 from antiphon.screens.view_restore import ViewRestore
 from antiphon.session import ConnectionStatus, Session, SessionStatus
-from antiphon.widgets.block_list.cell_model import CellChange, CellModel
+from antiphon.widgets.block_list import CellChange, CellModel
 
 NOTICED_SECONDS: Final = 1.0
 """A connection that is lost for less than this was not missed."""

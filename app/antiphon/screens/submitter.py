@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 
 from antiphon.session import Session
-from antiphon.widgets.composer.draft_sync import SHELL_MARK, DraftSync
+from antiphon.widgets.composer import SHELL_MARK, DraftSync
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 

@@ -13,7 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.status.line import StatusSpan, fit
+from antiphon.widgets.status import StatusSpan, fit
 
 CLOSING = "Esc closes this page."
 

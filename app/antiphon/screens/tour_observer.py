@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from antiphon.session import Session
 from antiphon.tour import Tour
-from antiphon.widgets.block_list.cell_model import CellChange, CellModel
+from antiphon.widgets.block_list import CellChange, CellModel
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 
 

@@ -10,8 +10,8 @@ from antiphon.action_context import ActionContext
 from antiphon.modes import Mode
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon.session import Session
-from antiphon.widgets.block_list.document_view import DocumentView
-from antiphon.widgets.composer.composer import Composer
+from antiphon.widgets.block_list import DocumentView
+from antiphon.widgets.composer import Composer
 from antiphon_kernel.client.rejected_edits import Rejection
 from antiphon_kernel.types.enums import BlockKind
 

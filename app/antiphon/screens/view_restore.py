@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
-from antiphon.widgets.block_list.block_list import BlockList
+from antiphon.widgets.block_list import BlockList
 
 
 class ViewRestore:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from antiphon.screens.view_store import ViewState, ViewStateStore
-from antiphon.widgets.block_list.anchor import Anchor
-from antiphon.widgets.block_list.block_list import BlockList
+from antiphon.widgets.block_list import Anchor, BlockList
 
 
 class ViewStateController:

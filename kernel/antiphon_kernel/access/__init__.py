@@ -1,1 +1,47 @@
 """Principals, sessions, invitations and permissions."""
+
+from antiphon_kernel.access.access_control import AccessControl
+from antiphon_kernel.access.invitations import (
+    TOKEN_BYTES,
+    AuthenticationError,
+    Invitations,
+    fingerprint_of,
+)
+from antiphon_kernel.access.members import Members
+from antiphon_kernel.access.permissions import (
+    check_act_as,
+    check_arrange,
+    check_draft,
+    check_interrupt,
+    check_invite_as,
+    check_shell,
+    check_shell_of_turn,
+    check_status,
+    check_tool,
+    check_undo_of,
+    check_update,
+)
+from antiphon_kernel.access.sessions import Dismissal, OpenSession, Sessions
+
+__all__ = [
+    "TOKEN_BYTES",
+    "AccessControl",
+    "AuthenticationError",
+    "Dismissal",
+    "Invitations",
+    "Members",
+    "OpenSession",
+    "Sessions",
+    "check_act_as",
+    "check_arrange",
+    "check_draft",
+    "check_interrupt",
+    "check_invite_as",
+    "check_shell",
+    "check_shell_of_turn",
+    "check_status",
+    "check_tool",
+    "check_undo_of",
+    "check_update",
+    "fingerprint_of",
+]

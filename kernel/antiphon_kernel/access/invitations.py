@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from antiphon_kernel.access.members import Members
-from antiphon_kernel.storage.auth import Client, Credential
+from antiphon_kernel.storage import Client, Credential
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from antiphon_kernel.storage.auth import AuthStore, User
-from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage import AuthStore, Journal, User
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -1,1 +1,50 @@
 """Contexts: how each is opened, written to, kept on disk, forked and searched."""
+
+from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
+from antiphon_kernel.contexts.block_owners import BlockOwners
+from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
+from antiphon_kernel.contexts.forking import (
+    Fork,
+    read_authors,
+    read_version,
+    split_surrogates,
+    start_fork,
+)
+from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.contexts.open_contexts import OpenContexts
+from antiphon_kernel.contexts.ordering import order_after, order_at_end, order_before
+from antiphon_kernel.contexts.presence import Presence
+from antiphon_kernel.contexts.quarantine import Quarantine
+from antiphon_kernel.contexts.search_index import SearchIndex
+from antiphon_kernel.contexts.submissions import Submission, Submissions
+
+__all__ = [
+    "Applied",
+    "BlockInfo",
+    "BlockOwners",
+    "Broadcast",
+    "CommitHandle",
+    "Context",
+    "ContextRegistry",
+    "First",
+    "Fork",
+    "InitialContent",
+    "OpenContexts",
+    "Presence",
+    "Quarantine",
+    "SearchIndex",
+    "Submission",
+    "Submissions",
+    "header_fields",
+    "header_values",
+    "open_document",
+    "order_after",
+    "order_at_end",
+    "order_before",
+    "read_authors",
+    "read_version",
+    "split_surrogates",
+    "start_fork",
+]

@@ -12,7 +12,7 @@ from antiphon_kernel.document.header import ENUMS, FIELDS
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.validation.header_values import check_value
+from antiphon_kernel.validation import check_value
 
 _OTHERWISE: Final = frozenset(("id", "parent", "order"))
 """Fields that go by another name, or are none of a caller's business."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from antiphon_kernel.access.members import Members
+from antiphon_kernel.access import Members
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.types.constants import INTERRUPTED

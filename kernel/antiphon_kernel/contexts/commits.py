@@ -22,11 +22,10 @@ from antiphon_kernel.contexts.undo_stack import (
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import is_text
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import BlockRow, Commit, SessionRow, StoredContext
+from antiphon_kernel.storage import BlockRow, Commit, Journal, SessionRow, StoredContext
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
-from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
+from antiphon_kernel.validation import LazyItemIndex
 from antiphon_kernel.yjs.merge import merge
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from antiphon_kernel.access.permissions import check_draft
+from antiphon_kernel.access import check_draft
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
 from antiphon_kernel.contexts.block_ids import BlockIds
 from antiphon_kernel.contexts.block_tree import BlockTree
@@ -28,17 +28,11 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import (
-    BlockChangeRow,
-    ContextRow,
-    StoredContext,
-    UndoRow,
-)
+from antiphon_kernel.storage import BlockChangeRow, ContextRow, Journal, StoredContext, UndoRow
 from antiphon_kernel.types.clock import Clock, iso_time_if
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
-from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
+from antiphon_kernel.validation import LazyItemIndex
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _ORDER: Final = frozenset({"order"})

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.genesis import genesis_update
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import Commit, ContextRow, SessionRow
-from antiphon_kernel.storage.snapshots import Snapshot
+from antiphon_kernel.storage import Commit, ContextRow, Journal, SessionRow, Snapshot
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

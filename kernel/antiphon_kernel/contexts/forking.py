@@ -20,21 +20,21 @@ from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.loading import DocumentLoader
 from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import (
+from antiphon_kernel.storage import (
     BlockRow,
     Commit,
     ContextRow,
     InheritedRun,
     InheritedText,
+    Journal,
     SessionRow,
+    Snapshot,
     StoredOp,
 )
-from antiphon_kernel.storage.snapshots import Snapshot
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import BlockId, ContextId
 from antiphon_kernel.types.records import Actor, BlockHeader
-from antiphon_kernel.validation.header_values import without_damage
+from antiphon_kernel.validation import without_damage
 from antiphon_kernel.yjs.merge import FAN_IN
 from antiphon_kernel.yjs.update import decode_update
 

@@ -17,8 +17,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import ContextRow, InheritedRun, StoredOp
+from antiphon_kernel.storage import ContextRow, InheritedRun, Journal, StoredOp
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
 

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.chunking import Chunk
+from antiphon_kernel.validation import Chunk
 
 _log = logging.getLogger(__name__)
 

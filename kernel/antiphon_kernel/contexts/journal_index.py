@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
-from antiphon_kernel.storage.errors import CorruptContextError
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import ContextRow, StoredOp, Touch
+from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal, StoredOp, Touch
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.id_set import IdRange

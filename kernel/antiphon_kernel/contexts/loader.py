@@ -14,10 +14,13 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header_table import decode_headers
 from antiphon_kernel.document.loading import DocumentLoader
-from antiphon_kernel.storage.errors import CorruptContextError
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import ContextRow, StoredContext
-from antiphon_kernel.storage.snapshots import Snapshot
+from antiphon_kernel.storage import (
+    ContextRow,
+    CorruptContextError,
+    Journal,
+    Snapshot,
+    StoredContext,
+)
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.yjs.merge import FAN_IN
 from antiphon_kernel.yjs.state_vector import decode_state_vector

@@ -14,9 +14,7 @@ from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.snapshot_writer import SnapshotWriter
 from antiphon_kernel.contexts.submissions import Submission, Submissions
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage.errors import CorruptContextError
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId, IdSource, SessionId

@@ -7,9 +7,7 @@ import logging
 from collections.abc import Iterable
 from typing import Final
 
-from antiphon_kernel.storage.errors import CorruptContextError
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId
 

@@ -18,10 +18,14 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.chunking import Chunk, validate_incrementally
-from antiphon_kernel.validation.item_index import ItemIndex
-from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
-from antiphon_kernel.validation.update_validator import ValidatedUpdate, validate
+from antiphon_kernel.validation import (
+    Chunk,
+    ItemIndex,
+    LazyItemIndex,
+    ValidatedUpdate,
+    validate,
+    validate_incrementally,
+)
 from antiphon_kernel.yjs.merge import merge
 
 

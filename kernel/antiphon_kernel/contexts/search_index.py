@@ -15,9 +15,9 @@ from typing import Final
 
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.storage.rows import ContextRow
-from antiphon_kernel.storage.search_table import (
+from antiphon_kernel.storage import (
     Candidate,
+    ContextRow,
     Indexed,
     SearchFilter,
     SearchTable,

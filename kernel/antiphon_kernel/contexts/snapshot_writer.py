@@ -10,9 +10,7 @@ from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.header_table import encode_headers
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import ContextRow
-from antiphon_kernel.storage.snapshots import Snapshot
+from antiphon_kernel.storage import ContextRow, Journal, Snapshot
 from antiphon_kernel.types.errors import AntiphonError
 
 _HEADERS_A_TURN: Final = 200

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from antiphon_kernel.document.history.undo_units import UndoDirection
-from antiphon_kernel.storage.rows import UndoRow
+from antiphon_kernel.storage import UndoRow
 from antiphon_kernel.types.records import Actor
 
 TYPING_GAP_MS: Final = 1_000

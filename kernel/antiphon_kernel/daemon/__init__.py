@@ -1,1 +1,5 @@
 """One kernel process: its lock, its address file, its doors, its life and its end."""
+
+from antiphon_kernel.daemon.cli import main
+
+__all__ = ["main"]

@@ -7,7 +7,7 @@ from typing import Final
 
 from antiphon_kernel.client.private_files import write_private
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.serving import Server, serve
+from antiphon_kernel.server import Server, serve
 
 PORT_FILE: Final = "kernel.port"
 

@@ -19,11 +19,11 @@ from antiphon_kernel.client.ownership import check_ownership, known_files
 from antiphon_kernel.client.trust import is_registered, is_trusted, trust
 from antiphon_kernel.client.usage import data_option
 from antiphon_kernel.daemon.data_folder import DataFolder, DataFolderInUse
-from antiphon_kernel.maintenance.audit_log import AuditEvent, AuditKind, audit_log
-from antiphon_kernel.maintenance.folder_summary import survey
+from antiphon_kernel.maintenance import AuditEvent, AuditKind, survey
+from antiphon_kernel.maintenance.audit_log import audit_log
 from antiphon_kernel.maintenance.restore import restore
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.storage.backup import JOURNAL_FILE, back_up
+from antiphon_kernel.storage import JOURNAL_FILE, back_up
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import SystemClock, iso_time
 from antiphon_kernel.types.constants import ExitCode

@@ -28,11 +28,9 @@ from antiphon_kernel.daemon.last_port import serve_on_last_port
 from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server.serving import Server
+from antiphon_kernel.server import Server
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns.models import load_models
-from antiphon_kernel.turns.runner import TurnRunner
-from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner, load_models
 from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.constants import LOG_FILE
 

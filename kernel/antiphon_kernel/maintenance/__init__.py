@@ -1,1 +1,6 @@
 """Work on the files of a kernel: the audit log, restoring a backup, the doctor's checks."""
+
+from antiphon_kernel.maintenance.audit_log import AuditEvent, AuditKind
+from antiphon_kernel.maintenance.folder_summary import survey
+
+__all__ = ["AuditEvent", "AuditKind", "survey"]

@@ -10,12 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.contexts import open_document
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.storage.backup import JOURNAL_FILE, copy_pages
-from antiphon_kernel.storage.errors import CorruptContextError
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.storage import (
+    JOURNAL_FILE,
+    ContextRow,
+    CorruptContextError,
+    Journal,
+    copy_pages,
+)
 from antiphon_kernel.types.clock import iso_time, moment_of
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -6,10 +6,7 @@ import asyncio
 from pathlib import Path
 
 from antiphon_kernel.maintenance.findings import Check, Finding, Report
-from antiphon_kernel.storage.auth import AUTH_FILE
-from antiphon_kernel.storage.auth_schema import AUTH_MIGRATIONS
-from antiphon_kernel.storage.backup import copy_pages
-from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage import AUTH_FILE, AUTH_MIGRATIONS, Database, copy_pages
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 

@@ -8,7 +8,7 @@ from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.maintenance.findings import Check, ContextReport
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.validation.header_values import check_field
+from antiphon_kernel.validation import check_field
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.storage import ContextRow
 
 
 class Check(StrEnum):

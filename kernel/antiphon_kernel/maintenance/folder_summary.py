@@ -12,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from antiphon_kernel.storage.auth import AUTH_FILE
-from antiphon_kernel.storage.backup import JOURNAL_FILE, open_to_read
+from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, open_to_read
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names, truncate

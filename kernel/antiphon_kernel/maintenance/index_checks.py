@@ -8,12 +8,17 @@ from typing import Final
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.maintenance.transaction_checks import TransactionReplay
-from antiphon_kernel.storage.copied_blame import read_inherited
-from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.errors import CorruptContextError
-from antiphon_kernel.storage.rows import ContextRow, InheritedRun
-from antiphon_kernel.storage.schema import READABLE_FORMATS
-from antiphon_kernel.storage.search_table import Indexed, SearchTable, row_number
+from antiphon_kernel.storage import (
+    READABLE_FORMATS,
+    ContextRow,
+    CorruptContextError,
+    Database,
+    Indexed,
+    InheritedRun,
+    SearchTable,
+    read_inherited,
+    row_number,
+)
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored

@@ -6,12 +6,17 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.contexts import open_document
 from antiphon_kernel.document.epochs import new_epoch_update
-from antiphon_kernel.storage.backup import JOURNAL_FILE, check_journal, install
-from antiphon_kernel.storage.errors import CorruptContextError
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import Commit, SessionRow
+from antiphon_kernel.storage import (
+    JOURNAL_FILE,
+    Commit,
+    CorruptContextError,
+    Journal,
+    SessionRow,
+    check_journal,
+    install,
+)
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM, RandomIds

@@ -21,12 +21,16 @@ from antiphon_kernel.maintenance.index_checks import (
     read_restored,
 )
 from antiphon_kernel.maintenance.transaction_checks import TransactionReplay
-from antiphon_kernel.storage.backup import JOURNAL_FILE, copy_pages
-from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.op_reader import BYTES_ONLY
-from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
-from antiphon_kernel.storage.rows import ContextRow
-from antiphon_kernel.storage.snapshots import Snapshots
+from antiphon_kernel.storage import (
+    BYTES_ONLY,
+    JOURNAL_FILE,
+    LAST_SEQ,
+    ContextRow,
+    Database,
+    Snapshots,
+    copy_pages,
+    op_id,
+)
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId
 

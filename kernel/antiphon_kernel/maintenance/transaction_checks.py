@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.maintenance.findings import Check, ContextReport
-from antiphon_kernel.storage.op_reader import versions_of
-from antiphon_kernel.storage.schema import READABLE_FORMATS
+from antiphon_kernel.storage import READABLE_FORMATS, versions_of
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.update import DecodedUpdate, ItemId, decode_update
 

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from starlette.datastructures import Headers, QueryParams
 
-from antiphon_kernel.access.invitations import AuthenticationError, fingerprint_of
-from antiphon_kernel.access.permissions import check_act_as
+from antiphon_kernel.access import AuthenticationError, check_act_as, fingerprint_of
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.auth_rate_limit import AuthRateLimit
 from antiphon_kernel.server.connections import TCP, UNIX, Connections

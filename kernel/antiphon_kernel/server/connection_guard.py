@@ -10,7 +10,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from antiphon_kernel.access.sessions import Dismissal
+from antiphon_kernel.access import Dismissal
 from antiphon_kernel.server.scope import CUT_EXTENSION, GUARD, SEND_EXTENSION
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
-from antiphon_kernel.access.invitations import AuthenticationError
+from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import AuthenticatedSession, Authenticator
 from antiphon_kernel.server.connection_guard import LINES
@@ -24,7 +24,7 @@ from antiphon_kernel.server.scope import GUARD
 from antiphon_kernel.server.subscription_push import SubscriptionPush, pushed
 from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.message import text_message
-from antiphon_kernel.subscriptions.subscription import Subscription
+from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor

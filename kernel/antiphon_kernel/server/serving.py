@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from antiphon_kernel.access.invitations import TOKEN_BYTES
+from antiphon_kernel.access import TOKEN_BYTES
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.application import build_application
 from antiphon_kernel.server.authentication import Authenticator

@@ -7,8 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final
 
-from antiphon_kernel.subscriptions.subscription import Subscription
-from antiphon_kernel.subscriptions.subscriptions import Subscriptions
+from antiphon_kernel.subscriptions import Subscription, Subscriptions
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import SessionId
 

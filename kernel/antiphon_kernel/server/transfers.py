@@ -21,7 +21,7 @@ from antiphon_kernel.tools.transfer import (
     exported,
     imported,
 )
-from antiphon_kernel.transfer.records import ErrorLine, as_line
+from antiphon_kernel.transfer import ErrorLine, as_line
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 

@@ -1,1 +1,82 @@
 """SQLite: every committed transaction, and what has to be found again without replaying them."""
+
+from antiphon_kernel.storage.auth import AUTH_FILE, AuthStore, Client, Credential, User
+from antiphon_kernel.storage.auth_schema import AUTH_MIGRATIONS
+from antiphon_kernel.storage.backup import (
+    JOURNAL_FILE,
+    back_up,
+    check_journal,
+    copy_pages,
+    install,
+    open_to_read,
+)
+from antiphon_kernel.storage.copied_blame import read_inherited
+from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.errors import CorruptContextError
+from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage.op_reader import BYTES_ONLY, versions_of
+from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
+from antiphon_kernel.storage.rows import (
+    BlockChangeRow,
+    BlockRow,
+    Commit,
+    ContextRow,
+    InheritedRun,
+    InheritedText,
+    SessionRow,
+    StoredContext,
+    StoredOp,
+    Touch,
+    UndoRow,
+)
+from antiphon_kernel.storage.schema import READABLE_FORMATS
+from antiphon_kernel.storage.search_table import (
+    Candidate,
+    Indexed,
+    SearchFilter,
+    SearchTable,
+    row_number,
+)
+from antiphon_kernel.storage.snapshots import Snapshot, Snapshots
+
+__all__ = [
+    "AUTH_FILE",
+    "AUTH_MIGRATIONS",
+    "BYTES_ONLY",
+    "JOURNAL_FILE",
+    "LAST_SEQ",
+    "READABLE_FORMATS",
+    "AuthStore",
+    "BlockChangeRow",
+    "BlockRow",
+    "Candidate",
+    "Client",
+    "Commit",
+    "ContextRow",
+    "CorruptContextError",
+    "Credential",
+    "Database",
+    "Indexed",
+    "InheritedRun",
+    "InheritedText",
+    "Journal",
+    "SearchFilter",
+    "SearchTable",
+    "SessionRow",
+    "Snapshot",
+    "Snapshots",
+    "StoredContext",
+    "StoredOp",
+    "Touch",
+    "UndoRow",
+    "User",
+    "back_up",
+    "check_journal",
+    "copy_pages",
+    "install",
+    "op_id",
+    "open_to_read",
+    "read_inherited",
+    "row_number",
+    "versions_of",
+]

@@ -1,1 +1,19 @@
 """Subscriptions to the blocks of a context."""
+
+from antiphon_kernel.subscriptions.block_events import (
+    BlockEvent,
+    BlockEventKind,
+    block_since,
+    whole_block,
+)
+from antiphon_kernel.subscriptions.subscription import Subscription
+from antiphon_kernel.subscriptions.subscriptions import Subscriptions
+
+__all__ = [
+    "BlockEvent",
+    "BlockEventKind",
+    "Subscription",
+    "Subscriptions",
+    "block_since",
+    "whole_block",
+]

@@ -8,10 +8,8 @@ from typing import Any
 
 from pydantic import Field
 
+from antiphon_kernel.contexts import Applied, BlockInfo, Context, header_values
 from antiphon_kernel.contexts.attribution import attribution
-from antiphon_kernel.contexts.block_info import BlockInfo, header_values
-from antiphon_kernel.contexts.commit_types import Applied
-from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.content import read_value
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.registry import Result

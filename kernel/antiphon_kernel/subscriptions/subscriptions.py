@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from antiphon_kernel.contexts.commit_types import Applied, Broadcast
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Applied, Broadcast, Context
 from antiphon_kernel.document.content import read_value
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits

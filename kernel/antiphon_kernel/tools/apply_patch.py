@@ -10,7 +10,7 @@ from antiphon_kernel.tools.text_access import check_writable
 from antiphon_kernel.tools.writing import WRITING, wait_persisted
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.validation.content_limits import check_limit
+from antiphon_kernel.validation import check_limit
 
 
 class ApplyPatchParams(Params):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from antiphon_kernel.access.permissions import check_arrange
-from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.ordering import order_after, order_before
+from antiphon_kernel.access import check_arrange
+from antiphon_kernel.contexts import Context, order_after, order_before
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.tools.same_context import block_in

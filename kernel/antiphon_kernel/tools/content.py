@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.document.content_writes import Write, plan_set
 from antiphon_kernel.document.rendering import render as rendered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content_writes import Write
 from antiphon_kernel.document.schema import names_of
 from antiphon_kernel.document.schema_validation import joined
@@ -14,7 +14,7 @@ from antiphon_kernel.tools.sizes import check_items
 from antiphon_kernel.tools.writing import WRITING, WriteResult, wait_persisted
 from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.validation.read_only import reject_read_only
+from antiphon_kernel.validation import reject_read_only
 
 WRITING_CONTENT: Final = (*WRITING, ErrorCode.SCHEMA_VIOLATION)
 """What a tool that writes content can fail with."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
-from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.storage import ContextRow
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission

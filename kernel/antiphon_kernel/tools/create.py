@@ -6,10 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from antiphon_kernel.contexts.block_info import header_fields
-from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.ordering import order_after, order_at_end
-from antiphon_kernel.contexts.submissions import Submission
+from antiphon_kernel.contexts import Context, Submission, header_fields, order_after, order_at_end
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.reply_depth import reply_depth

@@ -15,7 +15,7 @@ from antiphon_kernel.tools.version_map import map_operations, map_to_current
 from antiphon_kernel.tools.writing import WRITING, WriteResult, wait_persisted
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.validation.content_limits import check_limit
+from antiphon_kernel.validation import check_limit
 
 
 class InsertOperation(Params):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content_writes import Write, plan_increment, plan_set
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, tool

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.context_registry import InitialContent
-from antiphon_kernel.contexts.forking import (
+from antiphon_kernel.contexts import (
+    Context,
     Fork,
+    InitialContent,
     read_authors,
     read_version,
     split_surrogates,
@@ -18,7 +18,7 @@ from antiphon_kernel.contexts.forking import (
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, tool
-from antiphon_kernel.storage.rows import ContextRow
+from antiphon_kernel.storage import ContextRow
 from antiphon_kernel.tools.context import ContextInfo, context_info
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote, truncate

@@ -6,10 +6,10 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from antiphon_kernel.access.permissions import check_invite_as
+from antiphon_kernel.access import check_invite_as
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
-from antiphon_kernel.storage.auth import Credential
+from antiphon_kernel.storage import Credential
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content_writes import (
     Write,
     plan_append,

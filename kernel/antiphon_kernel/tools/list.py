@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from antiphon_kernel.contexts.block_info import BlockInfo, header_values
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import BlockInfo, Context, header_values
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from antiphon_kernel.contexts.block_info import BlockInfo, header_values
+from antiphon_kernel.contexts import BlockInfo, header_values
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, tool
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines

@@ -10,7 +10,7 @@ from pydantic import Field
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage.search_table import Candidate, SearchFilter
+from antiphon_kernel.storage import Candidate, SearchFilter
 from antiphon_kernel.text.query import LiteralQuery, Query
 from antiphon_kernel.text.regex_query import RegexQuery
 from antiphon_kernel.text.search import Found, search_text
@@ -18,7 +18,7 @@ from antiphon_kernel.tools.text_access import check_text
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.validation.content_limits import check_limit
+from antiphon_kernel.validation import check_limit
 
 _ERRORS = (*REFERENCES, ErrorCode.INVALID_REGEX, ErrorCode.REGEX_TIMEOUT, ErrorCode.TOO_LARGE)
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.schema import Schema, TextSchema, each_part, encode_schema
-from antiphon_kernel.validation.content_limits import (
-    check_limit,
-    reject_long_text,
-)
+from antiphon_kernel.validation import check_limit, reject_long_text
 
 
 def check_size(context: Context, code_points: int) -> None:

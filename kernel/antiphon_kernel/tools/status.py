@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from antiphon_kernel.access.permissions import check_status
-from antiphon_kernel.contexts.ordering import order_at_end
-from antiphon_kernel.contexts.submissions import Submission
+from antiphon_kernel.access import check_status
+from antiphon_kernel.contexts import Submission, order_at_end
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema_validation import EXACT_INTEGER
 from antiphon_kernel.kernel import Call
@@ -16,7 +15,7 @@ from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.validation.header_values import check_value
+from antiphon_kernel.validation import check_value
 
 
 class StatusParams(Params):

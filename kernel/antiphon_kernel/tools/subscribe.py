@@ -7,16 +7,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import part_of
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.subscriptions.block_events import (
-    BlockEvent,
-    BlockEventKind,
-    block_since,
-    whole_block,
-)
+from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind, block_since, whole_block
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import Permission
 

@@ -13,7 +13,7 @@ from antiphon_kernel.document.schema import (
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation.read_only import reject_read_only
+from antiphon_kernel.validation import reject_read_only
 
 
 def check_text(document: Document, block: str, section: str | None) -> None:

@@ -7,11 +7,10 @@ from contextlib import aclosing
 from enum import StrEnum
 from typing import Final
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
-from antiphon_kernel.transfer.exporting import export_lines, export_markdown
-from antiphon_kernel.transfer.importing import import_lines
+from antiphon_kernel.transfer import export_lines, export_markdown, import_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import Permission
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from antiphon_kernel.access.permissions import check_undo_of
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.access import check_undo_of
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.history.undo_units import UndoDirection
 from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage.rows import UndoRow
+from antiphon_kernel.storage import UndoRow
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import Permission
-from antiphon_kernel.validation.read_only import reject_read_only
+from antiphon_kernel.validation import reject_read_only
 
 
 class UndoParams(Params):

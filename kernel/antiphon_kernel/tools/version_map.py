@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.history.version_map import StaleError, VersionMap
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.text.edits import EditOperation, Insert, plan_edit

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from antiphon_kernel.contexts.commit_types import CommitHandle
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import CommitHandle, Context
 from antiphon_kernel.registry import REFERENCES, Result
 from antiphon_kernel.types.errors import ErrorCode
 

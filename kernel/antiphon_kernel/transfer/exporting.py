@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_value
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.rendering import render
@@ -36,7 +36,7 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import BlockHeader, Principal
-from antiphon_kernel.validation.header_values import without_damage
+from antiphon_kernel.validation import without_damage
 
 _PIECE: Final = 50_000
 """Code points that are handed on at a time."""

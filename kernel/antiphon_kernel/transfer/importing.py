@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from antiphon_kernel.contexts.context_registry import InitialContent
+from antiphon_kernel.contexts import InitialContent
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
@@ -18,7 +18,7 @@ from antiphon_kernel.document.schema import decode_schema, each_part, is_text, p
 from antiphon_kernel.document.schema_validation import Rule
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage.rows import (
+from antiphon_kernel.storage import (
     BlockRow,
     Commit,
     ContextRow,
@@ -44,7 +44,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
-from antiphon_kernel.validation.header_values import check_value
+from antiphon_kernel.validation import check_value
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _BLOCKS_HELD: Final = 200

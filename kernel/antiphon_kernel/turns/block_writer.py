@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState

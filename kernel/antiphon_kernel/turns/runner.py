@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from antiphon_kernel.access.permissions import check_shell_of_turn
-from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.submissions import Submission
+from antiphon_kernel.access import check_shell_of_turn
+from antiphon_kernel.contexts import Context, Submission
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.turns.block_writer import BlockWriter

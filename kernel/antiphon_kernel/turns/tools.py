@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from antiphon_kernel.access.permissions import check_interrupt, check_shell
+from antiphon_kernel.access import check_interrupt, check_shell
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
 from antiphon_kernel.turns.runner import runner_of

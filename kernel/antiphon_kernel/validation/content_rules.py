@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from antiphon_kernel.access.permissions import check_draft
+from antiphon_kernel.access import check_draft
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (
     TEXT,

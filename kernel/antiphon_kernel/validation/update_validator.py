@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from antiphon_kernel.access.permissions import check_update
+from antiphon_kernel.access import check_update
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode

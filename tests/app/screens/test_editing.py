@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.modes import Mode
-from antiphon.widgets.status.draft_preview import DraftPreview
+from antiphon.widgets.status import DraftPreview
 from antiphon_kernel.types.enums import Status
 from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until

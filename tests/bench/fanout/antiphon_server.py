@@ -13,7 +13,7 @@ from pathlib import Path
 from antiphon_kernel.daemon import event_loop
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.server.serving import serve
+from antiphon_kernel.server import serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 
 

@@ -10,7 +10,7 @@ from pycrdt import Doc, Map, Text
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.access.permissions import (
+from antiphon_kernel.access import (
     check_act_as,
     check_arrange,
     check_interrupt,
@@ -19,7 +19,7 @@ from antiphon_kernel.access.permissions import (
 )
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId

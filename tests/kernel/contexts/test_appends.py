@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.block_text import RUN_BYTES
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel

@@ -21,11 +21,10 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.client.discovery import kernel_at
-from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.contexts import open_document
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.storage.backup import copy_pages
-from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage import Journal, copy_pages
 from tests.kernel.crash.faults import STEPS, Fault
 from tests.kernel.crash.words import numbers, pair
 from tests.waiting import until

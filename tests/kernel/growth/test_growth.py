@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.transfer.exporting import export_lines
-from antiphon_kernel.transfer.importing import import_lines
+from antiphon_kernel.transfer import export_lines, import_lines
 from tests.bench.filled import Filled, acts, cpu_microseconds, filled, long_history, many_blocks
 
 FEW, MANY = 100, 10_000

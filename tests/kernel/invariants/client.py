@@ -7,8 +7,7 @@ from typing import Any
 
 from pycrdt import Doc, Map, Text, merge_updates
 
-from antiphon_kernel.contexts.commit_types import Broadcast
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Broadcast, Context
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.invariants.causal import deliver

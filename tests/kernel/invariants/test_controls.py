@@ -13,13 +13,11 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import BlockOwners, Context
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
-from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commits import Commits
-from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.rows import Commit, StoredContext
+from antiphon_kernel.storage import Commit, Journal, StoredContext
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.yjs.update import EMPTY_UPDATE
 from tests.kernel.invariants.broken import Fault, is_noticed

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts.block_owners import BlockOwners
+from antiphon_kernel.contexts import BlockOwners
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns import turn
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner, turn
 from antiphon_kernel.turns.events import (
     End,
     ProviderError,
@@ -25,8 +25,6 @@ from antiphon_kernel.turns.events import (
     ToolCallEvent,
     TurnEvent,
 )
-from antiphon_kernel.turns.runner import TurnRunner
-from antiphon_kernel.turns.tools import TURN_TOOLS
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.invariants.cases import reproducible, seeds

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.validation.item_index import ItemIndex
+from antiphon_kernel.validation import ItemIndex
 from antiphon_kernel.yjs.id_set import IdRange, encode_id_set, normalise
 from antiphon_kernel.yjs.update import ContentKind, ItemId
 from antiphon_kernel.yjs.varint import write_var_uint

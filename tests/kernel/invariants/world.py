@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.contexts.commit_types import Broadcast
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Broadcast, Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import Limits

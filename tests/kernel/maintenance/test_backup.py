@@ -13,7 +13,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.restore import restore
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.storage.backup import back_up
+from antiphon_kernel.storage import back_up
 from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor

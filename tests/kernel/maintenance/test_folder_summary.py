@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.maintenance.folder_summary import survey
+from antiphon_kernel.maintenance import survey
 
 TABLES = "CREATE TABLE kernel (key, value); CREATE TABLE principals (created);"
 

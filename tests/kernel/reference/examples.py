@@ -20,9 +20,7 @@ import antiphon_kernel
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns.models import load_models
-from antiphon_kernel.turns.runner import TurnRunner
-from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner, load_models
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor

@@ -9,7 +9,7 @@ from collections import deque
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from antiphon_kernel.access.sessions import Dismissal
+from antiphon_kernel.access import Dismissal
 from antiphon_kernel.server import connection_guard as leashes
 from antiphon_kernel.server.connection_guard import (
     LINES,

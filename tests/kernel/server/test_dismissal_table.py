@@ -28,7 +28,7 @@ from antiphon_kernel.server.rpc import RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.transfers import Transfers
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns.tools import TURN_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.yjs.frames import SyncUpdate, encode_frame

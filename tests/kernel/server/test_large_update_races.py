@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.storage.backup import JOURNAL_FILE
+from antiphon_kernel.storage import JOURNAL_FILE
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.storage.auth import AUTH_FILE, AuthStore, Client, Credential
+from antiphon_kernel.storage import AUTH_FILE, AuthStore, Client, Credential
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId

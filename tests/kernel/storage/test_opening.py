@@ -10,8 +10,7 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
-from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.journal import Journal
+from antiphon_kernel.storage import Database, Journal
 from antiphon_kernel.storage.schema import MIGRATIONS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 

@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions.block_events import BlockEvent, BlockEventKind
-from antiphon_kernel.subscriptions.subscription import Subscription
+from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind, Subscription
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 

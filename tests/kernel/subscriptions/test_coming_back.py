@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions.block_events import BlockEvent, BlockEventKind
+from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make
 from tests.kernel.subscriptions.reader import Copy, ended, scribble, splice, state_of, subscribed

@@ -11,7 +11,7 @@ import aiosqlite
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.subscriptions.block_events import BlockEvent, BlockEventKind
+from antiphon_kernel.subscriptions import BlockEvent, BlockEventKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make

@@ -21,9 +21,8 @@ from antiphon_kernel.client.address import read_address
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.daemon.run import owner_name
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.serving import Server, serve
-from antiphon_kernel.turns.models import load_models
-from antiphon_kernel.turns.runner import TurnRunner
+from antiphon_kernel.server import Server, serve
+from antiphon_kernel.turns import TurnRunner, load_models
 from antiphon_kernel.types.errors import AntiphonError
 from tests.kernel.reference.examples import ALL_TOOLS
 from tests.waiting import PATIENCE, until

@@ -11,9 +11,8 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.runner import TurnRunner
-from antiphon_kernel.turns.tools import TURN_TOOLS
 from tests.kernel.turns.stage import OpenStage, Sleep, Stage
 
 

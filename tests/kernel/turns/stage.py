@@ -7,12 +7,12 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.events import TurnEvent
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.recording import RecordedStep, Recording
-from antiphon_kernel.turns.runner import TurnRunner
 from antiphon_kernel.turns.scripted import ScriptedProvider
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.records import Actor, BlockHeader

@@ -7,7 +7,7 @@ from typing import Any
 
 from pycrdt import Array, Map, Text
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.yjs.id_set import IdRange, normalise
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 from antiphon_kernel.yjs.update_writer import encode_update

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from tests.kernel.kernel.calls import Make
 from tests.kernel.validation.peers import SCHEMA

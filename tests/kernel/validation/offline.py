@@ -10,8 +10,7 @@ from typing import Any
 
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.contexts.commit_types import Applied
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Applied, Context
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.state_vector import decode_state_vector

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pycrdt import Text
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import Status

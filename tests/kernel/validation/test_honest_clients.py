@@ -7,7 +7,7 @@ import random
 import pytest
 from pycrdt import Text
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.records import Actor

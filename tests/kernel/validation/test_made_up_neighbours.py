@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.id_set import IdRange

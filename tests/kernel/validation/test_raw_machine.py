@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
-from antiphon_kernel.validation import content_rules, update_validator
-from antiphon_kernel.validation.item_index import ItemIndex
+from antiphon_kernel.validation import ItemIndex, content_rules, update_validator
 from antiphon_kernel.yjs.update import ItemId, decode_update
 from tests.kernel.validation.attacks import Attacker
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.submissions import Submission
+from antiphon_kernel.contexts import Context, Submission
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import PrincipalKind, Status

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Map, Text, merge_updates
 
-from antiphon_kernel.contexts.commit_types import Broadcast
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Broadcast, Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, Status

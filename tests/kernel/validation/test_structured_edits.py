@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode

@@ -1,1 +1,19 @@
 """The document on screen: one scrolling widget that draws blocks as cells."""
+
+from antiphon.widgets.block_list.anchor import Anchor
+from antiphon.widgets.block_list.block_list import BlockList
+from antiphon.widgets.block_list.cell_model import CellChange, CellModel, Draft
+from antiphon.widgets.block_list.document_view import DocumentView
+from antiphon.widgets.block_list.gutter import Columns
+from antiphon.widgets.block_list.highlights import AuthorRange
+
+__all__ = [
+    "Anchor",
+    "AuthorRange",
+    "BlockList",
+    "CellChange",
+    "CellModel",
+    "Columns",
+    "DocumentView",
+    "Draft",
+]

@@ -31,7 +31,7 @@ from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor
 from antiphon.widgets.block_list.scroll_bar import ScrollBarSync
 from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
-from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.editor import CellEditor
 
 WHEEL_ROWS: Final = 3
 

@@ -10,7 +10,7 @@ from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME, CellView
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors
-from antiphon.widgets.editor.overlays import RemoteCursor
+from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.document.changes import REMOTE, DocumentChange, TextChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render

@@ -10,7 +10,7 @@ from antiphon.render.lines import RenderedCell
 from antiphon.widgets.block_list.anchor import HEADER_LINE
 from antiphon.widgets.block_list.gutter import GutterPainter, GutterStyle
 from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights, author_at
-from antiphon.widgets.editor.overlays import (
+from antiphon.widgets.editor import (
     CursorLabel,
     RemoteCursor,
     StyleSpan,

@@ -15,7 +15,7 @@ from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.highlights import AuthorRange
 from antiphon.widgets.block_list.render_cache import RenderCache
 from antiphon.widgets.block_list.viewport import Measured
-from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.types.enums import BlockKind
 
 _HIDDEN = Measured(0, 0)

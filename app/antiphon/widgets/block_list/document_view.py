@@ -12,7 +12,7 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
 from antiphon.widgets.block_list.focus_controller import FocusController
-from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status
 

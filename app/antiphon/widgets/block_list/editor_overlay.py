@@ -9,7 +9,7 @@ from textual.geometry import Region
 from antiphon.widgets.block_list.anchor import HEADER_LINE
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.viewport import Viewport
-from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.editor import CellEditor
 
 
 class EditorOverlay:

@@ -11,7 +11,7 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.markdown import TEXT_WIDTH
-from antiphon.widgets.editor.overlays import CursorLabel
+from antiphon.widgets.editor import CursorLabel
 
 WIDE_FROM = 90
 """Columns from which on names stand in the gutter instead of on lines of their own."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.style import Style
 
 from antiphon.render.lines import RenderedLine
-from antiphon.widgets.editor.overlays import StyleSpan
+from antiphon.widgets.editor import StyleSpan
 
 
 class AuthorRange(NamedTuple):

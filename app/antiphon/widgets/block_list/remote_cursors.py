@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from antiphon.render.display import displayable_in_a_row
-from antiphon.widgets.editor.overlays import RemoteCursor
+from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState

@@ -9,7 +9,7 @@ from antiphon.widgets.block_list.anchor import HEADER_LINE, LineRef
 from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
 from antiphon.widgets.block_list.viewport import Viewport
-from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.document.changes import TextChange
 from antiphon_kernel.text.transform import shift_offset
 

@@ -15,8 +15,8 @@ from textual.widget import Widget
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.view import OWN_NAME
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, DraftSync
-from antiphon.widgets.editor.cell_editor import CellEditor
-from antiphon.widgets.status.line import cut_to
+from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.status import cut_to
 
 PLACEHOLDER: Final = "Message, or !command"
 PROMPT: Final = "› "

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Collection
 from typing import Final
 
-from antiphon.widgets.editor.cell_editor import ORIGIN as TYPED
+from antiphon.widgets.editor import ORIGIN as TYPED
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between

@@ -1,1 +1,5 @@
 """Contexts and people beside the document."""
+
+from antiphon.widgets.sidebar.sidebar import WIDE, WIDTH, ContextName, Sidebar, participant_rows
+
+__all__ = ["WIDE", "WIDTH", "ContextName", "Sidebar", "participant_rows"]

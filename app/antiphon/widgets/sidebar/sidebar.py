@@ -13,8 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.status.line import StatusSpan, fit
-from antiphon.widgets.status.participants import Participant
+from antiphon.widgets.status import Participant, StatusSpan, fit
 from antiphon_kernel.types.roles import AccessRole
 
 WIDTH: Final = 24

@@ -1,1 +1,22 @@
 """The single lines around the document: who is here, what works now, what has happened."""
+
+from antiphon.widgets.status.draft_preview import DraftPreview
+from antiphon.widgets.status.footer_line import FooterLine
+from antiphon.widgets.status.header_line import HeaderLine
+from antiphon.widgets.status.hint_bar import HintBar
+from antiphon.widgets.status.line import StatusLine, StatusSpan, cut_to, fit
+from antiphon.widgets.status.participants import Participant
+from antiphon.widgets.status.unread_badge import UnreadBadge
+
+__all__ = [
+    "DraftPreview",
+    "FooterLine",
+    "HeaderLine",
+    "HintBar",
+    "Participant",
+    "StatusLine",
+    "StatusSpan",
+    "UnreadBadge",
+    "cut_to",
+    "fit",
+]

@@ -14,7 +14,7 @@ from textual.widget import Widget
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
-from antiphon.widgets.block_list.cell_model import Draft
+from antiphon.widgets.block_list import Draft
 from antiphon.widgets.status.line import StatusSpan, end_of, fit
 
 MAX_LINES: Final = 3

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from antiphon_kernel.contexts.presence import Presence
+from antiphon_kernel.contexts import Presence
 from antiphon_kernel.server.sync.connection import SyncConnection
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Member

@@ -7,8 +7,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from logging import Logger
 
-from antiphon_kernel.contexts.commit_types import Broadcast
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts import Broadcast, Context
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.connection import SyncConnection
 from antiphon_kernel.server.sync.send_queue import UpdateFrame

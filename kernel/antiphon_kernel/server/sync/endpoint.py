@@ -9,7 +9,7 @@ from typing import Any, Final
 from pycrdt import Channel
 from pycrdt.websocket import ASGIServer, WebsocketServer
 
-from antiphon_kernel.access.invitations import AuthenticationError
+from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.limits import ServerLimits

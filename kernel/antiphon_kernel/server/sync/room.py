@@ -16,8 +16,8 @@ from typing import Final
 from pycrdt import Channel
 from pycrdt.websocket import YRoom
 
-from antiphon_kernel.access.sessions import Sessions
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.access import Sessions
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
 from antiphon_kernel.server.sync.broadcaster import Broadcaster

@@ -11,8 +11,7 @@ from textual.strip import Strip
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.widgets.block_list.cell_model import CellModel
-from antiphon.widgets.block_list.document_view import DocumentView
+from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.segment import Segment
 from textual.strip import Strip
 
+from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.block_list.anchor import HEADER_LINE, LineRef
-from antiphon.widgets.block_list.cell_model import CellModel
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status

@@ -6,7 +6,7 @@ import asyncio
 
 from textual import events
 
-from antiphon.widgets.block_list.cell_model import CellModel
+from antiphon.widgets.block_list import CellModel
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.widgets.block_list.sample import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from antiphon.widgets.block_list.cell_model import CellChange, CellModel
+from antiphon.widgets.block_list import CellChange, CellModel
 from antiphon_kernel.document.content_writes import plan_push, plan_set
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.schema import (

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.document._document import Selection
 
-from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.editor import CellEditor
 from tests.app.widgets.block_list.sample import THEME, Sample
 from tests.app.widgets.editor.texts import edits, fractions, splice_of, texts
 

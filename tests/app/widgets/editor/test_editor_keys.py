@@ -5,8 +5,8 @@ from __future__ import annotations
 from textual import events
 from textual._xterm_parser import XTermParser
 
-from antiphon.widgets.block_list.document_view import DocumentView
-from antiphon.widgets.editor.cell_editor import CellEditor
+from antiphon.widgets.block_list import DocumentView
+from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.types.enums import BlockKind
 from tests.app.widgets.block_list.sample import (
     AMY,
