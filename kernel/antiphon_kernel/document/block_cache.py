@@ -29,7 +29,7 @@ _WRITTEN_KEPT = 64
 
 
 class BlockCache:
-    """What has been read of the root map ``blocks``. Raises KeyError where there is no such block.
+    """Cache of the root map ``blocks``. Raises KeyError where there is no such block.
 
     `section` is the path of a text inside a block's content; None is a content that is one text.
     """
@@ -75,7 +75,7 @@ class BlockCache:
             return {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
 
     def schema(self, block: str) -> Schema:
-        """What the content of a block looks like; a text if what is stored is no schema.
+        """Return the schema of a block's content; a text if what is stored is no schema.
 
         Raises KeyError if there is no such block.
         """
@@ -86,7 +86,7 @@ class BlockCache:
         return schema
 
     def container(self, block: str, path: str | None = None) -> Container | None:
-        """What holds a block's content, or a part of it; None if there is nothing there.
+        """Return the container of a block's content, or of a part of it; None if there is none.
 
         Only for the modules of this package: whatever is written there is to be written inside a
         `transaction`, and texts through `splice` and `append`.
@@ -156,7 +156,7 @@ class BlockCache:
     # The ends of texts
 
     def tail_is_live(self, block: str, section: str | None) -> bool:
-        """Whether it is known that nothing removed stands behind the last character of a text."""
+        """Return whether it is known that no removed character follows the last one of a text."""
         return _place(block, section) in self._clear_ends
 
     def restore_live_tail(self, block: str, section: str | None) -> None:
@@ -170,7 +170,7 @@ class BlockCache:
     # Following
 
     def record_splice(self, block: str, section: str | None) -> list[TextSplice]:
-        """What this document itself changes in a text in the transaction that is going on."""
+        """Return the list of this document's own splices of a text in the current transaction."""
         return self._spliced.setdefault(_place(block, section), [])
 
     def end_transaction(self) -> None:
@@ -178,7 +178,7 @@ class BlockCache:
         self._spliced.clear()
 
     def own_change(self, path: Sequence[object]) -> TextChange | None:
-        """What this document itself has changed in the text at a path; None if nothing."""
+        """Return this document's own change of the text at a path; None if there is none."""
         if len(path) < 2 or path[1] != CONTENT:
             return None
         block, section = str(path[0]), path_of(tuple(map(str, path[2:])))
@@ -186,7 +186,7 @@ class BlockCache:
         return TextChange(block, tuple(own), section) if own is not None else None
 
     def apply_events(self, events: list[Any], origin: object, *, removes: bool) -> DocumentChange:
-        """What a transaction did, by the events of the CRDT.
+        """Apply a transaction's CRDT events; return its change.
 
         Args:
             removes: whether it may have removed text.

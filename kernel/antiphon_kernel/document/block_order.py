@@ -27,7 +27,7 @@ class BlockOrder:
         return self._ids
 
     def index(self, block: str) -> int:
-        """Where a block stands, counting from 0; raises KeyError if it is not known."""
+        """Return the index of a block, counting from 0; raises KeyError if it is not known."""
         return bisect_left(self._sorted, (self._keys[block], block))
 
     def at(self, index: int) -> str:
@@ -35,7 +35,7 @@ class BlockOrder:
         return self._sorted[index][1]
 
     def key(self, block: str) -> tuple[str, str]:
-        """What blocks are sorted by; raises KeyError if it is not known."""
+        """Return the sort key of a block; raises KeyError if it is not known."""
         return self._keys[block], block
 
     def add(self, blocks: Iterable[tuple[str, str]]) -> None:

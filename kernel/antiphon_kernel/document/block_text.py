@@ -82,7 +82,7 @@ class TextMirror:
             self._ascii = self._head.isascii()
 
     def byte_range(self, offset: int, count: int) -> tuple[int, int]:
-        """Where `count` code points from `offset` on begin and end, in UTF-8 bytes.
+        """Return start and end of `count` code points from `offset` on, in UTF-8 bytes.
 
         Raises:
             ValueError: if the text does not reach that far.
@@ -157,7 +157,7 @@ class TextMirror:
 
 
 def takes_the_end(delta: Iterable[Mapping[str, Any]], size: int) -> bool:
-    """Whether a delta that counts bytes removes the end of a text.
+    """Return whether a delta that counts bytes removes the end of a text.
 
     Args:
         size: UTF-8 bytes of the text as the delta leaves it.

@@ -1,4 +1,4 @@
-"""What a transaction did to a document, in code points and block ids."""
+"""Changes of a document by a transaction, in code points and block ids."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _states_differ(event: Any) -> bool:
 def content_changes(
     schema: Schema, block: str, names: tuple[str, ...], event: Any
 ) -> Iterator[ContentChange]:
-    """Which parts a change of a map or a list is about, as far as the schema tells them."""
+    """Yield the parts that a change of a map or a list affects, as far as the schema has them."""
     in_map = isinstance(event, MapEvent)
     inner = [(*names, key) for key in event.keys] if in_map else [names]
     for one in inner:

@@ -1,4 +1,4 @@
-"""Where a block's content is in the CRDT: the one place that knows which container is whose.
+"""Layout of a block's content in the CRDT: the only module that knows which container is whose.
 
 A text is a Y.Text; a map is a Y.Map, in which text fields are Y.Texts, list fields Y.Arrays,
 counters Y.Maps and other fields JSON values; a list and a log are Y.Arrays of JSON values; a

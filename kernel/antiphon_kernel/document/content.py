@@ -47,7 +47,7 @@ class Content:
 
 
 def read_content(document: Document, block: str, path: str | None = None) -> Content:
-    """What a block holds at a path.
+    """Return the content of a block at a path.
 
     Raises:
         KeyError: if there is no such block.
@@ -67,7 +67,7 @@ def read_value(document: Document, block: str, path: str | None = None) -> Any:
 
 
 def part_of(document: Document, block: str, path: str | None) -> Part:
-    """What a block's schema has at a path; raises the same."""
+    """Return the part of a block's schema at a path; raises the same."""
     schema = document.schema(block)
     part = part_at(schema, path)
     if part is None:

@@ -67,12 +67,12 @@ def plan_set(
     *,
     allow: Collection[Rule] = (),
 ) -> list[Write]:
-    """What makes the part at a path hold `value`; nothing if it does.
+    """Return the writes that make the part at a path hold `value`; none if it does.
 
     Fields and sections that an object does not name stay as they are; null empties a field.
 
     Args:
-        allow: what may be broken all the same, because it was where the value comes from.
+        allow: rules that may be broken, because the source of the value broke them.
 
     Raises:
         KeyError: if there is no such block.
@@ -136,7 +136,7 @@ def plan_increment(document: Document, block: str, path: str | None, amount: int
 
 
 def check_defaults(schema: Schema) -> None:
-    """Whether every default is what its own field asks for.
+    """Check every default against its own field.
 
     Raises:
         AntiphonError: invalid_params.
@@ -154,7 +154,7 @@ def check_defaults(schema: Schema) -> None:
 
 
 def check_initial(schema: Schema, value: Any, block: str) -> None:
-    """Whether `value` can be what a new block begins with.
+    """Check `value` as the initial content of a new block.
 
     Raises:
         AntiphonError: schema_violation.

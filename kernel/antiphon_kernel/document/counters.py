@@ -53,7 +53,7 @@ def total(counter: Map[Any]) -> Decimal:
 
 
 def unreadable(counter: Map[Any]) -> bool:
-    """Whether a partial sum is none."""
+    """Return whether a partial sum cannot be read."""
     return any(partial_sum(value) is None for value in _values(counter))
 
 
@@ -68,7 +68,7 @@ def _values(counter: Map[Any]) -> Iterable[Any]:
 
 
 def partial_sum(stored: object) -> Decimal | None:
-    """What one client has counted to; None if what is stored is no number."""
+    """Return the partial sum of one client; None if what is stored is no number."""
     if not isinstance(stored, str) or len(stored) > _MAX_WRITTEN:
         return None
     if not _DECIMAL.fullmatch(stored):

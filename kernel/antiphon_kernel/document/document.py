@@ -121,7 +121,7 @@ class Document:
 
     @property
     def context(self) -> ContextId | None:
-        """Whose document this is; None until something has been synced."""
+        """Id of the document's context; None until something has been synced."""
         value = self._meta_string("context")
         return ContextId(value) if value is not None else None
 
@@ -176,7 +176,7 @@ class Document:
         return self._read.fields(block)
 
     def schema(self, block: str) -> Schema:
-        """What the content of a block looks like; a text if what is stored is no schema.
+        """Return the schema of a block's content; a text if what is stored is no schema.
 
         Raises KeyError if there is no such block.
         """
@@ -192,7 +192,7 @@ class Document:
         return self.header(block).is_draft and self.schema(block) == TEXT
 
     def container(self, block: str, path: str | None = None) -> Container | None:
-        """What holds a block's content, or a part of it; None if there is nothing there.
+        """Return the container of a block's content, or of a part of it; None if there is none.
 
         Only for the modules of this package: whatever is written there is to be written inside a
         `transaction`, and texts through `splice` and `append`.
@@ -217,7 +217,7 @@ class Document:
         return self._read.length(block, section)
 
     def member(self, principal: str) -> Member | None:
-        """What the document knows of a principal; None if it has never been here."""
+        """Return the member record of a principal; None if it has never been here."""
         stored = self._members.get(principal)
         return Member.parse(principal, stored) if isinstance(stored, str) else None
 
@@ -323,10 +323,10 @@ class Document:
             self._read.record_splice(block, section).extend(splices)
 
     def tail_is_live(self, block: str, section: str | None = None) -> bool:
-        """Whether nothing removed can stand behind the last character of a text.
+        """Return whether no removed character can follow the last character of a text.
 
-        Where something may, `append` could write before it, and who brings it back would find the
-        appended text in between.
+        Where one can, `append` could write before it, and restoring it would leave the appended
+        text in between.
         """
         return self._read.tail_is_live(block, section)
 
@@ -407,7 +407,7 @@ class Document:
     # Syncing
 
     def state_vector(self) -> bytes:
-        """What this document has seen, as Yjs encodes it."""
+        """Return the state vector, as Yjs encodes it."""
         return self._doc.get_state()
 
     def update_since(self, state_vector: bytes | None = None) -> bytes:

@@ -28,7 +28,7 @@ SCHEMA = "schema"
 
 
 class Form(Enum):
-    """How a field is stored."""
+    """Storage form of a field."""
 
     STRING = auto()
     FLAG = auto()
@@ -67,7 +67,7 @@ _WITHOUT: Final[Mapping[str, Any]] = {
 
 
 def stored_value(name: str, value: object) -> object | None:
-    """What is written under `name`; None means that the key is left out.
+    """Return the value stored under `name`; None means that the key is left out.
 
     Raises:
         ValueError: if there is no such field or the value has the wrong type.

@@ -30,7 +30,7 @@ class DocumentLoader:
             raise ValueError(f"not a document update: {error}") from error
 
     def state_vector(self) -> bytes:
-        """What has been read, as Yjs encodes it."""
+        """Return the state vector of what has been read, as Yjs encodes it."""
         return self._doc.get_state()
 
     def finish(self, headers: Iterable[BlockHeader] = ()) -> Document:

@@ -1,4 +1,4 @@
-"""How far a block is from the beginning of what it answers."""
+"""Depth of a block in its chain of replies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the content of a block looks like: text, map, list, log, or a composite of named sections.
+"""Schema of a block's content: text, map, list, log, or a composite of named sections.
 
 A schema is a value: it knows nothing of what a block holds. A path names a part of a content: the
 names of sections, then perhaps of a field, joined by slashes; None is the content itself.
@@ -28,7 +28,7 @@ FieldName = Annotated[str, StringConstraints(pattern=r"^[^/\p{Cc}]+$", max_lengt
 
 
 class FieldType(StrEnum):
-    """What a field of a map holds."""
+    """Type of a field of a map."""
 
     TEXT = "text"
     """A text of its own, in which several can write at once."""
@@ -181,7 +181,7 @@ def encode_schema(schema: Schema) -> str:
 
 
 def decode_schema(stored: object) -> Schema | None:
-    """What `encode_schema` wrote; None if it is something else."""
+    """Decode what `encode_schema` wrote; None if it is something else."""
     try:
         return _SCHEMA.validate_json(stored) if isinstance(stored, str) else None
     except ValidationError:
@@ -211,7 +211,7 @@ def inner_part(part: Part, name: str) -> Part | None:
 
 
 def part_at(schema: Schema, path: str | None) -> Part | None:
-    """What a path leads to; None if it leads nowhere."""
+    """Return the part at a path; None if it leads nowhere."""
     part: Part | None = schema
     for name in names_of(path):
         if part is None:
@@ -242,14 +242,14 @@ def known_names(schema: Schema, names: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_text(part: Part | None) -> bool:
-    """Whether a part is one text."""
+    """Return whether a part is one text."""
     if isinstance(part, FieldSchema):
         return part.field_type is FieldType.TEXT
     return isinstance(part, TextSchema)
 
 
 def is_counter(part: Part) -> bool:
-    """Whether a part is a counter."""
+    """Return whether a part is a counter."""
     return isinstance(part, FieldSchema) and part.field_type is FieldType.COUNTER
 
 

@@ -1,4 +1,4 @@
-"""Whether a JSON value is what a schema asks for."""
+"""Validation of JSON values against a schema."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MAX_DEPTH: Final = 64
 
 
 class Rule(StrEnum):
-    """What a value or a write can break."""
+    """Rule that a value or a write can break."""
 
     TYPE = "type"
     REQUIRED = "required"
@@ -158,28 +158,28 @@ def _single(kind: FieldType, value: Any, path: str | None) -> Iterator[Violation
 
 
 def is_exact(value: int | float) -> bool:
-    """Whether a number comes back from a 64-bit float as it was."""
+    """Return whether a 64-bit float holds a number exactly."""
     if isinstance(value, float):
         return math.isfinite(value)
     return abs(value) <= EXACT_INTEGER
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is a whole number that comes back from a 64-bit float as it was."""
+    """Return whether a value is a whole number that a 64-bit float holds exactly."""
     if isinstance(value, float):
         return value.is_integer() and abs(value) <= EXACT_INTEGER
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= EXACT_INTEGER
 
 
 def countable(value: int | float) -> bool:
-    """Whether a counter can go on by so much."""
+    """Return whether a counter can change by so much."""
     if isinstance(value, float):
         return math.isfinite(value) and abs(value) < _UNCOUNTABLE
     return abs(value) < _UNCOUNTABLE
 
 
 def is_timestamp(value: object) -> bool:
-    """Whether a value is a time that everybody reads in the same way."""
+    """Return whether a value is an ISO 8601 time with a UTC offset."""
     try:
         return isinstance(value, str) and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:

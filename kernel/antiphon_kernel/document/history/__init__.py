@@ -1,1 +1,1 @@
-"""What each character of a text has been through: who wrote it, who removed it, where it is."""
+"""History of each character of a text: who wrote it, who removed it, where it is."""

@@ -246,7 +246,7 @@ class BlockHistory:
     # Authors
 
     def blame(self, section: str | None = None) -> list[Run]:
-        """Who wrote a text: runs that together are as long as it."""
+        """Return the authors of a text: runs that together are as long as it."""
         runs: list[Run] = []
         for segment in list(self.sequence(section) or ()):
             if not segment.alive or not segment.size:
@@ -327,11 +327,11 @@ class BlockHistory:
     # Planning
 
     def plan_undo(self, unit: int, turn: UndoDirection, client: int) -> UpdatePlan:
-        """What must be written, by this client, so that a unit is undone, or done again."""
+        """Return the plan by which this client undoes a unit, or redoes it."""
         return plan_difference(self._units.difference(unit, turn), self._belonging, client)
 
     def changed_blocks(self, unit: int, turn: UndoDirection) -> list[tuple[str, ...]]:
-        """Where a unit that is turned changes the content: names of sections, then of a field."""
+        """Return the places a unit's undo or redo changes: names of sections, then of a field."""
         difference = self._units.difference(unit, turn)
         return [
             *map(self._belonging.names_of, difference.sequences),
@@ -339,7 +339,7 @@ class BlockHistory:
         ]
 
     def plan_append(self, section: str | None, text: str) -> UpdatePlan:
-        """What must be written so that `text` stands at the end, behind what has been removed."""
+        """Return the plan that writes `text` at the end, behind what has been removed."""
         sequence = self.sequence(section)
         if sequence is None or not text:
             return UpdatePlan()
@@ -347,7 +347,7 @@ class BlockHistory:
         return UpdatePlan((NewItem(sequence.container, None, last, None, text),))
 
     def plan_restore(self, section: str | None, version: int) -> UpdatePlan:
-        """What must be written so that a text reads as at a version; what comes, comes anew."""
+        """Return the plan that restores a text to a version; what comes back is written as new."""
         sequence = self.sequence(section)
         if sequence is None:
             return UpdatePlan()

@@ -1,4 +1,4 @@
-"""Which sequence of a block's content each item of an update belongs to."""
+"""Index from the items of an update to the sequences of a block's content."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ class ContainerIndex:
         return self._texts.get(names)
 
     def counter(self, container: ItemId, client: int) -> ItemList | None:
-        """What a client has counted to in a counter; None if it has not counted yet."""
+        """Return a client's partial sums in a counter; None if it has not counted yet."""
         return self._maps.get((container, str(client)))
 
     def names_of(self, sequence: ItemList) -> Names:
-        """Where a sequence of this block is."""
+        """Return the path names of a sequence of this block."""
         if sequence.kind in (ItemKind.TEXT, ItemKind.LIST):
             return next(names for names, one in self._texts.items() if one is sequence)
         above = self._names[sequence.container]
         return (*above, sequence.key) if sequence.key is not None else above
 
     def counter_names(self, counter: ItemId) -> Names:
-        """Where a counter of this block is."""
+        """Return the path names of a counter of this block."""
         return self._names[counter]
 
     def record(self, struct: Struct) -> None:
@@ -72,7 +72,7 @@ class ContainerIndex:
             self._texts[names] = self._sequences[item] = ItemList(kind, item)
 
     def sequence_of(self, struct: Struct) -> ItemList | None:
-        """Where an item goes; None if it is not part of the block's content."""
+        """Return the sequence of an item; None if it is not part of the block's content."""
         if struct.parent is None:
             beside = struct.origin if struct.origin is not None else struct.right_origin
             neighbour = self._items.find(beside) if beside is not None else None

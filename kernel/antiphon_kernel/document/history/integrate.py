@@ -1,4 +1,4 @@
-"""Where a new item goes: the rule of Yjs.
+"""Placement of a new item by the rule of Yjs.
 
 An item goes right of its origin; concurrent ones are ordered by their origins, then by client id.
 So the order is the engine's own whatever order updates come in.

@@ -21,7 +21,7 @@ Content = str | tuple[Any, ...]
 
 
 class ItemKind(Enum):
-    """What the items of a sequence are."""
+    """Kind of the items of a sequence."""
 
     TEXT = "text"
     LIST = "list"
@@ -251,7 +251,7 @@ class ItemTable:
         return rest
 
     def originals(self, segment: Segment) -> Iterator[Segment]:
-        """What these characters are: themselves, or those that they are come back."""
+        """Yield the characters that these restore; these themselves if they restore none."""
         source = segment.source
         if source is None:
             yield segment

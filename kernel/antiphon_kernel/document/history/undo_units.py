@@ -1,4 +1,4 @@
-"""What each undo unit has done to a block, and what follows when it is undone or done again.
+"""Changes of a block by each undo unit, and the effects of undoing or redoing it.
 
 A character, or a value, is in the document if what wrote it is not undone and no unit that removed
 it is in force. A counter has the sum of what the units in force have added.
@@ -17,7 +17,7 @@ from antiphon_kernel.yjs.update import ItemId
 
 
 class UndoDirection(StrEnum):
-    """Which way a unit is turned."""
+    """Choice of undoing or redoing a unit."""
 
     UNDO = "undo"
     REDO = "redo"
@@ -25,7 +25,7 @@ class UndoDirection(StrEnum):
 
 @dataclass(slots=True)
 class UndoUnit:
-    """What one unit wrote and removed, as ids of items that are no others come back."""
+    """Insertions and deletions of one unit, as ids of items that restore no others."""
 
     made: list[IdRange] = field(default_factory=list)
     took: list[IdRange] = field(default_factory=list)
@@ -35,7 +35,7 @@ class UndoUnit:
 
 @dataclass(frozen=True, slots=True)
 class UndoDifference:
-    """What has to go and to come."""
+    """Items to remove and to restore."""
 
     going: frozenset[int]
     """Segments, by identity."""
@@ -92,10 +92,10 @@ class UndoUnits:
                 original.deleted_by |= {number}
 
     def difference(self, number: int, turn: UndoDirection) -> UndoDifference:
-        """What must change so that a unit is undone, or done again.
+        """Return the changes that undo a unit, or redo it.
 
-        It takes along what it wrote, and gives back what it removed, unless somebody else has
-        removed that as well, or its writer has taken it back.
+        Undoing removes what the unit wrote and restores what it removed, unless somebody else has
+        removed that as well, or its writer has undone it.
         """
         unit = self._units.get(number, UndoUnit())
         for _ in self._each([*unit.made, *unit.took]):

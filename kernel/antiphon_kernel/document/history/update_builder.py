@@ -1,6 +1,6 @@
-"""What has to be written into a document so that a block's content becomes another one.
+"""Builder of updates that change a block's content into another one.
 
-What comes back goes right behind the item that it was. A shared text is indexed by what is visible,
+Restored content goes right behind its original item. A shared text is indexed by what is visible,
 so its own operations could not say on which side of removed characters new text goes; the update
 is therefore written item by item.
 """
@@ -63,7 +63,7 @@ class UpdatePlan:
     deletions: tuple[IdRange, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether anything changes."""
+        """Return whether anything changes."""
         return bool(self.items or self.deletions)
 
     def __add__(self, other: UpdatePlan) -> UpdatePlan:
@@ -76,7 +76,7 @@ class UpdatePlan:
         return encode_update(structs, normalise(self.deletions))
 
     def revivals(self, client: int, clock: int) -> tuple[RestoredRange, ...]:
-        """Which ids of that update are items that were there before."""
+        """Return the ranges of ids of that update that restore earlier items."""
         found: list[RestoredRange] = []
         for item, at in self._placed(clock):
             for source in item.sources:

@@ -15,7 +15,7 @@ from antiphon_kernel.text.lines import line_count, out_of_range
 
 
 class StaleError(Exception):
-    """What was there in the earlier version has changed.
+    """Error for content of the earlier version that has changed.
 
     `start` and `end` are code points of the text now: what stands in its place, as far as that
     can be told.
@@ -56,7 +56,7 @@ class VersionMap:
         return len(self._line_starts)
 
     def line(self, number: int) -> int:
-        """Where line `number` of the earlier version is now, for an insertion above it.
+        """Return the current number of the earlier line `number`, for an insertion above it.
 
         The number of lines stands for the end, then as now.
 
@@ -69,7 +69,7 @@ class VersionMap:
         return self.lines(number, number + 1)[0]
 
     def lines(self, start: int, end: int) -> tuple[int, int]:
-        """Where the lines from `start` to `end` (exclusive) are now.
+        """Return the current range of the lines from `start` to `end` (exclusive).
 
         Raises:
             StaleError: if one of them has changed, or something stands between them.
@@ -112,7 +112,7 @@ class VersionMap:
         return at == 0 or self.now[at - 1] == "\n"
 
     def splice(self, offset: int, deleted: int) -> int:
-        """Where a splice at `offset` of the earlier version belongs now.
+        """Return the current offset of a splice at `offset` of the earlier version.
 
         What others have inserted at the place stays before it.
 
