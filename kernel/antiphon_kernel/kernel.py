@@ -160,7 +160,7 @@ class Kernel:
         return self._journal
 
     def start_closing(self) -> None:
-        """Whoever waits or follows is told that nothing more will come."""
+        """Notify waiters and subscribers that nothing more will come."""
         self.gate.wake_waiters()
         self.subscriptions.close(kernel_is_closing())
 
@@ -203,7 +203,7 @@ class Kernel:
         return self.members.find(reference)
 
     def role_of(self, principal: Principal) -> AccessRole:
-        """What the principal may do in this kernel now."""
+        """Return the current role of the principal in this kernel."""
         return self.members.role_of(principal)
 
     def open_session(
@@ -317,7 +317,7 @@ class Call:
     tool: Tool
 
     def check(self) -> None:
-        """Whether the caller may still do this: who has waited may have been demoted meanwhile.
+        """Raise if the caller may no longer do this, e.g. if demoted while it waited.
 
         Raises:
             AntiphonError: permission_denied.

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Limits(BaseModel):
-    """What one call, one update or one block may ask for."""
+    """Limits of one call, one update or one block."""
 
     model_config = ConfigDict(frozen=True)
 

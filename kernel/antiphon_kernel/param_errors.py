@@ -1,4 +1,4 @@
-"""What is wrong with the parameters of a call, in words that name them as the caller does."""
+"""Errors in the parameters of a call, in words that name them as the caller does."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
 def param_error(
     tool: str, params: type[BaseModel], sent: Mapping[str, Any], error: ValidationError
 ) -> AntiphonError:
-    """What a tool answers to the parameters `sent`, which it cannot take.
+    """Return the error of a tool for the parameters `sent`, which it cannot take.
 
     Its field `errors` lists what is wrong, as `field`, `expected` and `found`.
     """

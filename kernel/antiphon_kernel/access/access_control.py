@@ -1,4 +1,4 @@
-"""Who is let in, who is told so, and who has to go."""
+"""Admission and dismissal of principals, and notification of joins."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Issued:
 
 
 def fingerprint_of(token: str) -> str:
-    """What is stored of a token or of a client's secret."""
+    """Return the stored fingerprint of a token or of a client's secret."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
@@ -165,7 +165,7 @@ class Invitations:
         return sorted(own)
 
     async def authenticate(self, token: str, secret: str | None) -> tuple[Principal, Credential]:
-        """Who comes in with a token.
+        """Return the principal and the credential of a token.
 
         Args:
             secret: by which the program is known when it comes again, if it names one.

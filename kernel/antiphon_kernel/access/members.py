@@ -161,7 +161,7 @@ class Members:
     # What they may do
 
     def role_of(self, principal: Principal) -> AccessRole:
-        """What the principal may do in this kernel now."""
+        """Return the current role of the principal in this kernel."""
         user = self._users.get(principal.id)
         return user.role if user is not None else AccessRole.of_kind(principal.kind)
 

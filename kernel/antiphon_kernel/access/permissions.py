@@ -1,7 +1,7 @@
-"""Who may do what, in one place. The first rule is general; the others ask for more.
+"""Permission rules, all in one place. The first is general; the others ask for more.
 
-Every tool says in its definition which right it needs; `check_tool` is applied to every call.
-What depends on the block or the person in question is below it, one function a rule.
+Every tool defines the right that it needs; `check_tool` is applied to every call. Rules that
+depend on the block or the person in question are below it, one function a rule.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
 
 
 def check_update(caller: Principal, role: AccessRole) -> None:
-    """Whether raw updates that change anything are taken from the caller at all.
+    """Raise unless the caller may send raw updates that change anything.
 
     Raises AntiphonError permission_denied.
     """

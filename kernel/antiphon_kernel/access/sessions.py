@@ -35,7 +35,7 @@ Listener = Callable[[Dismissal], None]
 
 
 class Sessions:
-    """Who is connected. A dismissed session can do nothing more, whatever its door still holds."""
+    """Connected sessions. A dismissed one can do nothing more, whatever its door still holds."""
 
     def __init__(self) -> None:
         self._open: dict[SessionId, OpenSession] = {}

@@ -1,4 +1,4 @@
-"""How a change is attributed: one string from who made it and by which operation."""
+"""Attribution of a change: one string from its author and its operation."""
 
 from __future__ import annotations
 

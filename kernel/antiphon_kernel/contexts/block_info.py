@@ -1,4 +1,4 @@
-"""What tools say of a block, and which header fields a request may carry in `metadata`."""
+"""Block header in tool results, and the header fields allowed in a request's `metadata`."""
 
 from __future__ import annotations
 

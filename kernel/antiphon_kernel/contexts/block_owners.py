@@ -1,4 +1,4 @@
-"""Whose session keeps a running block alive, and what becomes of the block when it ends."""
+"""Sessions that keep running blocks alive, and interruption of the blocks when one ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers whom: the children of each block, kept up to date with the document."""
+"""Reply tree: the children of each block, kept up to date with the document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BlockTree:
         self._known = False
 
     def descendants(self, block: str, depth: int) -> list[str]:
-        """What answers a block at up to `depth` removes, in document order.
+        """Return the descendants of a block down to `depth` levels, in document order.
 
         A block is no descendant of itself, even where stored parents run in a circle.
         """

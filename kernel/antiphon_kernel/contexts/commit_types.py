@@ -14,7 +14,7 @@ from antiphon_kernel.yjs.restored_ids import RestoredRange
 
 @dataclass(frozen=True, slots=True)
 class ClientOrigin:
-    """What comes with a change that a client has made in its own replica."""
+    """Origin of a change that a client has made in its own replica."""
 
     source: object
     """Who handed it in: its own update does not go back to it."""
@@ -28,7 +28,7 @@ class ClientOrigin:
 
 @dataclass(frozen=True, slots=True)
 class PendingCommit:
-    """What the document has taken in, by whom, and what it means for undoing and for clients."""
+    """Change applied to the document, its actor, and its effects on undo and on clients."""
 
     actor: Actor
     operation: str

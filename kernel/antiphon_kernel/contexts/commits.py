@@ -30,7 +30,7 @@ from antiphon_kernel.yjs.merge import merge
 
 
 class Commits:
-    """What has been committed to one context, and the way there. Belongs to one event loop."""
+    """Committed state of one context, and its commit pipeline. Belongs to one event loop."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class Commits:
         self._failure: AntiphonError | None = None
 
     def number(self, block: str) -> int:
-        """What stands for a block in the journal."""
+        """Return the journal's number of a block."""
         return self._blocks[block].number
 
     def version(self, block: str) -> int:
-        """How often a block has changed; 1 at creation, 0 if there is no such block."""
+        """Return the change count of a block; 1 at creation, 0 if there is no such block."""
         row = self._blocks.get(block)
         return row.version if row is not None else 0
 

@@ -99,20 +99,20 @@ class Context:
 
     @property
     def undo(self) -> UndoStacks:
-        """What everybody can undo and redo."""
+        """Undo and redo stacks of everybody."""
         return self.commits.undo
 
     @property
     def histories(self) -> HistoryCache:
-        """What the contents of the blocks have been."""
+        """Content histories of the blocks."""
         return self.commits.histories
 
     def number(self, block: str) -> int:
-        """What stands for a block in the journal."""
+        """Return the journal's number of a block."""
         return self.commits.number(block)
 
     def version(self, block: str) -> int:
-        """How often a block has changed; 1 at creation, 0 if there is no such block."""
+        """Return the change count of a block; 1 at creation, 0 if there is no such block."""
         return self.commits.version(block)
 
     async def history(self, block: str) -> BlockHistory:

@@ -20,7 +20,7 @@ from antiphon_kernel.types.resolve_ids import resolve
 
 @dataclass(frozen=True, slots=True)
 class InitialContent:
-    """What is in a context from the start."""
+    """Initial content of a context."""
 
     commits: Sequence[Commit] = ()
     """The transactions that come with the founding one, from seq 2 on."""

@@ -47,7 +47,7 @@ _A_TURN: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """What a new context is made of."""
+    """Source data of a new context."""
 
     source: ContextId
     document: Document
@@ -85,7 +85,7 @@ async def read_authors(
     ops: Sequence[StoredOp],
     numbers: Mapping[str, int],
 ) -> dict[str, dict[str | None, Sequence[Run]]]:
-    """Who wrote the texts of some blocks, as of the last of the transactions.
+    """Return the authors of the texts of some blocks, as of the last of `ops`.
 
     Args:
         numbers: the journal's number of each block that is asked for.
@@ -157,14 +157,14 @@ def _same_result(history: BlockHistory, document: Document) -> bool:
 async def start_fork(
     row: ContextRow, fork: Fork, actor: Actor, time: int, client_id: int, limits: Limits
 ) -> InitialContent:
-    """What the new context begins with: its members, then each block.
+    """Return the initial content of the new context: its members, then each block.
 
     Each block has a transaction of its own, so that to read the history of one is not to read them
     all; and there is a snapshot, so that to open the context is not to read them all either.
 
     Args:
         client_id: under which the copies are written.
-        limits: what a header value may be; damaged ones are left out.
+        limits: of header values; damaged ones are left out.
     """
     target = Document.create(client_id, context=row.id, epoch=row.epoch, label=row.label)
     ids = {block: str(replace(BlockId.parse(block), context=row.id)) for block in fork.blocks}

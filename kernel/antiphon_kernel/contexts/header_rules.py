@@ -1,4 +1,4 @@
-"""What the kernel itself writes into headers, as a consequence of what others wrote."""
+"""Rules for header fields that the kernel itself writes in response to others' writes."""
 
 from __future__ import annotations
 

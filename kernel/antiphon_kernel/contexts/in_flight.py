@@ -33,7 +33,7 @@ class InFlightUpdates:
         self._hurry = asyncio.Event()
 
     def has(self, actor: Actor) -> bool:
-        """Whether an accepted update of this principal is not in yet."""
+        """Return whether an accepted update of this principal is not applied yet."""
         return actor.principal.id in self._under_way
 
     def reject_overtaking(self, actor: Actor) -> None:

@@ -132,7 +132,7 @@ class JournalIndex:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it has the transactions too that concern a block without having touched it."""
+        """Return whether transactions that concern a block without touching it are included."""
         return self._owners is not None
 
     def seqs(self, block: int) -> Sequence[int]:

@@ -39,10 +39,10 @@ _openings = 0
 async def open_document(
     journal: Journal, row: ContextRow, client_id: int
 ) -> tuple[StoredContext, Document]:
-    """What the journal has of a context, and the document that this makes.
+    """Load a context from the journal, and build its document.
 
     Args:
-        client_id: a random one, of which the document's is made.
+        client_id: a random one, from which the document's is derived.
 
     Raises:
         CorruptContextError: if what is stored cannot be read.

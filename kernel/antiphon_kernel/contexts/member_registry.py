@@ -9,14 +9,14 @@ from antiphon_kernel.yjs.merge import merge
 
 
 class MemberRegistry:
-    """Who has been introduced to one document."""
+    """Registry of the members of one document."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
         self._known: set[str] = set()
 
     def knows(self, actor: Actor) -> bool:
-        """Whether the document is known to name this principal."""
+        """Return whether the document is known to name this principal."""
         return actor.principal.id in self._known
 
     def ensure_member(self, actor: Actor) -> None:

@@ -90,7 +90,7 @@ class OpenContexts:
         self._writers.forget(context.id)
 
     async def end_session(self, session: SessionId) -> None:
-        """What a session has left running is interrupted, and that is on disk.
+        """Interrupt the blocks a session has left running; wait until that is on disk.
 
         Raises:
             AntiphonError: storage_failed.

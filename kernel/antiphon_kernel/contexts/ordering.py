@@ -1,4 +1,4 @@
-"""Where a block goes among its neighbours.
+"""Order keys of blocks among their neighbours.
 
 Call these inside a transaction: neighbours that concurrency has given the same key, or whose keys
 leave no room, are re-keyed. The cost does not depend on how many blocks there are.

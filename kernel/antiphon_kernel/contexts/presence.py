@@ -1,4 +1,4 @@
-"""Who is in a context right now; nothing of it is stored."""
+"""Current presence in a context; nothing of it is stored."""
 
 from __future__ import annotations
 

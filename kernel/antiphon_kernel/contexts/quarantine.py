@@ -26,7 +26,7 @@ class Quarantine:
         self._survey: asyncio.Task[None] | None = None
 
     def reason(self, context: ContextId) -> CorruptContextError | None:
-        """What is wrong with a context; None as far as is known."""
+        """Return the error of a damaged context; None if no damage is known."""
         return self._damaged.get(context)
 
     def raise_if_quarantined(self, context: ContextId) -> None:

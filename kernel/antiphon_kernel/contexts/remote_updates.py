@@ -1,4 +1,4 @@
-"""What connected clients write into a context by raw updates: checked, applied, and completed."""
+"""Validation, application and completion of connected clients' raw updates to a context."""
 
 from __future__ import annotations
 

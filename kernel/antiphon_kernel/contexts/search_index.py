@@ -43,7 +43,7 @@ class _ChangedBlocks:
 
 @dataclass(frozen=True, slots=True)
 class SearchChanges:
-    """What the index does not know yet."""
+    """Changes that are not in the index yet."""
 
     blocks: Sequence[_ChangedBlocks]
     unreadable: Sequence[str]
@@ -66,7 +66,7 @@ class SearchIndex:
         self._stopping = False
 
     async def changes(self) -> SearchChanges:
-        """What has changed since it was indexed; it is indexed in the background from now on.
+        """Return the changes since indexing, and start indexing them in the background.
 
         Raises:
             AntiphonError: storage_failed.
@@ -111,7 +111,7 @@ class SearchIndex:
         await self._table.clear()
 
     async def row_of(self, block: str) -> int | None:
-        """Where a block stands in the order of what `texts` gives."""
+        """Return the row of a block: its place in the order of `texts`."""
         return await self._table.row_of(block)
 
     async def texts(

@@ -1,4 +1,4 @@
-"""When a context's snapshot is written: in the background as it grows, and when it is closed."""
+"""Writing of a context's snapshot: in the background as it grows, and when it is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be undone and redone in one context, per principal.
+"""Undo and redo stacks of one context, per principal.
 
 A unit is one tool call, one typing run (same session and blocks, gaps under a second) or one
 streaming run of a block. A new unit of a principal clears what that principal could redo. What a
@@ -21,7 +21,7 @@ TYPING_GAP_MS: Final = 1_000
 
 
 class UndoKind(StrEnum):
-    """What makes a unit."""
+    """Kind of undo unit."""
 
     CALL = "call"
     TYPING = "typing"
@@ -30,7 +30,7 @@ class UndoKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StackChange:
-    """What must be stored of a change to the stacks."""
+    """Changes to the stacks to be stored."""
 
     unit: int | None = None
     kept: tuple[UndoRow, ...] = ()
@@ -86,7 +86,7 @@ class UndoStacks:
         return StackChange(row.unit, (row,), tuple(dropped))
 
     def rows(self, principal: str, turn: UndoDirection, block: str | None) -> Sequence[UndoRow]:
-        """What a principal can undo (or redo), the last first; only in `block` if one is named."""
+        """Return the units a principal can undo (or redo), last first; only in `block` if named."""
         return [
             row
             for row in reversed(self._stacks.get((principal, turn), []))

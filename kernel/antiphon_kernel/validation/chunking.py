@@ -53,7 +53,7 @@ class Chunk:
     and that are in no part before."""
 
     def placed(self, placement: ItemIndex) -> ItemIndex:
-        """Where its items are, `placement` being where everything is."""
+        """Return an index of its items over `placement`, that of all items."""
         staged = ItemIndex(placement)
         for item in staged.ready(self.structs):
             staged.add(item, staged.place_of(item))

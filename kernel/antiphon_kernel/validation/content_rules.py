@@ -1,4 +1,4 @@
-"""What a connected client may write into the content of a block: texts, and nothing else."""
+"""Rules for block content written by a connected client: texts, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a connected client creates a draft: a block of its own, with a header as tools write it."""
+"""Rules for a connected client's draft: a block of its own, with a header as tools write it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class DraftRules:
             self._check_free(key)
 
     def owns(self, place: ItemLocation) -> bool:
-        """Whether a place is in the header of a new draft."""
+        """Return whether a place is in the header of a new draft."""
         return place.container.block in self._items
 
     def note(self, item: Struct) -> None:
@@ -94,7 +94,7 @@ class DraftRules:
         return runs[at][2] if at >= 0 and item.clock < runs[at][1] else None
 
     def is_field(self, item: Struct, place: ItemLocation) -> bool:
-        """Whether an item is the content or a header field of a new draft.
+        """Return whether an item is the content or a header field of a new draft.
 
         Raises:
             AntiphonError: permission_denied if no client may write it; invalid_params or too_large

@@ -1,4 +1,4 @@
-"""How raw updates are refused."""
+"""Errors for refused raw updates."""
 
 from __future__ import annotations
 

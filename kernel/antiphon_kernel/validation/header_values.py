@@ -1,4 +1,4 @@
-"""Whether the fields of a header are as a tool would have written them.
+"""Validation of header fields: each as a tool would have written it.
 
 One check for every way in: tools, raw updates of connected clients, imports. What an earlier
 version let in is read all the same, named by the doctor, and left out of copies.

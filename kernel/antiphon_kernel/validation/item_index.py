@@ -1,4 +1,4 @@
-"""Which block, and which place in it, every CRDT item of a document belongs to.
+"""Index of the block, and the place in it, of every CRDT item of a document.
 
 An update names an item's parent only if the item has no neighbour; so this has to be known of all
 items to say what a raw update touches. Ids are kept as coalesced runs per CRDT client: a block
@@ -39,7 +39,7 @@ _PART: Final = 500
 
 
 class ItemRole(Enum):
-    """What an item is to a client that would write."""
+    """Role of an item for a client that would write."""
 
     FRAME = "frame"
     """Roots, blocks and header fields: written by tools, apart from drafts."""
@@ -73,7 +73,7 @@ class Container:
 
 
 class ItemLocation:
-    """Where items are: compared by identity."""
+    """Location of items; compared by identity."""
 
     __slots__ = ("container", "nature")
 
@@ -158,7 +158,7 @@ class ItemIndex:
             self.deleted.add(ids)
 
     def commit(self, above: ItemIndex) -> None:
-        """What `above` (made over this one) supposed has happened."""
+        """Merge the staged changes of `above` (made over this one)."""
         for client, line in above._lines.items():
             own = self._lines.get(client)
             if own is None:
@@ -233,7 +233,7 @@ class ItemIndex:
         return line.end if line is not None else 0
 
     def clients(self) -> tuple[int, ...]:
-        """Whose items have been taken here, not `below`."""
+        """Return the clients whose items were added here, not in `below`."""
         return tuple(self._lines)
 
     def overtaken(self) -> ItemId | None:
@@ -253,7 +253,7 @@ class ItemIndex:
         return self._queue.ready(items)
 
     def place_of(self, item: Struct) -> ItemLocation:
-        """Where an item goes whose neighbours and parent are known."""
+        """Return the location for an item whose neighbours and parent are known."""
         kind, parent = item.kind, item.parent
         if kind is ContentKind.GC:
             return NOWHERE
@@ -304,7 +304,7 @@ class ItemIndex:
         return made
 
     def place(self, item: ItemId) -> ItemLocation:
-        """Where an item is; nowhere if it is not known."""
+        """Return the location of an item; `NOWHERE` if it is not known."""
         line = self.line(item.client, item.clock)
         if line is None:
             return NOWHERE
@@ -323,7 +323,7 @@ class ItemIndex:
             start = upto
 
     def splits_surrogates(self, client: int, clock: int) -> bool:
-        """Whether a cut before the item `clock` would go through a surrogate pair."""
+        """Return whether a cut before the item `clock` would split a surrogate pair."""
         line = self.line(client, clock)
         if line is None or not line.torn:
             return False

@@ -16,7 +16,7 @@ _SLICE: Final = 0.008
 
 
 class LazyItemIndex:
-    """Where every item of one document is."""
+    """Lazy index of every item of one document."""
 
     def __init__(self, document: Document) -> None:
         self._document = document

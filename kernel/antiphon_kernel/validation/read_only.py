@@ -1,4 +1,4 @@
-"""What only the system and sources write: read-only sections and fields."""
+"""Read-only sections and fields, written only by the system and sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a connected client submits a draft: it writes `done` over the status."""
+"""Rules for a connected client's submission of a draft: `done` written over the status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SubmissionRules:
     def submits(
         self, item: Struct, place: ItemLocation, statuses: tuple[ItemId, ...], *, is_new: bool
     ) -> bool:
-        """Whether an item in a header submits the block.
+        """Return whether an item in a header submits the block.
 
         Args:
             statuses: the items that hold the block's status so far.
@@ -78,7 +78,7 @@ class SubmissionRules:
             )
 
     def replaces(self, ids: IdRange, place: ItemLocation) -> bool:
-        """Whether a deletion takes away nothing but the status that a submission has replaced."""
+        """Return whether a deletion removes nothing but the status replaced by a submission."""
         block = place.container.block
         if block not in self._blocks:
             return False

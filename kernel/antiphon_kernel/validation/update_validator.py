@@ -1,4 +1,4 @@
-"""What a connected client's raw update may do; decided before it reaches the document.
+"""Validation of a connected client's raw update before it reaches the document.
 
 A client edits texts that are not read-only, creates its own drafts and submits them. Everything
 else (header fields, lists, maps, counters and logs, other people's block ids, ``meta``,
@@ -108,7 +108,7 @@ def reject_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
 
 
 def unreadable(error: ValueError) -> AntiphonError:
-    """What is said of bytes that are no update."""
+    """Return the error for bytes that are no update."""
     return AntiphonError(
         ErrorCode.INVALID_PARAMS, f"The bytes are not a Yjs update (version 1): {error}."
     )
