@@ -1,4 +1,4 @@
-"""How far two texts are equal, from either end.
+"""Length of the common prefix and suffix of two texts.
 
 Compares slices by halves: the loops run in C, and few times.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 def common_prefix(first: str, second: str) -> int:
-    """How many code points the texts have in common at their start."""
+    """Return the length of the common prefix in code points."""
     low, high = 0, min(len(first), len(second))
     while low < high:
         middle = (low + high + 1) // 2
@@ -19,7 +19,7 @@ def common_prefix(first: str, second: str) -> int:
 
 
 def common_suffix(first: str, second: str, prefix: int) -> int:
-    """How many they have in common at their end, behind a common start of `prefix`."""
+    """Return the common suffix's length in code points, behind a common start of `prefix`."""
     low, high = 0, min(len(first), len(second)) - prefix
     while low < high:
         middle = (low + high + 1) // 2

@@ -22,7 +22,7 @@ class NoKeyBetweenError(ValueError):
 
 
 def is_order_key(key: str) -> bool:
-    """Whether `key` has the shape of a key made here."""
+    """Return whether `key` has the shape of a key made here."""
     return _WORD.fullmatch(key) is not None and _integer_part(key) is not None
 
 

@@ -19,7 +19,7 @@ def split_lines(text: str) -> list[str]:
 
 
 def line_count(text: str) -> int:
-    """How many lines `text` has, without building them."""
+    """Count the lines of `text` without building them."""
     unfinished = bool(text) and not text.endswith("\n")
     return text.count("\n") + unfinished
 

@@ -105,7 +105,7 @@ class _Haystack:
         return [self.text[one:other] for one, other in pairwise(starts)]
 
     def may_search(self) -> bool:
-        """Whether one more hunk may be looked for in the whole text."""
+        """Count one hunk's search of the whole text; return whether it may run."""
         self._searches -= 1
         return self._searches >= 0
 
@@ -125,7 +125,7 @@ class _Haystack:
             offset = text.find("\n" + old, offset + 1)
 
     def fits(self, old: str, offset: int) -> bool:
-        """Whether the lines from `offset` on are exactly `old`, which is not empty."""
+        """Return whether the lines from `offset` on are exactly `old`, which is not empty."""
         if offset < 0 or not self.text.startswith(old, offset):
             return False
         begins_line = offset == 0 or self.text[offset - 1] == "\n"
@@ -156,7 +156,7 @@ class _HunkMatcher:
         )
 
     def allows(self, target: _Haystack, offset: int) -> bool:
-        """Whether a place that has the lines is at the end of the text that it must be at."""
+        """Return whether a matching place is at the start or end of the text if it must be."""
         ends = offset + len(self.old) == len(target.text)
         return (ends or not self.at_end) and (offset == 0 or not self.at_start)
 

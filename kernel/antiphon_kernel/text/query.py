@@ -1,4 +1,4 @@
-"""What a search looks for, as the search asks it: which lines may match, and where in them."""
+"""Interface of search queries: the lines that may match, and the matches in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Query(Protocol):
 
     @property
     def literals(self) -> Sequence[str]:
-        """What every line that matches contains, exactly so; maybe nothing is known."""
+        """Strings that every matching line contains exactly; empty if none are known."""
 
     def lines(self, text: str) -> Iterator[tuple[int, int]]:
         """Start and end (without its newline) of each line that may match, in order."""
@@ -62,6 +62,6 @@ def check_one_line(wanted: str) -> None:
 
 
 def line_end(text: str, offset: int) -> int:
-    """Where the line of `offset` ends, without its newline."""
+    """Return the end of the line of `offset`, without its newline."""
     end = text.find("\n", offset)
     return end if end >= 0 else len(text)

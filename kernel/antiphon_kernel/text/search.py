@@ -15,7 +15,7 @@ from antiphon_kernel.text.query import Query, line_end
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Where something was found. Lines count from 0, columns are code points of the line."""
+    """Location of a match. Lines count from 0, columns are code points of the line."""
 
     line: int
     start: int

@@ -1,9 +1,9 @@
-"""What has changed between two sequences, quickly however long and however different they are.
+"""Diff of two sequences, fast however long and however different they are.
 
-The shortest way from the one to the other is looked for (Myers' algorithm) some changes at a time,
-and what has been found so far is kept if most of it is equal. Where that leads nowhere, elements
-that occur once on both sides are taken as fixed points, and the ranges between them are looked at
-in the same way. What is left when the effort is spent is told as replaced.
+The shortest edit script is searched for (Myers' algorithm) some changes at a time, and what has
+been found so far is kept if most of it is equal. Where that leads nowhere, elements that occur
+once on both sides are taken as fixed points, and the ranges between them are compared in the same
+way. What is left when the effort is spent is reported as replaced.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class ChangedRange(NamedTuple):
 
 
 class Budget:
-    """How many steps may still be made; several calls can share one.
+    """Number of steps that may still be made; several calls can share one.
 
-    So many take a quarter of a second, whatever is compared: others wait meanwhile.
+    All steps take a quarter of a second, whatever is compared: others wait meanwhile.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Budget:
 def changed_ranges(
     old: Sequence[Hashable], new: Sequence[Hashable], effort: Budget | None = None
 ) -> list[ChangedRange]:
-    """What makes `old` into `new`: sorted, disjoint, with something equal between two of them."""
+    """Return the changes from `old` to `new`: sorted, disjoint, with equal parts in between."""
     comparison = _Comparison(old, new, effort or Budget())
     return _joined(comparison.run())
 

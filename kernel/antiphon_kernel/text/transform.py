@@ -1,4 +1,4 @@
-"""How an offset moves when the text around it changes."""
+"""Shift of an offset when the text around it changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from antiphon_kernel.types.records import TextSplice
 
 
 def shift_offset(offset: int, splice: TextSplice, *, stick: Literal["left", "right"]) -> int:
-    """Where a cursor at `offset` is after `splice`: between the same code points, if they live.
+    """Return the cursor `offset` after `splice`: between the same code points, if they remain.
 
     `stick` decides what the code points leave open: text that is inserted exactly at the cursor,
     or that replaces a range with the cursor strictly inside, ends up right of a cursor that

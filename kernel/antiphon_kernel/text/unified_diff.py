@@ -64,7 +64,7 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What a patch does to one text."""
+    """Changes of a patch to one text."""
 
     hunks: tuple[Hunk, ...]
     creates: bool = False

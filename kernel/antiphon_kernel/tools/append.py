@@ -25,7 +25,7 @@ class AppendParams(Params):
 
 
 class AppendResult(WriteResult):
-    """How far the block is."""
+    """State of the append."""
 
     unflushed: int | None = None
     """Code points that are buffered and not on disk yet; only when streaming."""

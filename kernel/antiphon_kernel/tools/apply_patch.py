@@ -26,7 +26,7 @@ class ApplyPatchParams(Params):
 
 
 class ApplyPatchResult(Result):
-    """Whether it applies."""
+    """Outcome of the patch."""
 
     success: bool
     """Whether every hunk applies."""

@@ -15,7 +15,7 @@ from antiphon_kernel.types.roles import Permission
 
 
 class MoveParams(Params):
-    """Which block, and next to which other one of its context: either `after` or `before`."""
+    """Block to move, and its new neighbour in its context: either `after` or `before`."""
 
     block_id: str
     after: str | None = None
@@ -25,7 +25,7 @@ class MoveParams(Params):
 
 
 class CollapseParams(Params):
-    """Which block, and whether it is shown folded."""
+    """Block, and whether it is shown folded."""
 
     block_id: str
     collapsed: bool = True
@@ -33,7 +33,7 @@ class CollapseParams(Params):
 
 
 class ExcludeParams(Params):
-    """Which block, and whether models read it."""
+    """Block, and whether models read it."""
 
     block_id: str
     excluded: bool = True

@@ -10,7 +10,7 @@ from antiphon_kernel.types.roles import Permission
 
 
 class BlameParams(Params):
-    """Which block."""
+    """Block to blame."""
 
     block_id: str
     section: str | None = None

@@ -26,7 +26,7 @@ from antiphon_kernel.types.roles import Permission
 
 
 class GetParams(Params):
-    """Which content, and which part of it."""
+    """Content to read, and part of it."""
 
     block_id: str
     section: str | None = None
@@ -81,7 +81,7 @@ async def get(call: Call, params: GetParams) -> GetResult:
 
 
 class RenderParams(Params):
-    """Which content, or which section of it."""
+    """Content or section to render."""
 
     block_id: str
     section: str | None = None
@@ -112,7 +112,7 @@ async def render(call: Call, params: RenderParams) -> RenderResult:
 
 
 class ExportParams(Params):
-    """Which block."""
+    """Block to export."""
 
     block_id: str
 

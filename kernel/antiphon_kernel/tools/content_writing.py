@@ -1,4 +1,4 @@
-"""What every tool has in common that writes content: who may, and how it is committed."""
+"""Common part of all tools that write content: permission check and commit."""
 
 from __future__ import annotations
 

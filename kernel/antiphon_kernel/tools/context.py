@@ -12,7 +12,7 @@ from antiphon_kernel.types.roles import Permission
 
 
 class ContextListParams(Params):
-    """Which contexts."""
+    """Filter for contexts."""
 
     archived: bool = False
     """Name those that are archived too."""
@@ -52,7 +52,7 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
 
 
 def context_info(call: Call, row: ContextRow) -> ContextInfo:
-    """What is said of a context."""
+    """Return the info of a context."""
     damage = call.kernel.quarantine.reason(row.id)
     return ContextInfo(
         context_id=row.id,
@@ -71,7 +71,7 @@ async def create_context(call: Call, params: ContextCreateParams) -> ContextInfo
 
 
 class ContextRenameParams(Params):
-    """Which context, and what it is called from now on."""
+    """Context to rename, and its new label."""
 
     context: str
     """Label or id."""
@@ -80,7 +80,7 @@ class ContextRenameParams(Params):
 
 
 class ContextArchiveParams(Params):
-    """Which context, and whether it is put out of the way."""
+    """Context, and whether it is archived."""
 
     context: str
     """Label or id."""

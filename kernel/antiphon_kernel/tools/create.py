@@ -45,7 +45,7 @@ class CreateParams(Params):
 
 
 class CreateResult(Result):
-    """Where the block is."""
+    """Id and version of the block."""
 
     block_id: str
     version: int

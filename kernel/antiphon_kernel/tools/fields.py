@@ -62,7 +62,7 @@ class IncrementParams(Params):
 
 
 class IncrementResult(WriteResult):
-    """What it has come to."""
+    """New value of the counter."""
 
     value: int | float
     """The sum of all increments up to this one."""

@@ -35,7 +35,7 @@ class BlockRange(Params):
 
 
 class ContextForkParams(Params):
-    """Which context, as of when, and how much of it."""
+    """Context, version and blocks to fork."""
 
     context: str
     """Label or id."""

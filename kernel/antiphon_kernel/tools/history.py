@@ -11,7 +11,7 @@ from antiphon_kernel.types.roles import Permission
 
 
 class HistoryParams(Params):
-    """Which block, and which part of its history."""
+    """Block, and range of its history."""
 
     block_id: str
     after_version: int = Field(default=0, ge=0)

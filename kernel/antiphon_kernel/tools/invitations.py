@@ -21,7 +21,7 @@ YEAR_MINUTES: Final = 365 * DAY_MINUTES
 
 
 class InviteParams(Params):
-    """Whom to invite as what."""
+    """Name and role to invite."""
 
     role: Literal["editor", "viewer"]
     """What they may do: write, or only read."""
@@ -87,7 +87,7 @@ class InvitesResult(Result):
 
 
 class RevokeParams(Params):
-    """What to take back: one of the two."""
+    """Invitation or principal: one of the two."""
 
     invitation: int | None = None
     """Number of an invitation."""
@@ -96,7 +96,7 @@ class RevokeParams(Params):
 
 
 class RevokeResult(Result):
-    """What has been taken back."""
+    """Revoked invitations."""
 
     revoked: list[int]
     """Numbers of the invitations that were good until now."""

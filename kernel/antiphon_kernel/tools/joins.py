@@ -35,7 +35,7 @@ class JoinInfo(Result):
 
 
 class JoinsResult(Result):
-    """Who has come, oldest first; only the last hundred are remembered, until the kernel ends."""
+    """Arrivals, oldest first; only the last hundred are remembered, until the kernel ends."""
 
     joins: list[JoinInfo]
     """One entry an arrival; further connections of somebody who is here are none."""

@@ -50,7 +50,7 @@ def described_schema(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """What each field means, as one line: its docstring, or what the name means everywhere."""
+    """Return each field's meaning as one line: its docstring, or what its name means everywhere."""
     docs = dict(COMMON)
     record: type | None = getattr(model, "record", None)
     bases = [one for one in model.__mro__ if issubclass(one, BaseModel) and one is not BaseModel]

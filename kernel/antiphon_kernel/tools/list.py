@@ -21,7 +21,7 @@ _SUMMARY = 80
 
 
 class ListParams(Params):
-    """Which blocks. Every filter that is given must hold."""
+    """Filter for blocks. Every criterion given must hold."""
 
     context: str | None = None
     parent_id: str | None = None

@@ -55,7 +55,7 @@ class MembersResult(Result):
 
 
 class RoleParams(Params):
-    """Who gets which role."""
+    """Principal and its new role."""
 
     principal: str
     """Username or id."""
@@ -77,7 +77,7 @@ class RoleResult(Result):
 
 
 class KickParams(Params):
-    """Who has to go, and for how long."""
+    """Principal to kick, and duration."""
 
     principal: str
     """Username or id."""
@@ -88,7 +88,7 @@ class KickParams(Params):
 
 
 class KickResult(Result):
-    """What has been ended."""
+    """Ended connections."""
 
     principal: str
     """Id."""

@@ -24,7 +24,7 @@ class LineRange(Params):
 
 
 class ReadParams(Params):
-    """Which block, and how much of it."""
+    """Block and range to read."""
 
     block_id: str
     section: str | None = None

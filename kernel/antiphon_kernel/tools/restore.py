@@ -14,7 +14,7 @@ from antiphon_kernel.types.roles import Permission
 
 
 class RestoreParams(Params):
-    """Which block, and which of its versions."""
+    """Block and version to restore."""
 
     block_id: str
     section: str | None = None

@@ -24,7 +24,7 @@ _ERRORS = (*REFERENCES, ErrorCode.INVALID_REGEX, ErrorCode.REGEX_TIMEOUT, ErrorC
 
 
 class BlockSearchParams(Params):
-    """What to look for in one block. A match lies within one line."""
+    """Search query for one block. A match lies within one line."""
 
     block_id: str
     section: str | None = None
@@ -43,7 +43,7 @@ class BlockSearchParams(Params):
 
 
 class KernelSearchParams(Params):
-    """What to look for in all blocks of all contexts. A match lies within one line."""
+    """Search query for all blocks of all contexts. A match lies within one line."""
 
     query: str
     """Exactly these characters, or a regular expression."""

@@ -15,7 +15,7 @@ class NoParams(Params):
 
 
 class WhoamiResult(Result):
-    """Who the kernel takes the caller for."""
+    """Identity of the caller in the kernel."""
 
     principal: str
     """Id of the caller."""

@@ -21,7 +21,7 @@ Versions = list[tuple[str, Version]] | dict[str, Version]
 
 
 class SubscribeParams(Params):
-    """What to follow, and what the caller has of it already."""
+    """Blocks to follow, and versions that the caller has."""
 
     context: str | None = None
     """Label or id; if no blocks are named, all blocks of it, also those that come later."""
@@ -44,7 +44,7 @@ class SubscribeResult(Result):
 
 
 class UnsubscribeParams(Params):
-    """Which subscription."""
+    """Subscription to end."""
 
     subscription: str
     """As block.subscribe returned it."""
@@ -58,7 +58,7 @@ class UnsubscribeResult(Result):
 
 
 class SyncParams(Params):
-    """What the caller has."""
+    """Versions of the caller."""
 
     context: str | None = None
     """Label or id; the context of the first block that is named, or the default one, if absent."""
@@ -69,7 +69,7 @@ class SyncParams(Params):
 
 
 class SyncResult(Result):
-    """What the caller lacks."""
+    """Blocks that the caller lacks."""
 
     patches: list[BlockEvent]
     """Of the blocks that it has in an earlier version."""

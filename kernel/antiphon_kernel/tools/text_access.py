@@ -1,4 +1,4 @@
-"""Which texts a block has, and who may write them; asked before a tool reads or writes one."""
+"""Check of a block's texts and of write access, before a tool reads or writes one."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class ExportFormat(StrEnum):
 
 
 class ContextExportParams(Params):
-    """Which context, and how."""
+    """Context to export, and format."""
 
     context: str | None = None
     """Label or id; the default context if absent."""

@@ -16,7 +16,7 @@ from antiphon_kernel.validation import reject_read_only
 
 
 class UndoParams(Params):
-    """Whose last edit, and where."""
+    """Last edit: author and scope."""
 
     block_id: str | None = None
     """Only edits of this block; of the whole context if absent."""
@@ -26,7 +26,7 @@ class UndoParams(Params):
 
 
 class UndoResult(Result):
-    """What has changed back."""
+    """Blocks changed back."""
 
     undone: list[str]
     """The blocks whose text changed."""

@@ -1,4 +1,4 @@
-"""What every tool has in common that writes into a block: how it can fail, what it answers."""
+"""Common part of all tools that write into a block: errors and result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WRITING: Final = (
 
 
 class WriteResult(Result):
-    """How often the block has changed."""
+    """Number of changes of the block."""
 
     version: int
     context_version: int

@@ -130,7 +130,7 @@ class _ImportReader:
 
     @property
     def blocks(self) -> int:
-        """How many there have been."""
+        """Number of blocks so far."""
         return len(self._parents)
 
     async def take(self, number: int, line: Line) -> None:

@@ -27,7 +27,7 @@ class _RecordLine(BaseModel):
 
 
 class ContextLine(_RecordLine):
-    """What the others belong to."""
+    """Context of the other lines."""
 
     type: Literal["context"] = "context"
     format: int = FORMAT

@@ -67,7 +67,7 @@ def moment_of(text: str) -> int:
 
 
 def is_iso_time(text: str) -> bool:
-    """Whether a text is a time exactly as `iso_time` writes it."""
+    """Return whether a text is a time exactly as `iso_time` writes it."""
     try:
         return iso_time(moment_of(text)) == text
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a kernel and those who start or join it must agree on."""
+"""Constants shared by a kernel and those who start or join it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTERRUPTED: Final = "interrupted"
 
 
 class ExitCode(IntEnum):
-    """How every command ends; documented in docs/command-line.md."""
+    """Exit code of every command; documented in docs/command-line.md."""
 
     OK = 0
     FAILED = 1

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class BlockKind(StrEnum):
-    """What a block is."""
+    """Kind of a block."""
 
     TEXT = "text"
     THINKING = "thinking"
@@ -22,7 +22,7 @@ class BlockKind(StrEnum):
 
 
 class Role(StrEnum):
-    """Whose part in the conversation a block plays."""
+    """Role of a block in the conversation."""
 
     USER = "user"
     MODEL = "model"
@@ -31,7 +31,7 @@ class Role(StrEnum):
 
 
 class Status(StrEnum):
-    """Where a block is in its life; `done` and `error` are terminal."""
+    """Lifecycle status of a block; `done` and `error` are terminal."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -52,7 +52,7 @@ class Status(StrEnum):
 
 
 class ToolKind(StrEnum):
-    """Which engine executes a tool call."""
+    """Engine that executes a tool call."""
 
     SHELL = "shell"
     MCP = "mcp"
@@ -60,7 +60,7 @@ class ToolKind(StrEnum):
 
 
 class DriftKind(StrEnum):
-    """How content came over from another context."""
+    """Transfer mode of content from another context."""
 
     PUSH = "push"
     PULL = "pull"
@@ -70,7 +70,7 @@ class DriftKind(StrEnum):
 
 
 class PrincipalKind(StrEnum):
-    """What sort of actor a principal is."""
+    """Kind of actor that a principal is."""
 
     HUMAN = "human"
     MODEL = "model"
@@ -81,7 +81,7 @@ class PrincipalKind(StrEnum):
 
 
 class Activity(StrEnum):
-    """What a present session is doing, as awareness says it."""
+    """Activity of a present session, as awareness says it."""
 
     IDLE = "idle"
     TYPING = "typing"

@@ -1,4 +1,4 @@
-"""What each error code means and which machine fields it carries: the source of docs/errors.md."""
+"""Meaning and machine fields of each error code: the source of docs/errors.md."""
 
 from __future__ import annotations
 

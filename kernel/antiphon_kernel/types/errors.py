@@ -59,5 +59,5 @@ class AntiphonError(Exception):
 
 
 def kernel_is_closing() -> AntiphonError:
-    """What is said to who comes, or is still here, when a kernel ends."""
+    """Return the error for new and present callers when a kernel ends."""
     return AntiphonError(ErrorCode.NO_KERNEL, "The kernel is closing: call the next one.")

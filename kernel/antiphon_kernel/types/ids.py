@@ -87,12 +87,12 @@ DRAFT_SEQ_LIMIT = 2**53
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` may be a context label or a username."""
+    """Return whether `text` may be a context label or a username."""
     return len(text) <= NAME_LENGTH and NAME_PATTERN.fullmatch(text) is not None
 
 
 class IdSource(Protocol):
-    """Where new ids come from; tests pass a counting one."""
+    """Source of new ids; tests pass a counting one."""
 
     def uuid7(self) -> str:
         """A fresh UUIDv7 as 32 hex digits."""

@@ -1,4 +1,4 @@
-"""Who is in a context, where their cursor is and what they are doing."""
+"""Presence in a context: principals, cursors and activities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others have sent or named, as it stands in messages: never at length."""
+"""Quoting of what others have sent or named, in messages: never at length."""
 
 from __future__ import annotations
 

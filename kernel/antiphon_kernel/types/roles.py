@@ -1,4 +1,4 @@
-"""What a principal may do in a kernel: a role, and the right that an operation needs."""
+"""Access rights of principals in a kernel: a role, and the right that an operation needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 
 
 class Permission(StrEnum):
-    """What an operation takes, from least to most."""
+    """Right that an operation needs, from least to most."""
 
     READ = "read"
     WRITE = "write"
@@ -16,7 +16,7 @@ class Permission(StrEnum):
 
 
 class AccessRole(StrEnum):
-    """How far a principal is trusted."""
+    """Trust level of a principal."""
 
     OWNER = "owner"
     EDITOR = "editor"
@@ -32,7 +32,7 @@ class AccessRole(StrEnum):
         return cls.EDITOR if kind is PrincipalKind.HUMAN else cls.AGENT
 
     def may(self, right: Permission) -> bool:
-        """Whether the role as such has the right; a tool may ask for more in a given case."""
+        """Return whether the role itself has the right; a tool may ask for more in a given case."""
         if self is AccessRole.OWNER:
             return True
         if self is AccessRole.VIEWER:
@@ -45,7 +45,7 @@ class AccessRole(StrEnum):
 
 
 class CredentialKind(StrEnum):
-    """What somebody shows to be let in."""
+    """Kind of credential for admission."""
 
     TOKEN = "token"
     """Known by its SHA-256; the token itself is never stored."""

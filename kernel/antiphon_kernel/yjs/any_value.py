@@ -13,7 +13,7 @@ _INTEGER_LIMIT: Final = 2**31
 
 
 class Undefined(Enum):
-    """What a JavaScript peer writes where there is nothing; JSON has no such value."""
+    """Value that a JavaScript peer writes for nothing; JSON has no such value."""
 
     UNDEFINED = "undefined"
 

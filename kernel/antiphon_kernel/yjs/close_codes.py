@@ -35,5 +35,5 @@ class CloseCode(IntEnum):
 
 
 def is_final(code: int) -> bool:
-    """Whether connecting again in the same way would end in the same way."""
+    """Return whether connecting again in the same way would end in the same way."""
     return 4400 <= code < 4500

@@ -22,7 +22,7 @@ _PERMISSION_DENIED: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class SyncStep1:
-    """What the sender has; the receiver answers with what is missing from it."""
+    """State of the sender; the receiver answers with what is missing from it."""
 
     state_vector: bytes
 

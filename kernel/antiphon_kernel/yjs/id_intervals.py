@@ -31,7 +31,7 @@ class IdIntervals:
         ends[first:last] = [end]
 
     def lacks(self, ids: IdRange) -> Iterable[IdRange]:
-        """What of one range is not in the set, in order."""
+        """Yield the parts of `ids` not in the set, in order."""
         client, start, end = ids
         starts = self._starts.get(client)
         if starts is None:

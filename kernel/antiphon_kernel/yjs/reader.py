@@ -23,7 +23,7 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """How many bytes have not been read."""
+        """Return the number of unread bytes."""
         return self._size - self.at
 
     def byte(self) -> int:

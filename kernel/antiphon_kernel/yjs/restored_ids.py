@@ -1,6 +1,6 @@
-"""Which ids are older ids come back: what an undo brings back has new ids.
+"""Map of new ids to older ones: what an undo brings back has new ids.
 
-The encoding is a row of variable-length numbers, five for each revival.
+The encoding is a list of variable-length numbers, five for each range.
 """
 
 from __future__ import annotations

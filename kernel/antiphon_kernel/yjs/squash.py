@@ -16,7 +16,7 @@ _JOINED = (ContentKind.STRING, ContentKind.DELETED, ContentKind.ANY, ContentKind
 
 
 def continuations(structs: Iterable[Struct]) -> int:
-    """How many structs continue the one before them."""
+    """Count the structs that continue the one before them."""
     count = 0
     before: Struct | None = None
     for one in structs:

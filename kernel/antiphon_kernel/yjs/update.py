@@ -24,7 +24,7 @@ EMPTY_UPDATE: Final = b"\x00\x00"
 
 
 class ContentKind(IntEnum):
-    """What a struct holds, by its number on the wire."""
+    """Content kind of a struct, by its number on the wire."""
 
     GC = 0
     DELETED = 1
@@ -40,7 +40,7 @@ class ContentKind(IntEnum):
 
 
 class SharedType(IntEnum):
-    """Which shared type a struct of kind TYPE creates."""
+    """Shared type that a struct of kind TYPE creates."""
 
     ARRAY = 0
     MAP = 1
@@ -89,7 +89,7 @@ class DecodedUpdate:
 
     @property
     def empty(self) -> bool:
-        """Whether the update says nothing."""
+        """Return whether the update is empty."""
         return not self.structs and not self.deletions
 
     def inserted(self) -> IdSet:

@@ -1,4 +1,4 @@
-"""How long a text is where it is counted in UTF-16 units, as Yjs counts the ids of characters."""
+"""Length of a text in UTF-16 units, in which Yjs counts the ids of characters."""
 
 from __future__ import annotations
 
