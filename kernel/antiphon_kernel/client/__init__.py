@@ -1,1 +1,1 @@
-"""What every client of a kernel needs: where it is, a replica of a context, tool calls."""
+"""Common parts of all kernel clients: address, replica of a context, tool calls."""

@@ -1,4 +1,4 @@
-"""Where a kernel can be reached, as it writes it beside its data."""
+"""Address of a kernel, as it writes it beside its data."""
 
 from __future__ import annotations
 

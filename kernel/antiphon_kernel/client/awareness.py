@@ -1,4 +1,4 @@
-"""Who else is in the context, and what this replica says about itself."""
+"""Presence of others in the context, and this replica's own."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ServerRejection(NamedTuple):
 
 
 def rejection_of(socket: ClientConnection, denied: str | None = None) -> ServerRejection | None:
-    """What the kernel said when it closed a connection; None if it is worth trying again.
+    """Return the rejection that closed a connection; None if it is worth trying again.
 
     Args:
         denied: the reason that it gave before.

@@ -1,4 +1,4 @@
-"""Which kernels of this user are running, and for which folder.
+"""Discovery of this user's running kernels and their folders.
 
 Every kernel registers in the user's state folder; an entry is believed only if the kernel answers.
 """
@@ -49,7 +49,7 @@ def register_kernel(kernel: RunningKernel) -> Path:
 
 
 def answers(address: KernelAddress) -> bool:
-    """Whether anyone listens at the address (its unix socket if it names one, else TCP)."""
+    """Return whether anyone listens at the address (its unix socket if it names one, else TCP)."""
     try:
         if address.socket is not None:
             with socket.socket(socket.AF_UNIX) as probe:

@@ -55,7 +55,7 @@ class EditReplay:
         self._due += edits
 
     def left(self) -> list[PendingEdit]:
-        """What has not been made again."""
+        """Return the edits not made again yet."""
         return list(self._due)
 
     async def run(self, socket: ClientConnection, state_vector: bytes) -> bytes | None:

@@ -1,4 +1,4 @@
-"""What was written here: what is still to be sent, and what the kernel has on disk."""
+"""Outbox of local changes: what is still to be sent, and what the kernel has on disk."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Outbox:
 
     @property
     def unsaved(self) -> int:
-        """How many changes are not on the kernel's disk, as far as is known."""
+        """Number of changes not on the kernel's disk, as far as is known."""
         return self._written - self._saved
 
     @property
     def open(self) -> bool:
-        """Whether changes can be sent as they come."""
+        """Return whether changes can be sent as they come."""
         return self._open
 
     def add(self, update: bytes) -> None:

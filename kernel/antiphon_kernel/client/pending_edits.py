@@ -1,4 +1,4 @@
-"""What was written here and is not known to be on the kernel's disk, edit by edit."""
+"""Local changes not known to be on the kernel's disk, edit by edit."""
 
 from __future__ import annotations
 

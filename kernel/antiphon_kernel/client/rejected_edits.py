@@ -62,7 +62,7 @@ def write_report(folder: Path) -> Keep:
 
 
 def format_report(document: Document, refused: Sequence[RejectedEdit]) -> str:
-    """What the edits of one document were, in the order in which they were made."""
+    """Format the refused edits of one document in the order in which they were made."""
     lines = [f"# What the kernel refused in {document.label or document.context}", ""]
     reason = None
     for heading, body in _paragraphs(document, refused):

@@ -108,7 +108,7 @@ class Replica:
 
     @property
     def unsaved(self) -> int:
-        """How many changes made here are not known to be on the kernel's disk."""
+        """Number of local changes not known to be on the kernel's disk."""
         return self._copy.outbox.unsaved
 
     @property

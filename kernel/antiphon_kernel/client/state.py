@@ -1,4 +1,4 @@
-"""How a replica stands to its kernel, and who is told when that changes."""
+"""Connection state of a replica to its kernel, and listeners to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class ReplicaState(StrEnum):
-    """How a replica stands to its kernel."""
+    """Connection state of a replica."""
 
     CONNECTING = "connecting"
     """Looking for the kernel for the first time."""
@@ -21,7 +21,7 @@ class ReplicaState(StrEnum):
 
 
 class Listeners:
-    """Who is told that something may have changed."""
+    """Listeners to possible changes."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[], None]] = []

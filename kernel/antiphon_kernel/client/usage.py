@@ -1,4 +1,4 @@
-"""How both command lines refuse wrong arguments: in one line that says where to look."""
+"""Usage errors of both command lines: one line that says where to look."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ T = TypeVar("T")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """What `asyncio.run` does, in the faster loop where that is installed."""
+    """Run `main` like `asyncio.run`, in the faster loop where that is installed."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes the faster loop; None where it is not installed."""
+    """Return the faster loop's factory; None where it is not installed."""
     if find_spec(_FASTER) is None:
         return None
     make: Callable[[], asyncio.AbstractEventLoop] = import_module(_FASTER).new_event_loop

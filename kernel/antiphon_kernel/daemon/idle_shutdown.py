@@ -1,4 +1,4 @@
-"""When nobody needs this process any more."""
+"""Shutdown of a process that nobody needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHECK_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class IdlePolicy:
-    """How long a kernel goes on alone, in seconds; None: for ever."""
+    """Idle time limits of a kernel, in seconds; None: no limit."""
 
     before_first_client: float | None = IDLE_SECONDS
     """Until the first client has come."""

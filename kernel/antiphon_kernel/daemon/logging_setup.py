@@ -1,4 +1,4 @@
-"""What the process says: its log file, and no failure of a task that nobody hears of."""
+"""Logging of the process: its log file, and otherwise unnoticed task failures."""
 
 from __future__ import annotations
 

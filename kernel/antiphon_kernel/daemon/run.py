@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What one kernel process is asked to do."""
+    """Settings of one kernel process."""
 
     data: Path
     project: Path

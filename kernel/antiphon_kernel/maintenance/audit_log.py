@@ -1,4 +1,4 @@
-"""Who joined, who wrote what, who ran what: read off the sessions and transactions of a journal."""
+"""Audit log: who joined, wrote or ran what, from a journal's sessions and transactions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PAGE: Final = 2_000
 
 
 class AuditKind(StrEnum):
-    """What somebody did."""
+    """Kind of audit event."""
 
     JOINED = "joined"
     WROTE = "wrote"

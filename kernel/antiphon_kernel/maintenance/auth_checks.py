@@ -1,4 +1,4 @@
-"""What must hold for `auth.db`, which says who may come in."""
+"""Checks of `auth.db`, which says who may come in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold inside one document."""
+"""Checks within one document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check has found, and where."""
+"""Findings of checks and their locations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from antiphon_kernel.storage import ContextRow
 
 
 class Check(StrEnum):
-    """What is checked."""
+    """Kind of check."""
 
     FILE = "file"
     """The database itself is sound, and every row refers to rows that are there."""
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(slots=True)
 class ContextReport:
-    """What was looked at in one context, and what was found."""
+    """Scope and findings of the checks of one context."""
 
     row: ContextRow
     transactions: int = 0
@@ -85,7 +85,7 @@ class ContextReport:
 
 @dataclass(slots=True)
 class Report:
-    """What the doctor says about a journal."""
+    """Report of the doctor on a journal."""
 
     contexts: list[ContextReport] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What must hold for the records beside the transactions: revivals, authors of copies, search."""
+"""Checks of the records beside the transactions: revivals, authors of copies, search."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def read_restored(
 def check_restored(
     revived: Mapping[int, tuple[RestoredRange, ...]], replay: TransactionReplay
 ) -> None:
-    """What came back came with its transaction, and had been there before."""
+    """Check that restored ranges came with their transaction and existed before."""
     for seq, revivals in revived.items():
         inserted, clocks = replay.inserted.get(seq, ()), replay.clocks
         for again, source, length in revivals:
@@ -67,7 +67,7 @@ def _holds(ids: IdSet, client: int, clock: int, length: int) -> bool:
 
 
 async def read_authors(database: Database, row: ContextRow, report: ContextReport) -> Inherited:
-    """Who wrote the copied texts of a context; none if that cannot be read, which is a finding."""
+    """Return the authors of a context's copied texts; none if unreadable, which is a finding."""
     try:
         return await read_inherited(database, row)
     except CorruptContextError as error:

@@ -24,7 +24,7 @@ from antiphon_kernel.types.ids import SYSTEM, RandomIds
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore has done."""
+    """Result of a restore."""
 
     contexts: int
     damaged: tuple[str, ...]

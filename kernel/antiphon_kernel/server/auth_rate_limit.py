@@ -1,4 +1,4 @@
-"""How often somebody may show a token that is not one. Right tokens are never counted."""
+"""Rate limit on wrong tokens. Right tokens are never counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who comes through a door: told by the transport, never by what a client says of itself."""
+"""Authentication of clients: by the transport, never by what they say of themselves."""
 
 from __future__ import annotations
 

@@ -35,12 +35,12 @@ class TrackedProtocol(asyncio.Protocol):
 
     @property
     def is_served(self) -> bool:
-        """Whether a whole request has come that is not answered yet."""
+        """Return whether a complete request is not answered yet."""
         raise NotImplementedError
 
     @property
     def is_incomplete(self) -> bool:
-        """Whether the rest of a request is still to come."""
+        """Return whether the rest of a request is still to come."""
         return False
 
     def begin_session(self) -> None:
@@ -91,7 +91,7 @@ class Connections:
 
     @property
     def is_full(self) -> bool:
-        """Whether TCP takes no further sessions; the unix socket always does."""
+        """Return whether TCP takes no further sessions; the unix socket always does."""
         return len(self._members[TCP]) >= self._limits.connections
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What one connection may ask of a door, in one place."""
+"""Server limits on one connection, in one place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose process is at the other end of a unix socket, as the operating system says it."""
+"""User id of the peer process of a unix socket, as the operating system says it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def peer_user(sock: Any) -> int | None:
 
 
 def is_own_user(user: int | None) -> bool:
-    """Whether a peer is the user of this process.
+    """Return whether a peer is the user of this process.
 
     Where the system does not say, the mode of the socket and of its folder has decided.
     """

@@ -1,4 +1,4 @@
-"""What our own server puts into ASGI scopes, by key."""
+"""Keys that our own server adds to ASGI scopes."""
 
 from __future__ import annotations
 

@@ -97,22 +97,22 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """How many connections have a session now."""
+        """Number of connections with a session now."""
         return self._connections.members
 
     @property
     def strangers(self) -> int:
-        """How many connections have no session: not yet, or not any more."""
+        """Number of connections without a session: not yet, or not any more."""
         return self._connections.strangers
 
     @property
     def visits(self) -> int:
-        """How many sessions have come in so far."""
+        """Number of sessions accepted so far."""
         return self._access.visits
 
     @property
     def rooms(self) -> int:
-        """How many contexts have someone who follows them."""
+        """Number of contexts that have a follower."""
         return len(self._sync_door.server.rooms)
 
     async def listen(

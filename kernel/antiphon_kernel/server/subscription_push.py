@@ -1,4 +1,4 @@
-"""What a door sends without being asked: the events of the subscriptions of one connection."""
+"""Push messages: the events of the subscriptions of one connection."""
 
 from __future__ import annotations
 

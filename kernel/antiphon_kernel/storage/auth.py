@@ -41,7 +41,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What lets somebody in. Times are milliseconds since the epoch."""
+    """Authentication credential. Times are milliseconds since the epoch."""
 
     number: int
     user: int

@@ -1,4 +1,4 @@
-"""Who wrote the texts of a copied block before it was copied.
+"""Authors of the texts of a copied block before the copy.
 
 A record is written with the transaction that makes the copy, and never changed. It speaks of the
 text as that transaction left it.

@@ -1,4 +1,4 @@
-"""What is said of a context whose records cannot be read."""
+"""Error for a context whose records cannot be read."""
 
 from __future__ import annotations
 

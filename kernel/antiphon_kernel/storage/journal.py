@@ -242,7 +242,7 @@ class Journal:
         return await read_ops(self._database, context, 0, seqs=seqs)
 
     async def touches(self, context: ContextRow, after: int, limit: int) -> list[Touch]:
-        """What the first `limit` transactions with a higher `seq` than `after` touched.
+        """Return the touches of the first `limit` transactions with a higher `seq` than `after`.
 
         Raises:
             CorruptContextError: if a record cannot be read.
@@ -253,7 +253,7 @@ class Journal:
     async def inherited(
         self, context: ContextRow, blocks: Collection[int] | None = None
     ) -> dict[int, dict[str | None, list[InheritedRun]]]:
-        """Who wrote the texts of copied blocks before they were copied: by number, by section.
+        """Return who wrote the texts of copied blocks before the copy: by number, by section.
 
         Args:
             blocks: numbers of those that are asked for; None for all.
@@ -265,7 +265,7 @@ class Journal:
         return await read_inherited(self._database, context, blocks)
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
-        """What happened to the block with this number, in order.
+        """Return the changes of the block with this number, in order.
 
         Raises:
             CorruptContextError: if a record cannot be read.

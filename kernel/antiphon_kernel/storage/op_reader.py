@@ -124,7 +124,7 @@ async def read_ops(
 async def read_touches(
     database: Database, context: ContextRow, after: int, limit: int
 ) -> list[Touch]:
-    """What the first `limit` transactions behind `after` touched, in order.
+    """Return the touches of the first `limit` transactions behind `after`, in order.
 
     Raises:
         CorruptContextError: if a record cannot be read.

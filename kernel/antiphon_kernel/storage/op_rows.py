@@ -1,4 +1,4 @@
-"""How a transaction is kept: under one number, and without what most of them say alike."""
+"""Row format of transactions: keyed by one number, without the most frequent values."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def op_id(context: int, seq: int) -> int:
 
 
 def stored_operation(operation: str) -> str | None:
-    """What is written down of an operation: nothing of the most frequent one."""
+    """Return an operation as it is stored: None for the most frequent one."""
     return operation if operation != _MOST_FREQUENT else None
 
 
 def stored_blocks(blocks: Sequence[BlockRow]) -> int | str:
-    """Which blocks a transaction touched, with their versions then: one number, or a text."""
+    """Encode the blocks a transaction touched, with their versions then: one number, or a text."""
     if len(blocks) == 1 and blocks[0].number < 2**_BLOCK_BITS:
         return (blocks[0].version << _BLOCK_BITS) + blocks[0].number
     return " ".join(f"{block.number}:{block.version}" for block in blocks)

@@ -1,4 +1,4 @@
-"""What goes into the journal and comes back out of it."""
+"""Rows written to and read from the journal."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class InheritedRun:
 
 @dataclass(frozen=True, slots=True)
 class InheritedText:
-    """Who wrote a text before it was copied."""
+    """Authors of a text before it was copied."""
 
     block: int
     """The number of the copy."""
@@ -162,7 +162,7 @@ class StoredOp:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """What one committed transaction touched, without what it wrote."""
+    """Blocks touched by one committed transaction, without its content."""
 
     seq: int
     operation: str

@@ -59,7 +59,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchFilter:
-    """What a text and its block must have."""
+    """Search conditions on a text and its block."""
 
     literals: Sequence[str]
     """Strings that the text contains, all of them."""

@@ -33,7 +33,7 @@ class Snapshot:
     """The header of every block, in whatever form the reader of headers understands."""
 
     def digest(self, context: ContextRow) -> bytes:
-        """What must come out again when it is read."""
+        """Return the checksum to verify when it is read."""
         parts = (self.state_vector, self.state, self.headers)
         about = json.dumps([SNAPSHOT_FORMAT, context.id, self.seq, *map(len, parts)])
         digest = hashlib.blake2b(about.encode(), digest_size=16)

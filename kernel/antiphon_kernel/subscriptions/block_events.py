@@ -1,4 +1,4 @@
-"""What subscribers are told of blocks: one event for each block that a commit has changed."""
+"""Block events for subscribers: one for each block that a commit has changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from antiphon_kernel.types.records import TextSplice
 
 
 class BlockEventKind(StrEnum):
-    """What has happened to a block."""
+    """Kind of block event."""
 
     CREATED = "created"
     """It is new: header and content are all of it."""
@@ -32,7 +32,7 @@ class BlockEventKind(StrEnum):
 
 
 class Origin(StrEnum):
-    """Whose doing it was, as seen by the session that subscribed."""
+    """Origin of a change, as seen by the session that subscribed."""
 
     OWN = "own"
     OTHER = "other"
@@ -93,7 +93,7 @@ class BlockEvent(Result):
     """`own` if the session that subscribed did it."""
 
     def subject(self, section: str) -> BlockEvent | None:
-        """What of the event is about one part of the content; None if nothing is."""
+        """Return the event for one part of the content; None if nothing is left."""
 
         def within(path: str | None) -> bool:
             return path is None or path == section or path.startswith(section + "/")
@@ -191,7 +191,7 @@ async def whole_block(
 
 
 async def block_since(context: Context, block: str, version: int) -> BlockEvent | None:
-    """What has become of a block since one of its versions; None if nothing.
+    """Return the change of a block since one of its versions; None if there is none.
 
     Text is told as splices; a block of another schema, or a version that never was, as a resync.
 

@@ -25,7 +25,7 @@ from antiphon_kernel.types.records import Actor
 
 
 class Subscription:
-    """What one session follows. Belongs to one event loop and has one reader."""
+    """Subscription of one session. Belongs to one event loop and has one reader."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class Subscription:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing comes in any more; what is queued can still be read."""
+        """Return whether nothing comes in any more; what is queued can still be read."""
         return self._ended
 
     def follows(self, block: str) -> bool:
-        """Whether events of a block belong here."""
+        """Return whether events of a block belong here."""
         return self._blocks is None or block in self._blocks
 
     def resume(self, block: str, version: int | None) -> None:

@@ -61,7 +61,7 @@ class Feed:
 
 
 class Subscriptions:
-    """Who follows what. A subscription lives as long as its session."""
+    """Open subscriptions. A subscription lives as long as its session."""
 
     def __init__(self, ids: IdSource, limits: Limits) -> None:
         self._ids = ids

@@ -1,4 +1,4 @@
-"""What a model does in one round, one event after the other."""
+"""Events of one round of a model, one after the other."""
 
 from __future__ import annotations
 

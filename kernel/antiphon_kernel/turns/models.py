@@ -1,4 +1,4 @@
-"""Which models a kernel has, how a message names them, and the demo's."""
+"""Models of a kernel, their names in messages, and the demo's."""
 
 from __future__ import annotations
 

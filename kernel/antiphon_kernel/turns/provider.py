@@ -1,4 +1,4 @@
-"""What plays a model: anything that can stream one round after the other."""
+"""Provider of a model: anything that can stream one round after the other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from antiphon_kernel.types.ids import ContextId
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """What came of one tool call of the round before."""
+    """Result of one tool call of the round before."""
 
     call_id: str
     output: str

@@ -1,4 +1,4 @@
-"""Who is at work in which context: turns of models, queued one after the other, and commands."""
+"""Runner of each context's work: turns of models, queued one after the other, and commands."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TurnRunner:
 
     @property
     def busy(self) -> bool:
-        """Whether any turn or command runs or waits."""
+        """Return whether any turn or command runs or waits."""
         return bool(self._works)
 
     async def wait_idle(self) -> None:

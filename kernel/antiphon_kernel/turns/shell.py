@@ -41,7 +41,7 @@ _POLL_SECONDS = 0.010
 
 @dataclass(frozen=True, slots=True)
 class ShellResult:
-    """How a command ended. A command ended by signal N has exit code 128 + N, as in a shell."""
+    """Result of a command. A command ended by signal N has exit code 128 + N, as in a shell."""
 
     exit_code: int
     truncated: bool

@@ -13,7 +13,7 @@ from antiphon_kernel.types.roles import Permission
 
 
 class InterruptParams(Params):
-    """What to stop."""
+    """Turns and commands to stop."""
 
     context: str | None = None
     """Label or id; the default context if absent."""
@@ -22,7 +22,7 @@ class InterruptParams(Params):
 
 
 class InterruptResult(Result):
-    """What has been stopped."""
+    """Principals that were stopped."""
 
     stopped: list[str]
     """Usernames; empty if nothing was running."""
@@ -40,7 +40,7 @@ class ShellRunParams(Params):
 
 
 class ShellRunResult(Result):
-    """Where the command and its output are."""
+    """Blocks of the command and its output."""
 
     block_id: str
     """The call."""

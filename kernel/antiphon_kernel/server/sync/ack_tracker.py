@@ -1,4 +1,4 @@
-"""Which of a connection's updates are on disk."""
+"""Tracker of a connection's updates on disk."""
 
 from __future__ import annotations
 

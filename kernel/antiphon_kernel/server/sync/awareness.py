@@ -29,7 +29,7 @@ class _ClientState:
 
 
 class ServerAwareness:
-    """Who is in the room: clients by what they say, models by what the kernel knows.
+    """Awareness of a room: clients by what they say, models by what the kernel knows.
 
     Clocks on the wire are the room's, not the client's: a client that comes back with its old
     clock would otherwise be ignored by those who remember it. Only the echo to a client itself
@@ -98,7 +98,7 @@ class ServerAwareness:
         return AwarenessEntry(client, seat.clock, seat.state)
 
     def entry(self, client: int) -> AwarenessEntry:
-        """What the others are told about one client now."""
+        """Return one client's current entry for the others."""
         seat = self._seats.get(client)
         if seat is not None:
             return AwarenessEntry(client, self._tick(), seat.state)

@@ -1,4 +1,4 @@
-"""What everybody in a room is told: changes in their order, and, behind them, who is where."""
+"""Broadcast to a room: changes in their order, and, behind them, presence."""
 
 from __future__ import annotations
 

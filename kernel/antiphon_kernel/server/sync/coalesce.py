@@ -1,4 +1,4 @@
-"""What a client has sent at once, in as few pieces as it can be taken in."""
+"""Coalescing of a client's messages sent at once into as few pieces as possible."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _REASON_BYTES: Final = 123
 
 @dataclass(frozen=True, slots=True)
 class CloseFrame:
-    """How a connection is ended: a last frame, then the close code with its reason."""
+    """End of a connection: a last frame, then the close code with its reason."""
 
     code: CloseCode
     reason: str

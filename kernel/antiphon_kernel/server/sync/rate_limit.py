@@ -1,4 +1,4 @@
-"""How fast one connection may write."""
+"""Write rate limit of one connection."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ class RateLimiter:
 
     @property
     def exhausted(self) -> bool:
-        """Whether the client has been too fast for too long."""
+        """Return whether the client has been too fast for too long."""
         since = self._hurried_since
         return since is not None and self._monotonic() - since > self._patience

@@ -1,4 +1,4 @@
-"""What is on its way to one client: in order, and never more than it can read."""
+"""Send queue of one client: in order, and never more than it can read."""
 
 from __future__ import annotations
 

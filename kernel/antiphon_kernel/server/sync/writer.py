@@ -1,4 +1,4 @@
-"""What one client of a room is sent, one frame at a time."""
+"""Sending to one client of a room, one frame at a time."""
 
 from __future__ import annotations
 
