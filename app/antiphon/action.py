@@ -74,7 +74,7 @@ class Action:
 
 
 def shown_key(key: str) -> str:
-    """How a key is written for people: `ctrl+q` is Ctrl+Q."""
+    """Return a key as it is displayed to people: `ctrl+q` as Ctrl+Q."""
     *modifiers, last = key.split("+")
     name = _SHOWN_KEYS.get(last) or (last.upper() if modifiers or last[:1] == "f" else last)
     if last == "f":

@@ -1,4 +1,4 @@
-"""What the person at this screen could do now, as a value."""
+"""Actions available to the local user at this screen, as a value."""
 
 from __future__ import annotations
 

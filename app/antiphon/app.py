@@ -126,7 +126,7 @@ class AntiphonApp(App[None]):
         )
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        """What each row of each widget goes through: Textual's own filters, then ours."""
+        """Return the filters for each row of each widget: Textual's own, then ours."""
         return (*super().get_line_filters(), self._neutral_text)
 
     @property
@@ -298,7 +298,7 @@ class AntiphonApp(App[None]):
 
 
 def place_name(options: AppOptions) -> str:
-    """What the header calls the kernel: its project, `demo`, or its host."""
+    """Return the kernel's name in the header: its project, `demo`, or its host."""
     if options.address is not None:
         return options.address.http.rpartition("/")[2]
     if options.demo or options.data.name.startswith("antiphon-demo-"):

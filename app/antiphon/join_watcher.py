@@ -1,4 +1,4 @@
-"""Who has come in by invitation, as the kernel tells its owner."""
+"""Notifications to the kernel's owner of people who have joined by invitation."""
 
 from __future__ import annotations
 

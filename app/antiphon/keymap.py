@@ -1,4 +1,4 @@
-"""What keys do, as footer, help, palette and key handling ask for it."""
+"""Queries on key bindings for footer, help, palette and key handling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WRITING: Final = frozenset(action.name for action in ACTIONS if action.mutates)
 
 
 def action_for(mode: Mode, key: str) -> Action | None:
-    """What a key does in a mode; None if it is not bound, or is text."""
+    """Return the action of a key in a mode; None if the key is not bound, or is text."""
     for action in ACTIONS:
         if key in action.keys and mode in action.modes and not action.typed:
             return action
@@ -25,7 +25,7 @@ def action_for(mode: Mode, key: str) -> Action | None:
 
 
 def footer_actions(situation: ActionContext) -> Iterator[Action]:
-    """What works now and is worth naming, the most useful first."""
+    """Yield the actions that work now and are worth naming, the most useful first."""
     for action in ACTIONS:
         if (
             situation.mode in action.modes
@@ -38,7 +38,7 @@ def footer_actions(situation: ActionContext) -> Iterator[Action]:
 
 
 def palette_actions(situation: ActionContext) -> Iterator[Action]:
-    """What can be done now, each once."""
+    """Yield the actions that are available now, each once."""
     seen: set[str] = set()
     for action in ACTIONS:
         if action.title is None or (action.mutates and situation.reading):

@@ -45,7 +45,7 @@ def _home() -> Path | None:
 
 
 def data_folder(project: Path) -> Path:
-    """Where a project's kernel keeps its files unless told otherwise."""
+    """Return the folder of a project's kernel files, unless configured otherwise."""
     return project / DATA_FOLDER
 
 
@@ -65,7 +65,7 @@ def under_home(path: Path) -> Path:
 
 
 def state_folder() -> Path:
-    """What the app remembers from one day to the next: private drafts, positions."""
+    """Return the folder of the app's persistent state: private drafts, positions."""
     from platformdirs import user_state_path
 
     return user_state_path("antiphon")

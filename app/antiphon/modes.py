@@ -1,4 +1,4 @@
-"""What the keys mean at the moment."""
+"""Input modes, which decide the meaning of keys."""
 
 from __future__ import annotations
 

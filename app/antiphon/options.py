@@ -1,4 +1,4 @@
-"""How the app was asked to open."""
+"""Options that the app was started with."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AppOptions:
     call raises AntiphonError(no_kernel). None where the app did not start the kernel itself."""
 
     def locate(self) -> KernelAddress:
-        """Where the kernel is now; read again before every connection.
+        """Return the kernel's current address; read again before every connection.
 
         Raises:
             AntiphonError: no_kernel.

@@ -32,7 +32,7 @@ class PaletteEntry(NamedTuple):
 
 
 class PaletteCommands(Provider):
-    """What can be done on the document screen now."""
+    """Palette commands that are available on the document screen now."""
 
     async def discover(self) -> Hits:
         for entry in self._entries():

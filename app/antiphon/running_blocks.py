@@ -1,4 +1,4 @@
-"""Which models are at work, and whom Ctrl+C would stop."""
+"""Models that are running, and the target of Ctrl+C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEPTH: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class InterruptTarget:
-    """Whom an interrupt would reach."""
+    """Target of an interrupt."""
 
     principal: str | None
     """None: everybody."""
@@ -51,7 +51,7 @@ class RunningBlocks:
         return tuple(self._running)
 
     def target(self, focused: str | None, me: str | None) -> InterruptTarget | None:
-        """Whom Ctrl+C stops: who writes the focused cell, who answers me, or everybody."""
+        """Return Ctrl+C's target: who writes the focused cell, who answers me, or everybody."""
         writers = {block: self._model_of(block) for block in self._running}
         if focused in writers:
             return self._named(writers[focused])

@@ -30,7 +30,7 @@ MADE_ANEW: Final = "This document was restored, or made anew: Ctrl+P, Join again
 
 
 class ConnectionStatus(StrEnum):
-    """How the app stands to the kernel, in the words of the header line."""
+    """Status of the app's connection to the kernel, in the words of the header line."""
 
     CONNECTING = "connecting"
     CATCHING_UP = "catching up"
@@ -180,7 +180,7 @@ class Session:
             await calls.close()
 
     def arrivals(self, tell: Callable[[str], None]) -> JoinWatcher:
-        """Who joins by invitation, told in sentences."""
+        """Return a watcher that reports in sentences who joins by invitation."""
         return JoinWatcher(self._options, tell)
 
     def set_presence(

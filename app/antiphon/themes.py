@@ -75,7 +75,7 @@ class ThemeError(ValueError):
 
 
 def bundled_themes_folder() -> Path:
-    """Where the program's own themes are: in the installed package, else in the repository."""
+    """Return the folder of the bundled themes: in the installed package, else in the repository."""
     installed = Path(str(resources.files("antiphon"))) / "bundled_themes"
     if installed.is_dir():
         return installed

@@ -16,7 +16,7 @@ ENOUGH_WRITTEN: Final = 160
 
 
 class TourStep(Enum):
-    """Where somebody is in the first minute."""
+    """Step of the first-minute tour."""
 
     WAITING = None
     WALK_IN = "↑ then Enter: fix the typo above while {model} writes"
@@ -89,7 +89,7 @@ class Tour:
             self.hide()
 
     def models_here(self, present: bool) -> None:
-        """Whether any model is at work; the last one to leave ends the first minute."""
+        """Set whether any model is at work; the last one to leave ends the first minute."""
         if self._models_here and not present:
             self.step = TourStep.ASK
         self._models_here = present

@@ -1,4 +1,4 @@
-"""How a command fails: one sentence on stderr and an exit code."""
+"""Command failures: one sentence on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CommandError(click.ClickException):
 
 
 def call_error(error: AntiphonError, *, as_json: bool = False) -> CommandError:
-    """How a command ends whose call has failed; said as JSON on standard output too, if asked."""
+    """Return the error that ends a command after a failed call; if asked, print it as JSON too."""
     from antiphon_kernel.client.usage import exit_code
 
     if as_json:

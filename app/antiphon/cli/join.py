@@ -1,4 +1,4 @@
-"""What `antiphon join` is given: an address, and a token that no process list may show."""
+"""Input of `antiphon join`: an address, and a token that no process list may show."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def with_token(url: str, state: Path) -> tuple[KernelAddress, str | None]:
 
 
 def client_secret(folder: Path, token: str) -> str:
-    """What this user's programs are known by to a kernel that they join with `token`."""
+    """Return the secret that identifies this user's programs to a kernel they join with `token`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / hashlib.sha256(token.encode()).hexdigest()[:32]
     fresh = path.with_suffix(f".{os.getpid()}")

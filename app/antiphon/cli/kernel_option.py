@@ -1,4 +1,4 @@
-"""Which kernel a command calls: one of this user's own, by its folder, or one they may join."""
+"""Kernel that a command calls: one of this user's own, by its folder, or one they may join."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run_with_kernel(
     as_json: bool = False,
     as_name: str | None = None,
 ) -> Result:
-    """What `ask` makes of a line to the kernel.
+    """Return the result of `ask`, called with a connection to the kernel.
 
     Raises:
         Failure: if a call fails; with `as_json` the error is printed too.

@@ -13,7 +13,7 @@ from antiphon.locations import data_folder, project_root
 
 
 def program() -> str:
-    """What a shell in this folder calls this program by, as it was called now."""
+    """Return the name that a shell in this folder calls this program by, as it was called now."""
     called = Path(sys.argv[0]).absolute()
     found = shutil.which("antiphon")
     if called.name != "antiphon" or found == str(called):

@@ -43,7 +43,7 @@ def default_sigint() -> Iterator[None]:
 
 
 def run(work: Callable[[], Coroutine[Any, Any, Result]], *, grace: float = GRACE_SECONDS) -> Result:
-    """What `work` comes to, in an event loop of its own.
+    """Return the result of `work`, run in an event loop of its own.
 
     Args:
         work: what is to be done.

@@ -1,4 +1,4 @@
-"""What `antiphon tail` does: follow a context over one connection and print what comes."""
+"""Implementation of `antiphon tail`: follow a context over one connection and print its events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether this terminal can show the app."""
+"""Requirements on the terminal for showing the app."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `antiphon tail` prints: a context as it grows, in lines that are never redrawn.
+"""Output of `antiphon tail`: a context as it grows, in lines that are never redrawn.
 
 What is printed stays. Text that comes to the end of a block follows at once; a block whose line is
 not finished keeps its place until another one has a whole line to show. What changes inside
@@ -38,12 +38,12 @@ class _Cell:
 
     @property
     def waits(self) -> bool:
-        """Whether it is not to be printed yet: it is a message that has not been sent."""
+        """Return whether it is not to be printed yet: it is a message that has not been sent."""
         return is_draft(self.header) and not self.structured
 
     @property
     def rest(self) -> str:
-        """What is not printed yet."""
+        """Text that is not printed yet."""
         return self.text[self.shown :]
 
     @property
@@ -90,11 +90,11 @@ class Transcript:
         self._begun = False
 
     def knows(self, block: str) -> bool:
-        """Whether a block's text is known, so that a patch of it can be carried out."""
+        """Return whether a block's text is known, so that a patch can be applied to it."""
         return block in self._cells
 
     def is_structured(self, block: str) -> bool:
-        """Whether a block's content is not one text, and has to be rendered."""
+        """Return whether a block's content is not one text, and has to be rendered."""
         return block in self._cells and self._cells[block].structured
 
     def remember(
@@ -110,7 +110,7 @@ class Transcript:
             cell.said, cell.shown = text, len(text)
 
     def feed(self, event: Mapping[str, Any], now: float, *, rendered: str | None = None) -> str:
-        """What is to be printed for an event.
+        """Return the text to print for an event.
 
         Args:
             event: of `block.subscribe`; one that is known already prints nothing.
@@ -150,12 +150,12 @@ class Transcript:
         return "".join(piece for one in resting for piece in self._correction(one))
 
     def next_flush_at(self) -> float | None:
-        """When `flush` has something to say, in the seconds of `feed`; None if never."""
+        """Return the time at which `flush` has output, in the seconds of `feed`; None if never."""
         edited = [self._cells[one].edited for one in self._edited]
         return min(edited) + REST_SECONDS if edited else None
 
     def end(self) -> str:
-        """What is left to say when nothing more comes."""
+        """Return the remaining output when no more events come."""
         changes = self.flush(math.inf)
         rest = [
             piece
@@ -249,7 +249,7 @@ class Transcript:
 
 
 def is_draft(header: Mapping[str, Any]) -> bool:
-    """Whether a block is a person's message that is still being written."""
+    """Return whether a block is a person's message that is still being written."""
     return header["role"] == "user" and header["status"] in ("pending", "running")
 
 

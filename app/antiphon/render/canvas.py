@@ -1,4 +1,4 @@
-"""Where block Markdown is drawn: rows behind the bullets and bars of what they stand in."""
+"""Canvas for block Markdown: rows prefixed by the bullets and bars of the enclosing blocks."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ReusableTail:
         self._step = 1
 
     def window(self) -> int | None:
-        """Where to stop drawing for a look whether an old cut comes up; None: nowhere."""
+        """Return where to stop drawing to check whether an old cut recurs; None: nowhere."""
         if self._next >= len(self._cuts):
             return None
         return self._cuts[self._next].witness + self._distance

@@ -12,7 +12,7 @@ from antiphon_kernel.types.enums import Status
 
 
 def status_label(view: CellView, theme: CellTheme) -> tuple[str, Style]:
-    """What a tool call says at its right: `running`, `done · 0`, `failed · 2`, `stopped by …`."""
+    """Return a tool call's right label: `running`, `done · 0`, `failed · 2`, `stopped by …`."""
     if view.status == Status.ERROR:
         return end_label(view), theme.status_failed
     if view.status == Status.RUNNING:
@@ -26,7 +26,7 @@ def status_label(view: CellView, theme: CellTheme) -> tuple[str, Style]:
 
 
 def end_label(view: CellView) -> str:
-    """How a block came to its end with an error."""
+    """Return the label of a block that ended with an error."""
     if view.stopped_by:
         return f"stopped by {_one_line(view.stopped_by)}"
     if view.stop_reason == INTERRUPTED:

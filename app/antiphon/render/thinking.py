@@ -1,4 +1,4 @@
-"""What a model thinks: one line with its length, or dimmed text."""
+"""Renderer of a model's thinking: one line with its length, or dimmed text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Markdown parser promises to those who draw its tokens.
+"""Contract between the Markdown parser and the code that draws its tokens.
 
 Kept apart from the parser, so that drawing code can be imported without it.
 """

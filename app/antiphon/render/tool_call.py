@@ -23,7 +23,7 @@ _NARROWEST_COMMAND: Final = 16
 
 
 def command_of(view: CellView) -> str:
-    """What the call does: its text or, without one, the command or arguments in its input."""
+    """Return the call's text or, without one, the command or arguments in its input."""
     if view.text or not view.input:
         return view.text
     arguments = arguments_of(view.input)

@@ -1,4 +1,4 @@
-"""What a renderer is told about a block."""
+"""Block data that is passed to a renderer."""
 
 from __future__ import annotations
 

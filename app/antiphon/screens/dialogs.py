@@ -1,4 +1,4 @@
-"""What is laid over the document for a moment: pages, a question, the palette."""
+"""Dialogs shown over the document: pages, a question, the palette."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Dialogs:
         self._show(help_rows)
 
     def refused(self, refusal: Rejection) -> None:
-        """What the kernel would not have."""
+        """Show the page on what the kernel refused."""
         self._show(lambda width, theme: rejected_rows(refusal, width, theme))
 
     def _show(self, rows: Rows) -> None:
         self._screen.app.push_screen(TextModal(self._frame.header.theme, rows))
 
     async def ask(self, question: str) -> bool:
-        """Whether the person says yes."""
+        """Ask the person a question; return whether they say yes."""
         asking = ConfirmModal(self._frame.header.theme, question)
         return await self._screen.app.push_screen_wait(asking)
 

@@ -1,4 +1,4 @@
-"""What each action of `antiphon.actions` does; a method a name."""
+"""Implementation of the actions of `antiphon.actions`; one method per name."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ class DocumentScreen(BackgroundTaskScreen):
 
     @property
     def situation(self) -> ActionContext:
-        """What could be done now."""
+        """Actions that are available now."""
         return self._outlook.situation()
 
     @property
@@ -219,7 +219,7 @@ class DocumentScreen(BackgroundTaskScreen):
             self.run_in_background(doing)
 
     def label_of(self, context: str) -> str | None:
-        """What a context of the kernel is called."""
+        """Return the label of a context of the kernel, as far as it is known."""
         return self._surroundings.label_of(context)
 
     def open_context(self, context: str) -> None:

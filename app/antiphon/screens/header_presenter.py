@@ -1,4 +1,4 @@
-"""What header and sidebar say: the kernel's contexts, and who is here and where."""
+"""Contents of header and sidebar: the kernel's contexts, and who is here and where."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HeaderPresenter:
 
     @property
     def label(self) -> str:
-        """What this context is called."""
+        """Label of this context."""
         return displayable_in_a_row(self._session.document.label or self._asked_for)
 
     @property
@@ -51,7 +51,7 @@ class HeaderPresenter:
         return [one for one in self._contexts if one.id != here]
 
     def label_of(self, context: str) -> str | None:
-        """What a context of the kernel is called, as far as it is known."""
+        """Return the label of a context of the kernel, as far as it is known."""
         if context == self._session.document.context:
             return self.label
         return next((one.label for one in self._contexts if one.id == context), None)
@@ -73,7 +73,7 @@ class HeaderPresenter:
         self._frame.sidebar.show_contexts(named, here or "")
 
     def update_participants(self) -> None:
-        """Who is here, in the header and, with their cells, in the sidebar."""
+        """Update the people present, in the header and, with their cells, in the sidebar."""
         people = list(participants(self._session.me, self._session.presence().values()))
         standing = self._session.status
         if standing.refused is self._outlook.looked_at:

@@ -1,4 +1,4 @@
-"""What the person asks of the kernel, and how the answer is told to them."""
+"""Calls that the person makes to the kernel, and the display of the answers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class KernelActions:
         return True
 
     async def authors(self, block: str) -> list[BlameRange] | None:
-        """Who wrote what in a block; None if the kernel does not say."""
+        """Return the authors of a block's text by range; None if the kernel does not say."""
         try:
             result = await self._session.call("block.blame", {"block_id": block})
         except AntiphonError as error:

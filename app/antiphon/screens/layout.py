@@ -62,12 +62,12 @@ class DocumentLayout(Container):
 
     @property
     def has_sidebar(self) -> bool:
-        """Whether contexts and people are on screen."""
+        """Return whether contexts and people are on screen."""
         return self.sidebar.has_class("-open")
 
     @property
     def is_covered(self) -> bool:
-        """Whether the terminal is too small to show anything of it."""
+        """Return whether the terminal is too small to show any of the layout."""
         return self._too_small.has_class("-shown")
 
     def set_cell_theme(self, theme: CellTheme) -> None:

@@ -1,4 +1,4 @@
-"""What the person here may do, and what they are told when that is not enough."""
+"""Permissions of the local user, and the messages shown when they are not sufficient."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class LocalRole:
         return None
 
     def is_denied(self, standing: SessionStatus) -> bool:
-        """How the app stands to the kernel now; whether that changes anything."""
+        """Update from the app's connection status; return whether that changes anything."""
         before, self._shut_out = self._shut_out, standing.is_rejected
         return before != self._shut_out
 

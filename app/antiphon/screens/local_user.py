@@ -1,4 +1,4 @@
-"""Who the person here is, and what they may do, as the kernel says it."""
+"""Identity and permissions of the local user, as the kernel reports them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class LocalUser:
 
     @property
     def role(self) -> str | None:
-        """What the person may do, as the kernel said it last."""
+        """Role of the local user, as the kernel last reported it."""
         return self._role.role
 
     def _update_role(self, role: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Where the person here is: the mode follows from the focus, and the others are told the cell."""
+"""Location of the local user: the mode follows from the focus, and the others are told the cell."""
 
 from __future__ import annotations
 

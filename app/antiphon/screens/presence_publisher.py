@@ -1,4 +1,4 @@
-"""What the others are told about the person here."""
+"""Publication of the local user's presence to the others."""
 
 from __future__ import annotations
 

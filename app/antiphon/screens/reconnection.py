@@ -12,7 +12,7 @@ from antiphon.screens.view_restore import ViewRestore
 
 @dataclass(frozen=True, slots=True)
 class ScreenState:
-    """What a screen passes on to the one that comes after it."""
+    """State that a screen passes on to its successor."""
 
     mode: Mode
     block: str | None
@@ -31,7 +31,7 @@ class ScreenResumption:
         self._bookmark = bookmark
 
     def screen_state(self) -> ScreenState:
-        """Where the person is now."""
+        """Return the person's current position."""
         mode, editor = self._outlook.mode, self._outlook.area.editor
         return ScreenState(
             mode=mode,

@@ -1,4 +1,4 @@
-"""What the person wrote and the kernel refused: why, where it is kept, and its words."""
+"""Page on text that the kernel refused: the reason, where it is kept, and the text."""
 
 from __future__ import annotations
 

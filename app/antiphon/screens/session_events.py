@@ -1,4 +1,4 @@
-"""What the kernel says, and what the screen makes of it: connection, role, people, cells."""
+"""Kernel events and their handling by the screen: connection, role, people, cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOTICED_SECONDS: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class SessionEventTargets:
-    """What the kernel's words change on the screen."""
+    """Objects on the screen that kernel events change."""
 
     frame: DocumentLayout
     source: CellModel
@@ -39,7 +39,7 @@ class SessionEventTargets:
 
 @dataclass(frozen=True, slots=True)
 class SessionEventHandlers:
-    """What the screen does when it is told to."""
+    """Callbacks of the screen for session events."""
 
     hint: Callable[[str], None]
     must_hear: Callable[[str], None]

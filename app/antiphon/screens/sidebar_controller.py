@@ -1,4 +1,4 @@
-"""What the keys do that have to do with the sidebar."""
+"""Actions of the keys that concern the sidebar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a terminal shows in which nothing else fits."""
+"""Screen content for a terminal in which nothing else fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the person at the screen could do now, read off its parts."""
+"""Actions available to the local user now, read from the screen's parts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class UIState:
         return READING if writing and self.refusal is not None else self.mode.value
 
     def situation(self) -> ActionContext:
-        """What decides which keys work."""
+        """Return the state that decides which keys work."""
         cells, live, target = self.area.cells, self.session.is_live, self.target()
         standing = self.session.status
         can_stop = live and self.refusal is None
@@ -69,7 +69,7 @@ class UIState:
         )
 
     def target(self) -> InterruptTarget | None:
-        """Whom Ctrl+C stops."""
+        """Return the target of Ctrl+C."""
         me = self.session.me
         return self.work.target(self.current_block(), me.principal if me is not None else None)
 
@@ -82,7 +82,7 @@ class UIState:
         return self.area.cells.focused_cell
 
     def selected_text(self) -> str:
-        """What Ctrl+C copies."""
+        """Return the text that Ctrl+C copies."""
         if self.mode is Mode.WRITE:
             return self.composer.editor.selected_text
         if self.mode is Mode.EDIT and self.area.editor is not None:

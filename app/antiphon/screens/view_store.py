@@ -1,4 +1,4 @@
-"""Where one was, from one run to the next: in which context, and at which place of each."""
+"""View state kept from one run to the next: the context, and the place in each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIMIT: Final = 200
 
 
 class ViewState(BaseModel):
-    """What was on screen in one context."""
+    """View state of one context."""
 
     block: str | None = None
     """The cell at the view's anchor; None: the view was at the tail."""

@@ -1,4 +1,4 @@
-"""What keeps the view still: a line of a cell and the screen row it stays on."""
+"""Anchor that keeps the view still: a line of a cell and the screen row it stays on."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         return self._unread.cells()
 
     def view_state(self) -> Anchor | None:
-        """What the view holds on to; None while it follows the tail."""
+        """Return the anchor of the view; None while it follows the tail."""
         return None if self.viewport.following else self.viewport.anchor
 
     def restore_view(self, anchor: Anchor) -> None:
@@ -275,7 +275,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         return LineRef(block, self.rendering(block).place_of(offset)[0])
 
     def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
-        """What `EditorHost` asks for."""
+        """Implement `EditorHost.editor_changed`."""
         if editor is not self._looks.editor:
             return
         self._anchoring.editor_changed(editor, by_person=by_person)

@@ -26,7 +26,7 @@ BULK = 64
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What somebody else is writing and has not submitted."""
+    """Text that somebody else is writing and has not submitted."""
 
     block: str
     username: str
@@ -36,7 +36,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class CellChange:
-    """What one transaction, one presence change or one fold did to the cells."""
+    """Changes to the cells by one transaction, one presence change or one fold."""
 
     changed: frozenset[str] = frozenset()
     """Cells that look different, new ones included."""
@@ -162,7 +162,7 @@ class CellModel:
         return displayable_in_a_row(principal[:8]), 0
 
     def is_folded(self, block: str) -> bool:
-        """What the person chose; else thinking and long results are, others as they came."""
+        """Return the person's choice, else True for thinking and long results, else as it came."""
         chosen = self._folds.get(block)
         if chosen is not None:
             return chosen

@@ -1,4 +1,4 @@
-"""How each cell is to look now, and how many rows it takes for it."""
+"""Current appearance of each cell, and its height in rows."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from antiphon_kernel.types.enums import BlockKind, Status
 
 
 class DocumentView(Widget):
-    """What the app mounts. `cells` scrolls, `moves` goes from cell to cell.
+    """Widget that the app mounts. `cells` scrolls, `moves` goes from cell to cell.
 
     `editor` is there while a cell is edited.
 

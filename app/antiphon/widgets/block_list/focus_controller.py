@@ -1,4 +1,4 @@
-"""What the keys of NAVIGATE do with the focused cell."""
+"""Actions of the keys of NAVIGATE on the focused cell."""
 
 from __future__ import annotations
 

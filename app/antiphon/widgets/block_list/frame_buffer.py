@@ -52,7 +52,7 @@ class FrameBuffer:
         return CellPainter(look, before)
 
     def selected_text(self, selection: Selection, gutter: int) -> str:
-        """What the selected rows show, without their gutters."""
+        """Return the text of the selected rows, without their gutters."""
         rows = []
         for y, strip in enumerate(self._strips):
             span = selection.get_span(y)

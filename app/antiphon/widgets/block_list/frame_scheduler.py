@@ -1,4 +1,4 @@
-"""When to draw: at once for a person's keys, a few times a second for what streams in."""
+"""Frame scheduling: at once for a person's keys, a few times a second for streamed text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands left of a cell's lines: the author's name where it changes, a bar, unread marks."""
+"""Gutter left of a cell's lines: the author's name where it changes, a bar, unread marks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GAP = Segment(" ")
 
 
 class Columns(NamedTuple):
-    """How the width is shared out."""
+    """Division of the width into columns."""
 
     width: int
     gutter: int
@@ -44,7 +44,7 @@ class Columns(NamedTuple):
 
 
 class GutterStyle(NamedTuple):
-    """What the gutter of a cell depends on."""
+    """Properties that a cell's gutter depends on."""
 
     name: str
     """Of the author; empty where the cell above has the same."""
@@ -78,7 +78,7 @@ class GutterPainter:
         return strip
 
     def blame(self, name: str, colour: int) -> Strip:
-        """Whose text begins in this line: the bar is theirs, where there is room for both."""
+        """Return the gutter with the author of the line's first text; their bar if both fit."""
         author = self.theme.author(colour)
         if self.columns.is_wide:
             bar = Segment(_FOCUSED_BAR, Style(color=author.color))

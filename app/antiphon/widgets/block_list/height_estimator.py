@@ -1,4 +1,4 @@
-"""What arrives where nobody looks: new cells get a place, growing ones a guessed height."""
+"""Heights of cells out of view: new cells get a place, growing ones a guessed height."""
 
 from __future__ import annotations
 

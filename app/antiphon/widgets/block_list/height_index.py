@@ -61,7 +61,7 @@ class HeightIndex:
         return chunk.heights[chunk.keys.index(key)]
 
     def index(self, key: str) -> int:
-        """How many cells are before it. Raises KeyError."""
+        """Return the number of cells before it. Raises KeyError."""
         home = self._home[key]
         count = 0
         for chunk in self._chunks:

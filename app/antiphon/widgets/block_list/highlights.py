@@ -48,7 +48,7 @@ class Highlights:
             yield self._ranges[at]
 
     def marks(self, line: RenderedLine) -> list[StyleSpan]:
-        """What is marked in a line, by its columns."""
+        """Return the marked spans of a line, by its columns."""
         marks: list[StyleSpan] = []
         for run in line.runs:
             if not run.width:
@@ -64,7 +64,7 @@ class Highlights:
 
 
 def author_at(tints: Sequence[AuthorRange], line: RenderedLine) -> AuthorRange | None:
-    """Whose text a line begins with."""
+    """Return the author range that a line's text begins with."""
     shown = [run.offset for run in line.runs if run.width]
     if not shown:
         return None

@@ -1,4 +1,4 @@
-"""What a change of the cells does to the layout, and when it is drawn."""
+"""Effects of cell changes on the layout, and the scheduling of their drawing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _READ_AHEAD: Final = 1 / 50
 
 
 class Layout(NamedTuple):
-    """What knows where cells are."""
+    """Objects that know the positions of cells."""
 
     heights: HeightIndex
     looks: CellPresenter

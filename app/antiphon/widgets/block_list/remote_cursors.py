@@ -1,4 +1,4 @@
-"""Where everybody else's cursor is, carried along with the text that arrives."""
+"""Cursors of everybody else, moved along with the text that arrives."""
 
 from __future__ import annotations
 

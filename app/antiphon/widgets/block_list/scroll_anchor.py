@@ -1,4 +1,4 @@
-"""What the view holds on to while cells change, and while one of them is edited."""
+"""Anchor of the view while cells change, and while one of them is edited."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from textual.widget import Widget
 
 
 class ScrollBarSync:
-    """Where a view is in its document, as its scroll bar tells.
+    """Synchronisation of a scroll bar with a view's position in its document.
 
     Scrolling by Textual's own means lays out the whole screen, and a new total draws the whole bar:
     here the bar is told only what makes it look different.

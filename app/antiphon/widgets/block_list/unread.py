@@ -1,4 +1,4 @@
-"""What came while one looked elsewhere."""
+"""Changes that arrived out of view."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from antiphon.widgets.block_list.viewport import Viewport
 
 
 class Unread:
-    """Where new text below the view starts, and which cells changed unseen."""
+    """Start of new text below the view, and the cells that changed unseen."""
 
     def __init__(self, heights: HeightIndex, viewport: Viewport) -> None:
         self._heights = heights

@@ -1,4 +1,4 @@
-"""Which line of which cell is on which row of the screen.
+"""Mapping of the lines of cells to the rows of the screen.
 
 Heights are exact where the view is and guessed elsewhere; moving by rows is exact, because it
 measures the cells that it passes. Nothing here draws.

@@ -137,13 +137,13 @@ class PromptMark(Widget):
         self.refresh()
 
     def show_shell(self, shell: bool, *, asks: bool) -> None:
-        """Whether the message is a command, and whether Enter asks before it runs it."""
+        """Set whether the message is a command, and whether Enter asks before it runs it."""
         if (shell, asks) != (self._shell, self._asks):
             self._shell, self._asks = shell, asks
             self.refresh()
 
     def show_reading(self, reading: bool) -> None:
-        """Whether nothing can be written here."""
+        """Set whether nothing can be written here."""
         if reading != self._reading:
             self._reading = reading
             self.refresh()
@@ -209,7 +209,7 @@ class Composer(Horizontal):
 
     @property
     def shows_all(self) -> bool:
-        """Whether the whole message is on the screen, as soon as the next frame is drawn."""
+        """Return whether the whole message is on the screen, as soon as the next frame is drawn."""
         place = self.screen.find_widget(self.editor)
         is_cut = place.visible_region.height < place.region.height
         return self.editor.row_count <= self._most_rows and not is_cut
@@ -219,7 +219,7 @@ class Composer(Horizontal):
         return max(1, self.screen.size.height // 2)
 
     def set_gutter(self, width: int) -> None:
-        """Where the text begins: in line with the text of the cells."""
+        """Set the column at which the text begins: in line with the text of the cells."""
         self._mark.set_width(width)
 
     def on_resize(self) -> None:

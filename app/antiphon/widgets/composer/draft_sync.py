@@ -67,7 +67,7 @@ class DraftSync:
 
     @property
     def is_typed_here(self) -> bool:
-        """Whether all of the message was typed or pasted in this window since it was empty.
+        """Return whether all of the message was typed or pasted in this window since it was empty.
 
         Everything else changes that: a draft of an earlier session, an undo, a change that came
         with the shared document, and a copied command until it is edited here.
@@ -76,7 +76,7 @@ class DraftSync:
 
     @property
     def is_identified(self) -> bool:
-        """Whether it is known who writes here, so that others see it."""
+        """Return whether it is known who writes here, so that others see it."""
         return self._principal is not None
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from antiphon_kernel.types.records import TextSplice
 
 
 class Replaced(NamedTuple):
-    """Where a splice was, in locations: what went reached to `old_end`, what came to `new_end`."""
+    """Location range of a splice: the old text reached to `old_end`, the new text to `new_end`."""
 
     start: Location
     old_end: Location

@@ -25,7 +25,7 @@ ORIGIN = "editor"
 
 
 class EditorHost(Protocol):
-    """Whoever places the editor and decides which of its rows are seen."""
+    """Owner of the editor, which places it and decides which of its rows are seen."""
 
     def editor_changed(self, editor: CellEditor, *, by_person: bool) -> None:
         """Its text, its rows or a cursor changed; `by_person`: draw it at once."""

@@ -1,4 +1,4 @@
-"""What the Tab key means in a text."""
+"""Indentation by the Tab key in a text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which keys are text."""
+"""Classification of keys as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import unicodedata
 
 
 def is_text_input(typed: str) -> bool:
-    """Whether what a key sends is text: all but C0, DEL and C1.
+    """Return whether what a key sends is text: all but C0, DEL and C1.
 
     `str.isprintable` is narrower: it leaves out spaces such as U+3000 and joiners such as U+200D.
     """

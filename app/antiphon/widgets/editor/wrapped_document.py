@@ -53,7 +53,7 @@ class LineCells(NamedTuple):
 
 @lru_cache(256)
 def line_cells(line: str, tab: int) -> LineCells:
-    """How a line without its end, or a section of one, is drawn."""
+    """Return the cells of a line without its end, or of a section of one."""
     shown = sanitize_for_display(line)
     if "\t" not in shown:
         if is_one_cell_each(shown):
@@ -200,7 +200,7 @@ class CellWrappedDocument(WrappedDocument):
         return [self.get_sections(row) for row in range(self.document.line_count)]
 
     def cells(self, line: int, section: int) -> LineCells:
-        """How a section is drawn; columns count from its start."""
+        """Return the cells of a section; columns count from its start."""
         start, end = self.section_span(line, section)
         return line_cells(self.document[line][start:end], self._tab_width)
 
@@ -221,7 +221,7 @@ class CellWrappedDocument(WrappedDocument):
         return self._rows.before(line) + bisect_right(self._wrap_offsets[line], column)
 
     def section_of(self, location: Location) -> int:
-        """Which section of its line shows a place."""
+        """Return the section of its line that shows a location."""
         return bisect_right(self._wrap_offsets[location[0]], location[1])
 
     def location_to_offset(self, location: Location) -> Offset:
@@ -248,7 +248,7 @@ class CellWrappedDocument(WrappedDocument):
         return start + column
 
     def get_sections(self, line_index: int) -> list[str]:
-        """What each row of a line shows."""
+        """Return the displayed text of each row of a line."""
         count = len(self._wrap_offsets[line_index]) + 1
         return [self.cells(line_index, section).shown for section in range(count)]
 

@@ -46,7 +46,7 @@ _TOLD_ROLES: Final = frozenset({AccessRole.OWNER, AccessRole.VIEWER})
 
 
 def participant_rows(person: Participant, number: int | None, mode: str) -> ParticipantRow:
-    """Where somebody is; `number` is their cell's, from 1, and `mode` that of this screen."""
+    """Return a person's row; `number` is their cell's, from 1, and `mode` that of this screen."""
     if person.is_me:
         words = mode
     elif person.streaming and number is not None:
@@ -118,7 +118,7 @@ class Sidebar(Widget, can_focus=True):
             self.post_message(self.ContextClicked(self._contexts[event.y - 1].id))
 
     def show_people(self, people: Sequence[ParticipantRow]) -> None:
-        """Who is here and where."""
+        """Show who is here and where."""
         self._people = tuple(people)
         self._layout_rows()
 

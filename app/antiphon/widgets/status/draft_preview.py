@@ -1,4 +1,4 @@
-"""What others are writing and have not sent: a dim line each."""
+"""Drafts that others are writing and have not sent: a dim line each."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class FooterLine(StatusLine):
         self._situation = ActionContext()
 
     def show(self, situation: ActionContext) -> None:
-        """Which keys are named from now on."""
+        """Set the situation that decides the keys named."""
         self._situation = situation
         self.update_spans(situation)
 

@@ -1,4 +1,4 @@
-"""Which context this is, who is in it, and whether the kernel is there."""
+"""Header line: the context, who is in it, and whether the kernel is there."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class HeaderLine(StatusLine):
 
     @property
     def context(self) -> str:
-        """What the context is called."""
+        """Label of the context."""
         return self._label
 
     def show(self, context: str, people: Sequence[Participant], standing: SessionStatus) -> None:
-        """What the line says from now on."""
+        """Set the contents of the line from now on."""
         self._label, self._people, self._standing = context, people, standing
         self.update_spans((context, tuple(people), standing))
 

@@ -63,7 +63,7 @@ class HintBar(StatusLine):
             self.show_hint(self._weighty.popleft(), weighty=True)
 
     def suggest(self, text: str | None) -> None:
-        """What stands after `TRY:` while there is no hint."""
+        """Set the text after `TRY:` while there is no hint."""
         self._attempt = text
         self._say()
 

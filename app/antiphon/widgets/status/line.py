@@ -101,7 +101,7 @@ class StatusLine(Widget):
             self.refresh()
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
-        """What stands at the left and at the right."""
+        """Return the spans at the left and at the right."""
         raise NotImplementedError
 
     def render_line(self, y: int) -> Strip:

@@ -1,4 +1,4 @@
-"""Who is here, as the header line and the sidebar show them."""
+"""People present, as the header line and the sidebar show them."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ class UnreadBadge(StatusLine):
     _lines = 0
 
     def show(self, lines: int) -> None:
-        """How many lines are new."""
+        """Set the number of new lines."""
         if lines != self._lines:
             self._lines = lines
             self.set_class(lines > 0, "-new")
             self.refresh(layout=True)
 
     def label(self) -> str:
-        """What the mark says."""
+        """Return the text of the mark."""
         noun = "line" if self._lines == 1 else "lines"
         return f"▼ {self._lines} new {noun} · Ctrl+End"
 
