@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any
 
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.events import (
     End,
@@ -22,7 +23,7 @@ from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.quoting import quote, truncate
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ class Turn:
             Role.MODEL,
             self._prompt,
             call.id,
-            name=call.name,
+            name=truncate(sanitize(call.name)),
             arguments=call.input,
             content=command or json.dumps(call.input, ensure_ascii=False),
         )

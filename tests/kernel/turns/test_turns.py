@@ -93,6 +93,19 @@ async def test_the_provider_gets_the_prompt_and_the_real_results(open_stage: Ope
     assert not stage.unfinished()
 
 
+async def test_a_call_of_a_tool_whose_name_holds_control_characters_is_answered(
+    open_stage: OpenStage,
+) -> None:
+    call = ToolCallEvent("c1", "sh\x1b[31m" + "x" * 500, {})
+    provider = scripted(Gate(), recording("aria", [call], [TextDelta("Then not.")]))
+    stage = await open_stage(provider)
+    await stage.submit("Try it.")
+    await stage.runner.wait_idle()
+    said = [header.kind for header in stage.headers()[1:]]
+    assert said == [BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT, BlockKind.TEXT]
+    assert stage.headers()[1].status == "error"
+
+
 @pytest.mark.parametrize("index", range(EVENTS))
 async def test_an_interrupt_at_any_event_leaves_nothing_open(
     open_stage: OpenStage, index: int
