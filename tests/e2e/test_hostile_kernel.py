@@ -94,8 +94,12 @@ def written_by(machine: Machine, arguments: Sequence[str]) -> str:
 
 
 def driving(written: str) -> list[str]:
-    """What drives a terminal and is no sequence of the app itself."""
-    return FORBIDDEN.findall(OWN_SEQUENCES.sub("", written))
+    """Return what drives a terminal and is no sequence of the app itself.
+
+    A program that still runs may be in the middle of its last sequence.
+    """
+    whole = re.sub(r"\x1b[\[?=>0-9;]*$", "", written)
+    return FORBIDDEN.findall(OWN_SEQUENCES.sub("", whole))
 
 
 @pytest.mark.parametrize(("cols", "rows"), [(80, 24), (120, 40)])
