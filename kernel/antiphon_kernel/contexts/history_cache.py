@@ -232,7 +232,7 @@ class HistoryCache:
 
     @asynccontextmanager
     async def _collected(self) -> AsyncIterator[tuple[int, list[StoredOp]]]:
-        """What is on disk ends with a `seq`; what is committed behind it is collected."""
+        """Yield the last `seq` on disk, and a list that collects what is committed after it."""
         begun, collected = self._seq(), list[StoredOp]()
         self._collecting.append(collected)
         try:

@@ -16,7 +16,7 @@ class Submission:
     context: Context
     block: str
     text: str
-    """What it said at that moment; others may have edited it since."""
+    """Its text at that moment; others may have edited it since."""
     actor: Actor
 
 

@@ -54,7 +54,7 @@ class AuthenticatedSession:
 
 @dataclass(frozen=True, slots=True)
 class _AuthenticatedCaller:
-    """Whom the transport vouches for."""
+    """The principal that the transport has authenticated."""
 
     principal: Principal
     credential: int | None
@@ -145,7 +145,7 @@ class Authenticator:
             )
 
     async def _authenticate(self, scope: MutableMapping[str, Any]) -> _AuthenticatedCaller:
-        """Who shows this token."""
+        """Return the principal of the token, and the credential that it came with."""
         headers = Headers(scope=scope)
         # An address is written down in more places than a header: only where a browser cannot set
         # one, the token may stand there.

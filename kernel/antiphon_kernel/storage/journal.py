@@ -64,7 +64,7 @@ class Journal:
         self._idle = asyncio.Event()
         self._idle.set()
         self._principals: dict[str, int] = {}
-        """What stands for a principal in other rows, by id."""
+        """The number of each principal in other rows, by id."""
         self._new_sessions: list[SessionRow] = []
         self._recorded: dict[str, None] = {}
         """Sessions that are known to be in the file: those that were used last."""

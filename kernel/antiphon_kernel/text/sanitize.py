@@ -65,12 +65,12 @@ _STAND_INS = {chr(code): chr(0x2400 + code) for code in range(0x20)} | {
     "\u2028": "\u21b5",
     "\u2029": "\xb6",
 }
-"""What stands on screen for code points that are neither lone surrogates nor just invisible."""
+"""The visible code points shown for those that are neither surrogates nor just invisible."""
 
 
 @cache
 def _replaced_or_flag() -> re.Pattern[str]:
-    """What is replaced where it stands; group 1 is a flag, which is not."""
+    """The pattern of replaced code points; group 1 is a flag, which is kept."""
     return re.compile(
         f"({'|'.join(_FLAGS)})|(?![{_KEPT_SOMEWHERE}])[{_CONTROLS}{_INVISIBLE_RANGES}]"
         f"|(?<![{_JOINING_LETTERS}])(?:\u200c"

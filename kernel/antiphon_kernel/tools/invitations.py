@@ -41,7 +41,7 @@ class InviteResult(Result):
     invitation: int
     """Number, for kernel.revoke."""
     token: str
-    """What lets them in: in a Bearer header, or as `?token=` of a WebSocket."""
+    """The secret that lets them in: in a Bearer header, or as `?token=` of a WebSocket."""
     principal: str
     """Id of whoever comes in first."""
     username: str

@@ -38,7 +38,7 @@ class Viewport:
         self.anchor: Anchor | None = None
         """What stays where it is while not following."""
         self.places: list[LineRef | None] = []
-        """What is on each row of the screen since `layout`."""
+        """The content of each row of the screen since `layout`."""
 
     # Laying out
 

@@ -21,7 +21,7 @@ from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId, P
 from antiphon_kernel.types.records import BlockHeader
 
 SHELL_MARK: Final = "!"
-"""What a message begins with that is a command for the shell."""
+"""The first character of a message that is a command for the shell."""
 
 LOCAL_BLOCK: Final = "message"
 """The one block of `DraftSync.local`."""

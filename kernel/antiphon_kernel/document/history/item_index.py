@@ -116,7 +116,7 @@ class Segment:
         self.revived_as: ItemId | None = None
         """The first of these characters as they came back last, if they did."""
         self.author: int | None = None
-        """Who is named for these characters instead of who wrote them here: see `inserted_at`."""
+        """The author named for these characters if it is not their writer: see `inserted_at`."""
         self.deleted_by: frozenset[int] = frozenset()
         """Of characters that are no others come back: the units that hold them removed."""
         self.undone = False

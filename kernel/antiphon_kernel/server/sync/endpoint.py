@@ -132,7 +132,7 @@ class SyncEndpoint(ASGIServer):
 
 
 def _storage_lost(error: AntiphonError) -> CloseFrame:
-    """What everybody is told who follows a document; a close frame would hold only half of it."""
+    """Return the close frame for every client; a frame before it holds the whole reason."""
     frame = encode_frame(PermissionDenied(error.message))
     return CloseFrame(CloseCode.STORAGE_LOST, error.message, frame)
 
