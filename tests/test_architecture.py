@@ -69,7 +69,7 @@ def test_imports_point_down_and_make_no_cycles() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_no_module_takes_another_modules_private_names() -> None:
+def test_modules_use_no_private_names_of_others() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line} {name}"
         for path in sources(*PACKAGES, ROOT / "tests")
@@ -100,7 +100,7 @@ def test_shared_types_are_reached_by_modules_of_the_document_package_only() -> N
         ("import antiphon_kernel.daemon.run", {"textual", "rich"}),
     ],
 )
-def test_a_module_is_light_to_import(statement: str, unwanted: set[str]) -> None:
+def test_module_is_light_to_import(statement: str, unwanted: set[str]) -> None:
     assert modules_loaded_by(statement) & unwanted == set()
 
 
@@ -112,7 +112,7 @@ def classes() -> Iterator[tuple[str, Path]]:
                 yield node.name.lstrip("_"), path
 
 
-def test_no_class_name_means_two_things() -> None:
+def test_class_names_are_unique() -> None:
     found: dict[str, list[str]] = {}
     for name, path in classes():
         found.setdefault(name, []).append(str(path.relative_to(ROOT)))
@@ -129,7 +129,7 @@ def public_docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
                 yield name, doc
 
 
-def test_no_public_docstring_begins_with_a_relative_clause() -> None:
+def test_public_docstrings_begin_without_relative_clause() -> None:
     found = [
         f"{path.relative_to(ROOT)} {name}: {doc.splitlines()[0]}"
         for path in sources(*PACKAGES)
@@ -139,7 +139,7 @@ def test_no_public_docstring_begins_with_a_relative_clause() -> None:
     assert found == []
 
 
-def test_a_package_says_what_it_is_and_holds_no_code() -> None:
+def test_package_says_what_it_is_and_holds_no_code() -> None:
     for path in sources(*PACKAGES):
         if path.name == "__init__.py":
             first, *rest = ast.parse(path.read_text("utf-8")).body

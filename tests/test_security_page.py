@@ -29,7 +29,7 @@ def test_promises_are_numbered_without_gaps() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_every_promise_names_a_test_that_exists() -> None:
+def test_security_page_promises_name_existing_tests() -> None:
     missing = []
     for number, text in promises().items():
         named = _TEST.findall(text)
@@ -46,6 +46,6 @@ def test_every_promise_names_a_test_that_exists() -> None:
     assert missing == []
 
 
-def test_nothing_on_the_page_looks_like_a_test_and_is_none() -> None:
+def test_security_page_references_only_existing_tests() -> None:
     text = PAGE.read_text("utf-8")
     assert len(re.findall("::", text)) == len(_TEST.findall(text))

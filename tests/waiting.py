@@ -1,8 +1,9 @@
-"""Waiting for something that is on its way, with a deadline and a word about what did not come."""
+"""Waiting for a condition, with a deadline and a failure that names the condition."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Callable
 from typing import Final, TypeVar
@@ -17,11 +18,15 @@ It bounds a hang and claims nothing about speed: a busy machine takes its time.
 
 
 async def until(condition: Callable[[], object], what: str = "", seconds: float = PATIENCE) -> None:
-    """Let the event loop go on until `condition` holds; fail after `seconds`."""
+    """Let the event loop go on until `condition` holds; fail after `seconds`.
+
+    Args:
+        what: the condition in words; by default its source.
+    """
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"it did not come to pass: {what or condition}")
+            raise AssertionError(f"waited {seconds:g} s in vain for {what or _source(condition)}")
         await asyncio.sleep(0.002)
 
 
@@ -30,6 +35,13 @@ def wait_until(get: Callable[[], Value | None], what: str, seconds: float = PATI
     deadline = time.monotonic() + seconds
     while not (value := get()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"it did not come to pass: {what}")
+            raise AssertionError(f"waited {seconds:g} s in vain for {what}")
         time.sleep(0.02)
     return value
+
+
+def _source(condition: Callable[[], object]) -> str:
+    try:
+        return inspect.getsource(condition).strip()
+    except (TypeError, OSError):  # a partial, or a lambda made elsewhere
+        return repr(condition)

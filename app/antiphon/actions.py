@@ -1,11 +1,130 @@
-"""The one list of what keys do, in the order in which the footer names them."""
+"""Modes, and the one list of what keys do in them, in the order in which the footer names them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
-from antiphon.action import Action
-from antiphon.modes import Mode
+_SHOWN_KEYS: Final = {
+    "enter": "Enter",
+    "escape": "Esc",
+    "space": "Space",
+    "tab": "Tab",
+    "up": "↑",
+    "down": "↓",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "end": "End",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "question_mark": "?",
+    "exclamation_mark": "!",
+    "at": "@",
+}
+
+
+class Mode(StrEnum):
+    """Always exactly one; the footer says which. It follows from what has the focus."""
+
+    WRITE = "WRITE"
+    """A message, in the composer."""
+    NAVIGATE = "NAVIGATE"
+    """Choosing a cell."""
+    EDIT = "EDIT"
+    """Inside a cell: all keys are text."""
+    CONTEXTS = "CONTEXTS"
+    """In the sidebar, choosing a context."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionContext:
+    """Decides which keys work and what they are called."""
+
+    mode: Mode = Mode.WRITE
+    mode_word: str = Mode.WRITE.value
+    """Word and hints that the mode shows."""
+    live: bool = False
+    """The kernel answers."""
+    composing: bool = False
+    """There is something in the composer."""
+    selecting: bool = False
+    """Some text is selected."""
+    stoppable: str | None = None
+    """Target of Ctrl+C: a username, or `all` for several."""
+    following: bool = True
+    """The view is at the tail."""
+    unread: bool = False
+    """There are cells that have not been on screen."""
+    focused: bool = False
+    """A cell has the focus in NAVIGATE."""
+    theirs: bool = False
+    """The focused cell was begun by somebody else."""
+    foldable: bool = False
+    """The focused cell can be folded."""
+    reading: bool = False
+    """The person may read, not write."""
+    refused: bool = False
+    """The kernel refused something that was written here."""
+    shut_out: bool = False
+    """The kernel has sent this app away."""
+
+
+def _always_enabled(situation: ActionContext) -> bool:
+    del situation
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a person can do with a key.
+
+    The document screen has a method `action_<name>` for each, unless `typed` says that the key
+    only has its meaning as text.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    label_for: str
+    """Two or three, for the footer; `{stoppable}` is filled in."""
+    help: str
+    """A sentence for the help screen and the palette."""
+    modes: frozenset[Mode]
+    enabled: Callable[[ActionContext], bool] = _always_enabled
+    """Whether the key does something now."""
+    footer: Callable[[ActionContext], bool] | None = _always_enabled
+    """Whether the footer names it when it works; None: never."""
+    typed: bool = False
+    """The key is typed into the text and only then means something."""
+    title: str | None = None
+    """Its line in the palette; None: not there."""
+    priority: bool = False
+    """The key is taken before a text area sees it."""
+    mutates: bool = False
+    """It changes what others see: a viewer is told so instead."""
+
+    def label(self, situation: ActionContext) -> str:
+        """The words for the footer now."""
+        return self.label_for.format(stoppable=situation.stoppable or "")
+
+    def palette_title(self, situation: ActionContext) -> str:
+        """The line in the palette now."""
+        return (self.title or self.label_for).format(stoppable=situation.stoppable or "")
+
+    def shown_keys(self) -> str:
+        """All keys as they are written for people."""
+        return " ".join(shown_key(key) for key in self.keys)
+
+
+def shown_key(key: str) -> str:
+    """Return a key as it is displayed to people: `ctrl+q` as Ctrl+Q."""
+    *modifiers, last = key.split("+")
+    name = _SHOWN_KEYS.get(last) or (last.upper() if modifiers or last[:1] == "f" else last)
+    if last == "f":
+        name = last
+    return "+".join([*(modifier.capitalize() for modifier in modifiers), name])
+
 
 _WRITE: Final = frozenset({Mode.WRITE})
 _NAVIGATE: Final = frozenset({Mode.NAVIGATE})
@@ -57,11 +176,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action(
         "navigate",
-        ("up",),
+        ("up", "escape"),
         "navigate",
-        "From the empty composer to the cells.",
+        "From the first line of the message to the cells; Esc from anywhere. The message stays.",
         _WRITE,
-        enabled=lambda now: not now.composing,
         title="Go to the cells",
     ),
     # EDIT and NAVIGATE
@@ -74,7 +192,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     ),
     Action(
         "edit",
-        ("enter", "e"),
+        ("enter",),
         "edit",
         "Write in the cell, also while a model writes in it; the command of a tool call goes to"
         " the composer. What others have not sent is theirs alone.",
@@ -132,7 +250,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Show or hide who wrote what",
     ),
     Action(
-        "undo",
+        "undo_edit",
         ("ctrl+z",),
         "undo mine",
         "Take back your last edit; what others wrote stays.",
@@ -293,7 +411,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "page_up",
         ("pageup",),
         "page",
-        "A page up; the cursor stays where it is.",
+        "A page up; the cursor stays on the screen.",
         _ANYWHERE,
         footer=lambda now: now.reading,
         priority=True,
@@ -308,7 +426,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
         priority=True,
     ),
     Action("help", ("f1",), "help", "This page.", _ANYWHERE, priority=True, title="Help"),
-    Action("help", ("question_mark",), "help", "This page.", _NAVIGATE, footer=None),
+    Action("show_help", ("question_mark",), "help", "This page.", _NAVIGATE, footer=None),
     Action(
         "palette",
         ("ctrl+p",),

@@ -16,27 +16,28 @@ from rich.console import Console
 from textual import events
 from textual.app import App
 from textual.filter import LineFilter
-from textual.theme import Theme
 
 from antiphon.input_queue import InputQueue
 from antiphon.locations import config_folder, state_folder, under_home
 from antiphon.options import AppOptions
 from antiphon.palette import PaletteCommands
-from antiphon.render.cell_theme import CellTheme
 from antiphon.screen_filter import NeutralText
 from antiphon.screens.document_screen import DocumentScreen
-from antiphon.screens.rejected_page import rejected_location
-from antiphon.screens.view_state import ViewStateController
-from antiphon.screens.view_store import ViewStateStore
+from antiphon.screens.modals import rejected_location
+from antiphon.screens.view_state import ViewStateController, ViewStateStore
 from antiphon.session import ConnectionStatus, Session
 from antiphon.textual_patches.driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, random_seq
+from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DATA_FOLDER, DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.yjs.close_codes import CloseCode
 
 DEMO = "demo"
 
@@ -101,6 +102,8 @@ class AntiphonApp(App[None]):
             self._notify_person,
         )
         self._returning = False
+        self._is_context_named = options.context is not None
+        """The person has named the context, and it has not been seen yet."""
         self._label: str | None = None
         if options.context is None:
             last = self._memory.last_context()
@@ -117,7 +120,6 @@ class AntiphonApp(App[None]):
         return DocumentScreen(
             self.session,
             self._draft,
-            self._cell_theme(),
             place=self._place,
             context=self._label or self._options.context or DEFAULT_CONTEXT,
             tour=Tour() if self._options.demo else None,
@@ -142,7 +144,6 @@ class AntiphonApp(App[None]):
             await super().on_event(event)
 
     def on_mount(self) -> None:
-        self.theme_changed_signal.subscribe(self, self._theme_changed)
         self.call_after_refresh(self._first_frame_drawn)
 
     def _first_frame_drawn(self) -> None:
@@ -152,24 +153,39 @@ class AntiphonApp(App[None]):
             for number in (signal.SIGHUP, signal.SIGTERM):
                 self._listen_to(number)
         for failure in self._theme_failures:
-            self.document_screen.hint(failure)
+            self.document_screen.hint(failure, weighty=True)
         gc.collect()
         gc.freeze()
 
     def _new_session(self, options: AppOptions) -> Session:
         session = Session(options)
         session.replica.on_document_replaced(self._document_replaced)
-        session.watch(self._standing_changed)
+        session.changed.listen(self._standing_changed)
         return session
 
     def _standing_changed(self) -> None:
         """The context that was open last may be gone."""
         standing = self.session.status
         if standing.connection is ConnectionStatus.LIVE:
-            self._returning = False
+            self._returning = self._is_context_named = False
         elif standing.connection is ConnectionStatus.REFUSED and self._returning:
             self._returning = False
             self._open_context(DEFAULT_CONTEXT)
+        elif self._is_context_named and self.session.replica.rejection_code == CloseCode.NOT_FOUND:
+            self._is_context_named = False
+            self.run_worker(self._exit_without_context(), name="no such context")
+
+    async def _exit_without_context(self) -> None:
+        """Leave with the names of the contexts that there are."""
+        message = f"There is no context {quote(self._options.context or '')}."
+        calls = ToolClient(self._options.locate, as_name=self._options.as_name)
+        with suppress(AntiphonError):
+            listed = await calls.call("context.list", {})
+            labels = join_names([str(one["label"]) for one in listed["contexts"]])
+            message += f" There are: {labels}."
+        await calls.close()
+        await self.session.close()
+        self.exit(return_code=1, message=sanitize(f"antiphon: {message}"))
 
     def _open_context(self, context: str) -> None:
         self.run_worker(self._show_context(context), name="another context", exclusive=True)
@@ -198,18 +214,21 @@ class AntiphonApp(App[None]):
         before, typed = self.document_screen, list[str]()
 
         def typed_late(change: DocumentChange) -> None:
-            typed.extend(one.inserted for text in change.texts for one in text.splices)
+            message = before.composer.draft.block  # which the next draft takes over as it is
+            for text in change.texts:
+                if text.block != message:
+                    typed.extend(one.inserted for one in text.splices)
 
         stop = before.source.document.watch(typed_late)
         try:
             await self._keys.caught_up()
             stop()
-            there = before.resumption.screen_state()
-            await self._show_document()
+            there = before.state()
+            await self._show_document(before)
             drawn = asyncio.Event()
             self.document_screen.call_after_refresh(drawn.set)
             await drawn.wait()
-            self.document_screen.resumption.resume(there)
+            self.document_screen.resume(there)
             if not typed:  # what was written already is brought to the kernel, come what may
                 await self._wait_for_identity()
         finally:
@@ -226,7 +245,7 @@ class AntiphonApp(App[None]):
             if self.session.is_live and self.session.me is not None:
                 heard.set()
 
-        stops = (self.session.watch(look), self.session.replica.watch_presence(look))
+        stops = (self.session.changed.listen(look), self.session.replica.watch_presence(look))
         try:
             look()
             with suppress(TimeoutError):
@@ -236,11 +255,17 @@ class AntiphonApp(App[None]):
             for stop in stops:
                 stop()
 
-    async def _show_document(self) -> None:
-        """Show the session's document instead of the one before."""
+    async def _show_document(self, same_context: DocumentScreen | None = None) -> None:
+        """Show the session's document instead of the one before.
+
+        Args:
+            same_context: the screen before if it showed this context, too: the message goes on.
+        """
         while len(self.screen_stack) > 1:
             await self.pop_screen()
         self._draft = self._new_draft(self.session.document)
+        if same_context is not None:
+            self._draft.succeed(same_context.composer.draft)
         before, mode = self.document_screen, f"document-{self.session.document.client_id}"
         self.add_mode(mode, self.get_default_screen)
         await self.switch_mode(mode)
@@ -289,12 +314,6 @@ class AntiphonApp(App[None]):
         for theme in loaded.themes.values():
             self.register_theme(theme)
         return tuple(str(failure) for failure in loaded.failures)
-
-    def _cell_theme(self) -> CellTheme:
-        return CellTheme.from_theme(self.current_theme)
-
-    def _theme_changed(self, theme: Theme) -> None:
-        self.document_screen.set_cell_theme(CellTheme.from_theme(theme))
 
 
 def place_name(options: AppOptions) -> str:

@@ -1,27 +1,32 @@
-"""Queries on key bindings for footer, help, palette and key handling."""
+"""Queries on the actions for bindings, footer, help and palette."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from antiphon.action import Action
-from antiphon.action_context import ActionContext
-from antiphon.actions import ACTIONS
-from antiphon.modes import Mode
+from textual.binding import Binding
+
+from antiphon.actions import ACTIONS, Action, ActionContext, Mode
 
 _ANYWHERE: Final = frozenset(Mode)
 
-WRITING: Final = frozenset(action.name for action in ACTIONS if action.mutates)
-"""Names of the actions that change what others see."""
+_MODES: Final = {action.name: action.modes for action in ACTIONS}
 
 
-def action_for(mode: Mode, key: str) -> Action | None:
-    """Return the action of a key in a mode; None if the key is not bound, or is text."""
-    for action in ACTIONS:
-        if key in action.keys and mode in action.modes and not action.typed:
-            return action
-    return None
+def works_in(name: str, mode: Mode) -> bool:
+    """Return whether the keys of an action work in a mode; True if it is none of ours."""
+    return mode in _MODES.get(name, _ANYWHERE)
+
+
+def bindings() -> list[Binding]:
+    """Return a binding for each key that is not text."""
+    return [
+        Binding(key, action.name, show=False, priority=action.priority)
+        for action in ACTIONS
+        if not action.typed
+        for key in action.keys
+    ]
 
 
 def footer_actions(situation: ActionContext) -> Iterator[Action]:
@@ -38,13 +43,11 @@ def footer_actions(situation: ActionContext) -> Iterator[Action]:
 
 
 def palette_actions(situation: ActionContext) -> Iterator[Action]:
-    """Yield the actions that are available now, each once."""
-    seen: set[str] = set()
+    """Yield the actions that are available now."""
     for action in ACTIONS:
         if action.title is None or (action.mutates and situation.reading):
             continue
-        if action.name not in seen and action.enabled(situation):
-            seen.add(action.name)
+        if action.enabled(situation):
             yield action
 
 
@@ -56,13 +59,3 @@ def help_sections() -> Iterator[tuple[str, tuple[Action, ...]]]:
             mode.value,
             tuple(one for one in ACTIONS if mode in one.modes and one.modes != _ANYWHERE),
         )
-
-
-def bound_keys() -> dict[str, bool]:
-    """Every key that is an action somewhere, and whether it goes before text areas."""
-    keys: dict[str, bool] = {}
-    for action in ACTIONS:
-        if not action.typed:
-            for key in action.keys:
-                keys[key] = keys.get(key, False) or action.priority
-    return keys

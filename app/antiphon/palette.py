@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import partial
+from typing import Final, NamedTuple
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.keymap import palette_actions
+from antiphon.screens.document_screen import DocumentScreen
 
-if TYPE_CHECKING:
-    from antiphon.screens.document_screen import DocumentScreen
-
+CONTEXTS_SECONDS: Final = 0.5
+"""How long the palette waits for the list of contexts."""
 
 _TITLE_COLUMNS: Final = 48
 
@@ -23,7 +25,7 @@ class PaletteEntry(NamedTuple):
 
     title: str
     keys: str
-    run: Callable[[], None]
+    run: Callable[[], object]
 
     def line(self, title: Content) -> Content:
         """The title, as it is to be shown, with the keys behind it."""
@@ -33,6 +35,12 @@ class PaletteEntry(NamedTuple):
 
 class PaletteCommands(Provider):
     """Palette commands that are available on the document screen now."""
+
+    async def startup(self) -> None:
+        """Ask the kernel which contexts there are now, but do not wait long for its answer."""
+        if isinstance(self.screen, DocumentScreen):
+            asked = asyncio.create_task(self.screen.fetch_contexts(), name="contexts")
+            await asyncio.wait({asked}, timeout=CONTEXTS_SECONDS)
 
     async def discover(self) -> Hits:
         for entry in self._entries():
@@ -47,28 +55,17 @@ class PaletteCommands(Provider):
                 yield Hit(score, shown, entry.run, text=entry.title)
 
     def _entries(self) -> Iterator[PaletteEntry]:
-        from antiphon.screens.document_screen import DocumentScreen
-
         screen = self.screen
         if not isinstance(screen, DocumentScreen):
             return
         for action in palette_actions(screen.situation):
             title = action.palette_title(screen.situation)
-            yield PaletteEntry(title, action.shown_keys(), self._performing(screen, action.name))
+            perform = getattr(screen, f"action_{action.name}")
+            yield PaletteEntry(title, action.shown_keys(), perform)
         for context in screen.contexts:
-            yield PaletteEntry(f"Context: {context.label}", "", self._opening(screen, context.id))
+            show = partial(screen.open_context, context.id)
+            yield PaletteEntry(f"Context: {context.label}", "", show)
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             if name != self.app.theme:
-                yield PaletteEntry(f"Theme: {name}", "", self._choosing(name))
-
-    def _performing(self, screen: DocumentScreen, name: str) -> Callable[[], None]:
-        return lambda: screen.perform(name)
-
-    def _opening(self, screen: DocumentScreen, context: str) -> Callable[[], None]:
-        return lambda: screen.open_context(context)
-
-    def _choosing(self, name: str) -> Callable[[], None]:
-        def choose() -> None:
-            self.app.theme = name
-
-        return choose
+                choose = partial(setattr, self.app, "theme", name)
+                yield PaletteEntry(f"Theme: {name}", "", choose)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import PrincipalKind, Status
+from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.signal import Signal
 
 _MANY: Final = 256
 """When more blocks than this arrive at once, only the last ones can still be running."""
@@ -36,31 +38,36 @@ class RunningBlocks:
         self._running: dict[str, None] = {}
         self._refresh(document.block_ids())
         self._unwatch = document.watch(self._changed)
-        self._listeners: list[Callable[[], None]] = []
+        self.changed = Signal[()]()
+        """A block began or ended to run."""
 
     def close(self) -> None:
         self._unwatch()
-
-    def watch(self, listener: Callable[[], None]) -> None:
-        """Call `listener` when a block begins or ends to run."""
-        self._listeners.append(listener)
 
     @property
     def blocks(self) -> tuple[str, ...]:
         """Running blocks, in the order in which they began."""
         return tuple(self._running)
 
-    def target(self, focused: str | None, me: str | None) -> InterruptTarget | None:
-        """Return Ctrl+C's target: who writes the focused cell, who answers me, or everybody."""
-        writers = {block: self._model_of(block) for block in self._running}
+    def target(
+        self, focused: str | None, me: str | None, turns: Iterable[PresenceState] = ()
+    ) -> InterruptTarget | None:
+        """Return Ctrl+C's target: who writes the focused cell, who answers me, or everybody.
+
+        Args:
+            turns: the models at work; between two steps of a turn no block is running.
+        """
+        turns = tuple(turns)
+        writers = {one.block: str(one.principal) for one in turns if one.block in self._document}
+        writers |= {block: self._model_of(block) for block in self._running}
         if focused in writers:
             return self._named(writers[focused])
         for block, model in writers.items():
-            if me is not None and self._prompt_author(block) == me:
+            if block is not None and me is not None and self._prompt_author(block) == me:
                 return self._named(model)
-        if not writers:
+        models = {*writers.values(), *(str(one.principal) for one in turns)}
+        if not models:
             return None
-        models = set(writers.values())
         return self._named(models.pop()) if len(models) == 1 else InterruptTarget(None, "all")
 
     def _named(self, principal: str) -> InterruptTarget:
@@ -81,7 +88,7 @@ class RunningBlocks:
     def _prompt_author(self, block: str) -> str | None:
         for above in self._ancestors(block):
             header = self._document.header(above)
-            if header.role == Role.USER:
+            if not header.is_written_by_program:
                 return header.author
         return None
 
@@ -102,13 +109,12 @@ class RunningBlocks:
             self._refresh(change.added)
         self._refresh(one.block for one in change.headers if "status" in one.fields)
         if before != (len(self._running), next(reversed(self._running), None)):
-            for listener in tuple(self._listeners):
-                listener()
+            self.changed.notify()
 
     def _refresh(self, blocks: Iterable[str]) -> None:
         for block in blocks:
             header = self._document.header(block)
-            if header.status == Status.RUNNING and header.role in (Role.MODEL, Role.TOOL):
+            if header.status == Status.RUNNING and header.is_written_by_program:
                 self._running[block] = None
             else:
                 self._running.pop(block, None)

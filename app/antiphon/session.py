@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from antiphon.join_watcher import JoinWatcher
+from antiphon.local_user import LocalUser
 from antiphon.locations import state_folder
 from antiphon.options import AppOptions
 from antiphon_kernel.client.rejected_edits import Rejection, write_report
@@ -17,13 +18,16 @@ from antiphon_kernel.client.state import ReplicaState
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
-from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 RESTART_AFTER: Final = 0.3
 """Seconds without a connection before the kernel is started again; shorter ones are blinks."""
+
+SILENT_SECONDS: Final = 2.0
+"""How long the kernel may leave an edit or a call unanswered before that is said."""
 
 MADE_ANEW: Final = "This document was restored, or made anew: Ctrl+P, Join again shows it."
 """What a person is told of another epoch."""
@@ -61,6 +65,8 @@ class SessionStatus:
     """Changes made here that are not on the kernel's disk."""
     role: str | None = None
     """What the person here may do, as the kernel said it last."""
+    is_silent: bool = False
+    """The connection is there, but the kernel does not answer."""
     refused: Rejection | None = None
     """Edits made here that the kernel would not have, and where they were written down."""
 
@@ -87,7 +93,13 @@ class Session:
         self._restart = options.restart
         self._failure: str | None = None
         self._was_live = False
-        self._listeners: list[Callable[[], None]] = []
+        self._answer_timer: asyncio.TimerHandle | None = None
+        """Runs while edits wait to be acknowledged."""
+        self._edits_are_late = False
+        self._late_calls = 0
+        self.changed = Signal[()]()
+        """`status` may be another one."""
+        self.user = LocalUser(lambda: self.status.is_rejected)
         self.replica.watch_state(self._state_changed)
 
     @property
@@ -120,6 +132,7 @@ class Session:
             reason,
             self.replica.unsaved,
             str(role) if role else None,
+            state is ReplicaState.LIVE and (self._edits_are_late or self._late_calls > 0),
             self.replica.rejected_edits,
         )
 
@@ -133,11 +146,6 @@ class Session:
         """Everyone else in the context, by awareness client id."""
         return self.replica.presence()
 
-    def watch(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` whenever `status` may have changed; returns the way to stop."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
-
     def start(self) -> None:
         """Connect, and stay connected until `close`."""
         self._running = asyncio.create_task(self.replica.run(), name="replica")
@@ -148,6 +156,7 @@ class Session:
         self._restart = None
         if self._restarting is not None:
             self._restarting.cancel()
+        self._await_acknowledgement(is_due=False)
         await self.replica.close()
         await self._calls.close()
         if self._running is not None:
@@ -165,7 +174,22 @@ class Session:
                 ErrorCode.NO_KERNEL, "There is no connection to the kernel at the moment."
             )
         await self.replica.saved()
-        return await self._calls.call(tool, params)
+        is_late = False
+
+        def late() -> None:
+            nonlocal is_late
+            is_late = True
+            self._late_calls += 1
+            self.changed.notify()
+
+        timer = asyncio.get_running_loop().call_later(SILENT_SECONDS, late)
+        try:
+            return await self._calls.call(tool, params)
+        finally:
+            timer.cancel()
+            if is_late:
+                self._late_calls -= 1
+                self.changed.notify()
 
     async def check_access(self) -> None:
         """Ask whether the kernel would let this app in, on a line of its own.
@@ -183,14 +207,11 @@ class Session:
         """Return a watcher that reports in sentences who joins by invitation."""
         return JoinWatcher(self._options, tell)
 
-    def set_presence(
-        self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
-    ) -> None:
-        """Tell the others where the cursor is."""
-        self.replica.set_presence(block, cursor, anchor, activity)
-
     def _state_changed(self) -> None:
         state = self.replica.state
+        # Called when the first edit is made, and with each acknowledgement.
+        self._edits_are_late = False
+        self._await_acknowledgement(is_due=state is ReplicaState.LIVE and self.replica.unsaved > 0)
         if state is ReplicaState.LIVE:
             self._was_live = True
             self._failure = None
@@ -198,7 +219,21 @@ class Session:
             if self._restarting is None:
                 self._restarting = asyncio.create_task(self._start_again(self._restart))
                 self._restarting.add_done_callback(self._started_again)
-        self._notify()
+        self.changed.notify()
+
+    def _await_acknowledgement(self, *, is_due: bool) -> None:
+        if self._answer_timer is not None:
+            self._answer_timer.cancel()
+            self._answer_timer = None
+        if is_due:
+            loop = asyncio.get_running_loop()
+            self._answer_timer = loop.call_later(SILENT_SECONDS, self._acknowledgement_late)
+
+    def _acknowledgement_late(self) -> None:
+        """Say so, and go on counting what is written."""
+        self._edits_are_late = True
+        self._await_acknowledgement(is_due=True)
+        self.changed.notify()
 
     async def _start_again(self, restart: Callable[[], None]) -> None:
         await asyncio.sleep(RESTART_AFTER)
@@ -210,13 +245,9 @@ class Session:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._restart = None
             self._failure = str(error)
-        self._notify()
+        self.changed.notify()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._failure = f"{type(error).__name__}: {error}"
-        self._notify()
-
-    def _notify(self) -> None:
-        for listener in tuple(self._listeners):
-            listener()
+        self.changed.notify()

@@ -34,6 +34,16 @@ def format_relative(text: str) -> str:
     return _MOMENT.sub(lambda found: to_the_minute(found.group()), text)
 
 
+def format_age(seconds: float) -> str:
+    """Return how long ago something was: `just now`, `10 s ago`, `3 h ago`."""
+    if seconds < 1:
+        return "just now"
+    for size, unit in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{int(seconds // size)} {unit} ago"
+    return f"{int(seconds)} s ago"
+
+
 def to_the_second(moment: str) -> str:
     """`2026-11-21 10:05:00Z`: the same on every machine, and short enough for a column."""
     return moment[:19].replace("T", " ") + "Z"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,8 @@ from antiphon_kernel.access import (
     AccessControl,
     Invitations,
     Members,
-    OpenSession,
     Sessions,
+    WriteGuard,
     check_tool,
 )
 from antiphon_kernel.contexts import (
@@ -23,9 +23,8 @@ from antiphon_kernel.contexts import (
     OpenContexts,
     Quarantine,
     SearchIndex,
-    Submissions,
+    Submission,
 )
-from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
 from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal, SessionRow
@@ -45,7 +44,8 @@ from antiphon_kernel.types.ids import (
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.resolve_ids import split_block
-from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.types.roles import AccessRole, Permission
+from antiphon_kernel.types.signal import Signal
 
 
 class Kernel:
@@ -73,15 +73,16 @@ class Kernel:
         self.invitations = Invitations(members, clock, limits.clients_per_invitation)
         self.sessions = Sessions()
         self.subscriptions = Subscriptions(ids, limits)
-        self.gate = AccessControl(members, self.invitations, self.sessions, clock)
+        self.access = AccessControl(members, self.invitations, self.sessions, clock)
         self.reached_at: str | None = None
-        """`ws://HOST:PORT/sync`, once its doors are open."""
+        """`ws://HOST:PORT/sync`, once it listens."""
         self.search = SearchIndex(journal.search, self.context_rows, self.context)
-        self._journal = journal
-        journal.on_lost(self.subscriptions.close)
-        self.contexts = ContextRegistry(journal, clock, ids)
+        self.journal = journal
+        journal.files_lost.listen(self.subscriptions.close)
+        self._guard = WriteGuard(self.sessions, members)
+        self.contexts = ContextRegistry(journal, clock, ids, self._guard)
         self.quarantine = Quarantine(journal)
-        self.submissions = Submissions()
+        self.submissions = Signal[Submission]()
         self.writers: BlockOwners
         self._open: OpenContexts
         self._closed = False
@@ -129,22 +130,23 @@ class Kernel:
 
     async def _start(self, owner: str) -> None:
         await self.invitations.load()
-        found = await self._journal.setting("kernel"), await self._journal.setting("owner")
+        found = await self.journal.setting("kernel"), await self.journal.setting("owner")
         if found[0] is None or found[1] is None:
             founder = await self.members.principal(owner, role=AccessRole.OWNER)
-            await self._journal.set_setting("owner", founder.username)
-            await self._journal.set_setting("kernel", self.ids.uuid7())
-        self.id = KernelId(await self._journal.setting("kernel") or "")
-        self.owner = self.gate.owner = self.members[await self._journal.setting("owner") or owner]
+            await self.journal.set_setting("owner", founder.username)
+            await self.journal.set_setting("kernel", self.ids.uuid7())
+        self.id = KernelId(await self.journal.setting("kernel") or "")
+        self.owner = self.access.owner = self.members[await self.journal.setting("owner") or owner]
         await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
-        self.writers = BlockOwners(self.members, self.system)
+        self.writers = BlockOwners(self.members, self.system, self.limits.write_lease_seconds)
         self._open = OpenContexts(
-            self._journal,
+            self.journal,
             self.contexts,
             self.quarantine,
             self.writers,
             self.submissions,
+            self._guard,
             self.clock,
             self.ids,
             self.limits,
@@ -154,14 +156,9 @@ class Kernel:
             await self.create_context(DEFAULT_CONTEXT)
         self.quarantine.scan(self.contexts.rows())
 
-    @property
-    def journal(self) -> Journal:
-        """For those who read the past."""
-        return self._journal
-
     def start_closing(self) -> None:
         """Notify waiters and subscribers that nothing more will come."""
-        self.gate.wake_waiters()
+        self.access.wake_waiters()
         self.subscriptions.close(kernel_is_closing())
 
     async def close(self) -> None:
@@ -176,11 +173,11 @@ class Kernel:
         await self.search.stop()
         await self._open.interrupt_all()
         self.start_closing()
-        self.gate.close()
+        self.access.close()
         # What must be on disk is; snapshots take longer and may be cut short.
         await self._open.close()
         await self.members.close()
-        await self._journal.close()
+        await self.journal.close()
 
     # Principals and sessions
 
@@ -219,20 +216,42 @@ class Kernel:
             credential: number of the invitation that let it in.
             lasts: False for a session of a single call.
         """
-        session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
-        actor = Actor(principal, session, self.role_of(principal), via, now)
-        begun = OpenSession(actor, credential)
-        self.sessions.open(begun)
-        if self.gate.on_session_opened(begun) or (credential is None and lasts):
-            self._journal.add_session(SessionRow.of(actor))
+        actor = replace(self._new_session(principal, via, credential), lasts=lasts)
+        self.sessions.open(actor)
+        if self.access.on_session_opened(actor) or (credential is None and lasts):
+            self.journal.add_session(SessionRow.of(actor))
         return actor
 
+    def open_work_session(self, asker: Actor, needs: Permission) -> Actor:
+        """Begin a session for what `asker` has asked for, which outlives their connection.
+
+        It is dismissed when the asker is, or no longer has the right that it needs; from the start
+        if that has happened.
+        """
+        actor = self._new_session(asker.principal, "turn", asker.credential, needs)
+        self.access.open_work_session(actor, asker)
+        return actor
+
+    def _new_session(
+        self,
+        principal: Principal,
+        via: str,
+        credential: int | None,
+        needs: Permission | None = None,
+    ) -> Actor:
+        session, now = SessionId(self.ids.uuid7()), self.clock.now_ms()
+        return Actor(principal, session, self.role_of(principal), via, now, credential, needs)
+
     async def close_session(self, actor: Actor) -> None:
-        """A session has ended: what it left running is interrupted."""
+        """A session has ended: what it left running is interrupted.
+
+        What a session of a single call has left running is interrupted when no write follows soon.
+        """
         self.sessions.close(actor.session)
         self.subscriptions.end_session(actor.session)
-        self.gate.on_session_closed(actor.principal)
-        await self._open.end_session(actor.session)
+        self.access.on_session_closed(actor)
+        leaves_leases = not actor.lasts and self.sessions.dismissal(actor) is None
+        await self._open.end_session(actor.session, leaves_leases=leaves_leases)
 
     # Contexts
 
@@ -240,13 +259,20 @@ class Kernel:
         """Every context, oldest first, open or not, archived or not."""
         return self.contexts.rows()
 
-    async def create_context(self, label: str, first: First | None = None) -> Context:
+    async def create_context(
+        self, label: str, first: First | None = None, asker: Actor | None = None
+    ) -> Context:
         """A new context; empty, unless `first` says what is in it from the start.
 
+        Args:
+            asker: whoever wants it, and must have the right to write when it is committed; the
+                kernel itself if None.
+
         Raises:
-            AntiphonError: invalid_params if the label is taken or cannot be one.
+            AntiphonError: invalid_params if the label is taken or cannot be one; permission_denied.
         """
-        return await self.context((await self.contexts.create(label, self.system, first)).id)
+        row = await self.contexts.create(label, self.system, first, asker=asker or self.system)
+        return await self.context(row.id)
 
     async def context(self, reference: str = DEFAULT_CONTEXT) -> Context:
         """An open context by label, id or prefix of an id.
@@ -264,6 +290,12 @@ class Kernel:
             AntiphonError: storage_failed.
         """
         await self._open.flush()
+
+    def block_name(self, block: str) -> str:
+        """Return the short form of a block's id, whether its context is open or not."""
+        found = BlockId.parse(block)
+        label = next(row.label for row in self.context_rows() if row.id == found.context)
+        return f"{label}.{self.find_principal(found.principal).username}.{found.seq}"
 
     async def find_block(self, reference: str) -> tuple[Context, str]:
         """A block by any printable form of its id.
@@ -298,10 +330,21 @@ class Kernel:
         if self._closed:
             raise kernel_is_closing()
         found = self.registry[tool]
-        call = Call(self, actor, found)
-        call.check()
+        call = self.start_call(actor, found)
         result = await found.handler(call, found.parse(params or {}))
         return result.model_dump(mode="json", exclude_none=True)
+
+    def start_call(self, actor: Actor, tool: Tool) -> Call:
+        """Begin a call whose parameters are typed values; who makes it may make it.
+
+        Raises:
+            AntiphonError: permission_denied; no_kernel, if the kernel is closing.
+        """
+        if self._closed:
+            raise kernel_is_closing()
+        call = Call(self, actor, tool)
+        call.check()
+        return call
 
 
 def _make_folder(data: Path) -> None:
@@ -317,7 +360,9 @@ class Call:
     tool: Tool
 
     def check(self) -> None:
-        """Raise if the caller may no longer do this, e.g. if demoted while it waited.
+        """Raise if the caller may not do this, or no longer.
+
+        What a context takes is checked again in the moment of the write, by its `WriteGuard`.
 
         Raises:
             AntiphonError: permission_denied.
@@ -342,13 +387,3 @@ class Call:
         self.check()
         context.appends.flush(block)
         return context, block
-
-    async def history(self, context: Context, block: str) -> BlockHistory:
-        """The history of a block's content, up to date with the document until the next await.
-
-        Raises:
-            AntiphonError: storage_failed, permission_denied.
-        """
-        history = await context.history(block)
-        self.check()
-        return history

@@ -43,10 +43,12 @@ class Limits(BaseModel):
     """The first update of a connection, with everything that was written offline."""
     update_structs: int = 200_000
     """Items in one raw update."""
+    draft_structs: int = 10_000
+    """Items of one raw update between two that write the header of the same draft."""
     update_clients: int = 10_000
     """CRDT client ids whose items are in one raw update."""
     export_code_points: int = 8_000_000
-    """Text of one `context.export` or `context.import`; the doors that stream take any length."""
+    """Text of one `context.export` or `context.import`; over HTTP any length may be streamed."""
     export_line_bytes: int = 256 * 2**20
     """One line of an export that is imported: a block with its text and authors."""
     parent_depth: int = 512
@@ -69,6 +71,9 @@ class Limits(BaseModel):
     """The same for the text in them."""
     append_batch_code_points: int = 50
     """A streamed append is flushed when more than this is buffered."""
+    write_lease_seconds: float = 60.0
+    """How long a model's or a tool's block stays open after a write by a session of a single call,
+    such as a POST or a one-shot command; each further write begins anew."""
     append_silence_seconds: float = 0.1
     """A streamed append is flushed after so long without another one."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -61,10 +62,49 @@ def param_error(
     else:
         said = f"{tool} cannot take {first.field} = {first.found}: expected {first.expected}."
     takes = f"It takes: {', '.join(names)}." if names else "It takes no parameters."
-    errors = [
-        {"field": one.field, "expected": one.expected, "found": one.found} for one in wrong[:LISTED]
-    ]
-    return AntiphonError(ErrorCode.INVALID_PARAMS, f"{said} {takes}", tool=tool, errors=errors)
+    errors = [one.as_json() for one in wrong[:LISTED]]
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"{said} {takes}",
+        tool=tool,
+        errors=errors,
+        allowed=errors[0].get("allowed"),
+    )
+
+
+def half_surrogate_error(tool: str, sent: Mapping[str, Any]) -> AntiphonError | None:
+    """Return the error of a tool for text with half a surrogate pair; None if there is none."""
+    waiting: list[tuple[str, object]] = [("", sent)]
+    while waiting:
+        field, value = waiting.pop()
+        inner: list[tuple[str, object]] = []
+        is_half = False
+        if isinstance(value, str):
+            is_half = _has_half_surrogate(value)
+        elif isinstance(value, Mapping):
+            is_half = any(_has_half_surrogate(str(name)) for name in value)
+            inner = [(str(name), one) for name, one in value.items()]
+        elif isinstance(value, list | tuple):
+            inner = [(str(index), one) for index, one in enumerate(value)]
+        if is_half:
+            return AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"{tool} cannot take half a surrogate pair, which is in"
+                f" {truncate(field) or 'the names of its parameters'}: send whole characters.",
+                tool=tool,
+                field=truncate(field) or "parameters",
+                expected="whole characters",
+            )
+        waiting += [(f"{field}.{name}" if field else name, one) for name, one in reversed(inner)]
+    return None
+
+
+def _has_half_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +115,12 @@ class _Wrong:
     kind: str
     expected: str
     found: str
+    allowed: tuple[str, ...] = ()
+    """The values there are, if they can be counted."""
+
+    def as_json(self) -> dict[str, Any]:
+        fields = {"field": self.field, "expected": self.expected, "found": self.found}
+        return {**fields, "allowed": list(self.allowed)} if self.allowed else fields
 
     @property
     def field(self) -> str:
@@ -92,7 +138,17 @@ def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
     template = _EXPECTED.get(kind)
     said: str = one["msg"]
     expected = template.format(**one.get("ctx", {})) if template else said[:1].lower() + said[1:]
-    return _Wrong(path, kind, truncate(expected), found)
+    return _Wrong(path, kind, truncate(expected), found, _allowed(one))
+
+
+def _allowed(one: Mapping[str, Any]) -> tuple[str, ...]:
+    """The values of an enumeration, which the validator names in a sentence."""
+    name = {
+        "enum": "expected",
+        "literal_error": "expected",
+        "union_tag_invalid": "expected_tags",
+    }.get(one["type"])
+    return tuple(re.findall("'([^']*)'", one["ctx"][name])) if name is not None else ()
 
 
 def _path(one: Mapping[str, Any], sent: object) -> tuple[str, ...]:
@@ -125,7 +181,8 @@ def _suggestions(wrong: Iterable[_Wrong]) -> list[_Wrong]:
             by_path[one.path] = one
         elif one.expected not in known.expected.split(" or "):
             expected = truncate(f"{known.expected} or {one.expected}")
-            by_path[one.path] = replace(known, expected=expected)
+            allowed = (*known.allowed, *one.allowed)
+            by_path[one.path] = replace(known, expected=expected, allowed=allowed)
     above = {path[:length] for path in by_path for length in range(len(path))}
     return [one for path, one in by_path.items() if path not in above]
 

@@ -1,4 +1,4 @@
-"""Tools: defined once, called through every door.
+"""Tools: defined once, called from everywhere.
 
 A tool is a typed request, a typed result, a docstring and a handler. Requests are strict: an
 unknown field, a number where a string belongs, or half a surrogate pair is an error that names the
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from antiphon_kernel.param_errors import did_you_mean, param_error
+from antiphon_kernel.param_errors import did_you_mean, half_surrogate_error, param_error
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
@@ -60,7 +60,7 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool as the doors see it."""
+    """One tool as callers see it."""
 
     name: str
     params: type[Params]
@@ -82,6 +82,10 @@ class Tool:
             # JSON mode: strict types, but enums from their strings and no lone surrogates.
             return self.params.model_validate_json(_ENCODER.encode(params), strict=True)
         except ValidationError as error:
+            if error.errors(include_url=False)[0]["type"] == "json_invalid":
+                half = half_surrogate_error(self.name, params)
+                if half is not None:
+                    raise half from error
             raise param_error(self.name, self.params, params, error) from error
         except (TypeError, ValueError) as error:
             raise AntiphonError(

@@ -12,8 +12,8 @@ from typing import Any
 from textual import events
 from textual.pilot import Pilot
 
+from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
-from antiphon.modes import Mode
 from antiphon.options import AppOptions
 from antiphon.screens.document_screen import DocumentScreen
 from antiphon_kernel.client.address import ADDRESS_FILE
@@ -24,12 +24,13 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
-from antiphon_kernel.turns.events import End, TextDelta, TurnEvent
+from antiphon_kernel.turns.events import End, TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.provider import RoundRequest
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
+from tests.app.rows import terminal_rows
 from tests.waiting import until
 
 
@@ -42,6 +43,11 @@ class Writer:
 
     def write(self, text: str) -> None:
         self._events.put_nowait(TextDelta(text))
+
+    def run(self, command: str) -> None:
+        """Call the shell, which ends the round."""
+        self._events.put_nowait(ToolCallEvent("call-1", "shell", {"command": command}))
+        self._events.put_nowait(End("tool_use"))
 
     def end(self) -> None:
         self._events.put_nowait(End("end_turn"))
@@ -125,7 +131,7 @@ class Opened:
     @property
     def lines(self) -> list[str]:
         """What the terminal shows, row by row."""
-        return [strip.text.rstrip() for strip in self.app.screen._compositor.render_strips()]  # noqa: SLF001  Textual has no other way
+        return [row.text.rstrip() for row in terminal_rows(self.app)]
 
     def shows(self, text: str) -> bool:
         return any(text in line for line in self.lines)

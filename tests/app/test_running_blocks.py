@@ -8,8 +8,9 @@ import pytest
 from antiphon.running_blocks import InterruptTarget, RunningBlocks
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import key_between
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import ContextId
+from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
 
 ME, GUEST, ARIA, BELA = (letter * 32 for letter in "abcd")
@@ -63,19 +64,19 @@ def talk() -> Talk:
     return Talk()
 
 
-def test_nobody_is_stopped_when_nothing_runs(talk: Talk) -> None:
+def test_interrupt_target_without_running_blocks_is_none(talk: Talk) -> None:
     talk.prompt(ME)
     talk.block(ARIA, status=Status.DONE)
     assert RunningBlocks(talk.document).target(None, ME) is None
 
 
-def test_the_writer_of_the_focused_cell_is_stopped_first(talk: Talk) -> None:
+def test_writer_of_the_focused_cell_is_stopped_first(talk: Talk) -> None:
     talk.block(ARIA, parent=talk.prompt(ME))
     focused = talk.block(BELA, parent=talk.prompt(GUEST))
     assert RunningBlocks(talk.document).target(focused, ME) == InterruptTarget(BELA, "bela")
 
 
-def test_else_the_model_that_answers_me(talk: Talk) -> None:
+def test_interrupt_target_without_focus_is_model_that_answers_user(talk: Talk) -> None:
     talk.block(BELA, parent=talk.prompt(GUEST))
     call = talk.block(ARIA, parent=talk.prompt(ME), kind=BlockKind.TOOL_CALL)
     talk.document.set_fields(call, status=Status.DONE)
@@ -85,33 +86,55 @@ def test_else_the_model_that_answers_me(talk: Talk) -> None:
     assert work.target(None, ME) == InterruptTarget(ARIA, "aria")
 
 
-def test_else_everybody(talk: Talk) -> None:
+def test_interrupt_target_without_own_model_is_all(talk: Talk) -> None:
     talk.block(ARIA, parent=talk.prompt(GUEST))
     talk.block(BELA, parent=talk.prompt(GUEST))
     assert RunningBlocks(talk.document).target(None, ME) == InterruptTarget(None, "all")
 
 
-def test_the_result_of_a_tool_belongs_to_the_model_that_called_it(talk: Talk) -> None:
+def test_result_of_a_tool_belongs_to_the_model_that_called_it(talk: Talk) -> None:
     call = talk.block(ARIA, kind=BlockKind.TOOL_CALL)
     result = talk.block(ME, Role.TOOL, parent=call, kind=BlockKind.TOOL_RESULT)
     assert RunningBlocks(talk.document).target(result, ME) == InterruptTarget(ARIA, "aria")
 
 
-def test_a_persons_command_can_be_stopped(talk: Talk) -> None:
+def test_persons_command_can_be_stopped(talk: Talk) -> None:
     talk.block(ME, Role.TOOL, kind=BlockKind.TOOL_CALL)
     assert RunningBlocks(talk.document).target(None, ME) == InterruptTarget(ME, "the command")
 
 
-def test_work_that_begins_and_ends_is_told(talk: Talk) -> None:
+def test_running_blocks_notify_start_and_end(talk: Talk) -> None:
     work = RunningBlocks(talk.document)
     told: list[tuple[str, ...]] = []
-    work.watch(lambda: told.append(work.blocks))
+    work.changed.listen(lambda: told.append(work.blocks))
     block = talk.block(ARIA)
     talk.document.append(block, "no news")
     talk.document.set_fields(block, status=Status.DONE)
     assert told == [(block,), ()]
 
 
-def test_a_draft_is_no_work(talk: Talk) -> None:
+def test_draft_is_no_work(talk: Talk) -> None:
     talk.block(ME, Role.USER)
     assert RunningBlocks(talk.document).blocks == ()
+
+
+def turn(principal: str, block: str | None = None) -> PresenceState:
+    return PresenceState(
+        principal=principal,
+        username="",
+        kind=PrincipalKind.MODEL,
+        colour=0,
+        session="",
+        block=block,
+        activity=Activity.STREAMING,
+    )
+
+
+def test_target_is_a_model_whose_turn_runs_though_no_block_does(talk: Talk) -> None:
+    work = RunningBlocks(talk.document)
+    assert work.target(None, ME, [turn(ARIA)]) == InterruptTarget(ARIA, "aria")
+    assert work.target(None, ME, [turn(ARIA), turn(BELA)]) == InterruptTarget(None, "all")
+    mine = talk.block(ARIA, parent=talk.prompt(ME), status=Status.DONE)
+    turns = [turn(BELA), turn(ARIA, mine)]
+    assert work.target(None, ME, turns) == InterruptTarget(ARIA, "aria")
+    assert work.target(mine, GUEST, turns) == InterruptTarget(ARIA, "aria")

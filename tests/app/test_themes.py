@@ -66,13 +66,13 @@ def painted(style: Style, page: Style) -> tuple[Color, Color]:
     return Color.from_rich_color(shown.color), Color.from_rich_color(shown.bgcolor)
 
 
-def test_the_bundled_themes_are_all_there_and_whole() -> None:
+def test_bundled_themes_are_all_there_and_whole() -> None:
     assert BUNDLED.failures == ()
     assert {DEFAULT_THEME, "antiphon-light", "high-contrast", "monochrome"} <= set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_everything_to_be_read_has_contrast(name: str) -> None:
+def test_theme_text_styles_have_contrast(name: str) -> None:
     theme = CellTheme.from_theme(BUNDLED.themes[name])
     least = 7.0 if name == "high-contrast" else 4.5
     styles = {
@@ -103,7 +103,7 @@ def test_twelve_authors_can_be_told_apart_by_colour(name: str) -> None:
     assert nearest > 0.07
 
 
-def test_without_colours_authors_differ_in_weight_slant_and_lines() -> None:
+def test_monochrome_theme_distinguishes_authors_by_weight_slant_and_lines() -> None:
     theme = CellTheme.from_theme(BUNDLED.themes["monochrome"])
     for style in (*theme.blame, *theme.cursors, *theme.selections, theme.error, theme.link):
         for colour in painted(style, theme.background):
@@ -112,7 +112,7 @@ def test_without_colours_authors_differ_in_weight_slant_and_lines() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(BUILTIN_THEMES))
-def test_any_theme_of_the_toolkit_gives_cell_styles(name: str) -> None:
+def test_cell_theme_from_any_builtin_theme_has_all_styles(name: str) -> None:
     assert len(CellTheme.from_theme(BUILTIN_THEMES[name]).authors) == COLOUR_SLOTS
 
 
@@ -134,7 +134,7 @@ def test_any_theme_of_the_toolkit_gives_cell_styles(name: str) -> None:
         ("interface = 3\nname = 'mine'\n", 1, "has to be a table"),
     ],
 )
-def test_a_broken_theme_is_a_failure_with_file_line_and_reason(
+def test_broken_theme_is_a_failure_with_file_line_and_reason(
     tmp_path: Path, source: str, line: int | None, words: str
 ) -> None:
     path = tmp_path / "broken.toml"
@@ -146,14 +146,14 @@ def test_a_broken_theme_is_a_failure_with_file_line_and_reason(
     assert str(failure).startswith(f"{path}:{line}: " if line else f"{path}: ")
 
 
-def test_a_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
+def test_file_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "folder.toml").mkdir()
     (tmp_path / "latin.toml").write_bytes(b'name = "x"\n# \xe9\n')
     failures = load_themes(tmp_path, tmp_path / "none").failures
     assert [failure.line for failure in failures] == [None, 2]
 
 
-def test_the_rest_loads_beside_a_broken_theme(tmp_path: Path) -> None:
+def test_rest_loads_beside_a_broken_theme(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text("name = ", encoding="utf-8")
     (tmp_path / "b.toml").write_text(GOOD, encoding="utf-8")
     loaded = load_themes(bundled_themes_folder(), tmp_path)
@@ -162,7 +162,7 @@ def test_the_rest_loads_beside_a_broken_theme(tmp_path: Path) -> None:
     assert len(loaded.failures) == 1
 
 
-def test_a_user_theme_replaces_a_bundled_one_of_its_name(tmp_path: Path) -> None:
+def test_user_theme_replaces_a_bundled_one_of_its_name(tmp_path: Path) -> None:
     source = GOOD.replace("mine", DEFAULT_THEME)
     (tmp_path / "own.toml").write_text(source, encoding="utf-8")
     loaded = load_themes(bundled_themes_folder(), tmp_path)

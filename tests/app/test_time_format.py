@@ -4,7 +4,13 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from antiphon.time_format import format_absolute, format_relative, to_the_minute, to_the_second
+from antiphon.time_format import (
+    format_absolute,
+    format_age,
+    format_relative,
+    to_the_minute,
+    to_the_second,
+)
 
 NOW = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 
@@ -25,7 +31,24 @@ def test_moments_in_a_sentence_are_those_of_the_wall_clock(told: str, read: str)
     assert format_absolute(told, NOW, zone) == read
 
 
-def test_the_command_line_says_them_the_same_on_every_machine() -> None:
+def test_time_format_of_command_line_is_utc() -> None:
     assert to_the_second("2026-11-21T10:05:09.123Z") == "2026-11-21 10:05:09Z"
     assert to_the_minute("2026-11-21T10:05:09.123Z") == "2026-11-21 10:05Z"
     assert format_relative("at 2026-11-21T10:05:09.123Z.") == "at 2026-11-21 10:05Z."
+
+
+@pytest.mark.parametrize(
+    ("seconds", "read"),
+    [
+        (-3.0, "just now"),
+        (10.9, "10 s ago"),
+        (119.0, "119 s ago"),
+        (120.0, "2 min ago"),
+        (7_200.0, "2 h ago"),
+        (200_000.0, "2 days ago"),
+    ],
+)
+def test_format_age_counts_in_the_largest_unit_of_which_there_are_two(
+    seconds: float, read: str
+) -> None:
+    assert format_age(seconds) == read

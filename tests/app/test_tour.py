@@ -1,10 +1,8 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-from antiphon.modes import Mode
+from antiphon.actions import Mode
 from antiphon.tour import ENOUGH_TYPED, ENOUGH_WRITTEN, Tour
-from tests.app.opened import opened, world
+from tests.app.opened import World, opened
 from tests.waiting import until
 
 
@@ -15,14 +13,14 @@ def walked_in() -> Tour:
     return tour
 
 
-def test_nothing_is_suggested_before_there_is_a_text_to_walk_into() -> None:
+def test_tour_before_enough_text_shows_no_hint() -> None:
     tour = Tour()
     tour.models_here(True)
     tour.model_wrote("aria", ENOUGH_WRITTEN - 1)
     assert tour.hint_text is None
 
 
-def test_every_step_follows_an_act() -> None:
+def test_tour_step_follows_each_act() -> None:
     tour = walked_in()
     assert tour.hint_text == "↑ then Enter: fix the typo above while aria writes"
     tour.editing()
@@ -41,7 +39,7 @@ def test_every_step_follows_an_act() -> None:
     assert tour.hint_text is None
 
 
-def test_who_edits_at_once_needs_no_invitation() -> None:
+def test_tour_user_already_editing_gets_next_hint() -> None:
     tour = Tour()
     tour.editing()
     assert tour.hint_text == "Type. The model goes on below."
@@ -54,14 +52,14 @@ def test_f1_hides_it_for_good() -> None:
     assert tour.hint_text is None
 
 
-def test_the_end_of_the_stream_invites_to_ask() -> None:
+def test_end_of_the_stream_invites_to_ask() -> None:
     tour = walked_in()
     tour.models_here(False)
     assert tour.hint_text == "Ask something, or !ls"
 
 
-async def test_the_tour_leads_through_the_first_minute(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here, demo=True) as there:
+async def test_tour_leads_through_the_first_minute(here: World) -> None:
+    async with opened(here, demo=True) as there:
         await there.live()
         await there.type("go")
         await there.press("enter")

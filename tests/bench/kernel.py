@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,8 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
@@ -266,13 +268,44 @@ async def check_microseconds(folder: Path) -> list[float]:
     took = []
     owners = {writer.client_id: me.principal.id}
     for update in updates:
-        placement = context.structure.placement
+        item_index = context.structure.item_index
         start = time.perf_counter()
-        validate(context.document, me, update, owners, placement, DEFAULT_LIMITS)
+        validate(context.document, me, update, owners, item_index, DEFAULT_LIMITS)
         took.append((time.perf_counter() - start) * 1e6)
-        await context.remote.apply(me, update, "bench")
+        await context.apply_update(me, update, "bench")
     await kernel.close()
     return took
+
+
+async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figure:
+    """What a model's token takes, beside the same as a call of the tool."""
+    folder.mkdir()
+    kernel = await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
+    model = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "bench")
+    writer = BlockWriter(kernel, await kernel.context(), model)
+
+    async def call(block: str, text: str) -> None:
+        params = {"block_id": block, "text": text, "stream": True}
+        await kernel.call(model, "block.append", params)
+
+    async def measure(append: Callable[[str, str], Awaitable[None]]) -> float:
+        block = await writer.create(BlockKind.TEXT, Role.TOOL, None)
+        start = time.perf_counter()
+        for _ in range(tokens):
+            await append(block, "word ")
+        took = time.perf_counter() - start
+        await writer.finish(block, Status.DONE)
+        return took / tokens * 1e6
+
+    streamed, called = [], []
+    try:
+        for _ in range(runs):
+            streamed.append(await measure(writer.append))
+            called.append(await measure(call))
+    finally:
+        await kernel.close()
+    name, against = "a token of a model, streamed in the kernel", "block.append"
+    return figure(name, "us", streamed, baseline=called, against=against)
 
 
 def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
@@ -310,6 +343,8 @@ def main() -> None:
         folder = Path(name)
         took = asyncio.run(check_microseconds(folder / "check"))
         print_figure(figure("check of a raw update", "us", took, budget=50), as_json=as_json)
+        token = asyncio.run(streaming_figure(folder / "stream", 3 * options.runs))
+        print_figure(token, as_json=as_json)
         for one in measure_calls(folder / "calls", options.runs):
             print_figure(one, as_json=as_json)
         for one in measure_contexts(folder / "contexts", options.contexts):

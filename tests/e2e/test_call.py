@@ -17,7 +17,7 @@ def lines(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines()]
 
 
-def test_the_first_call_starts_a_kernel_and_says_so(machine: Machine) -> None:
+def test_first_call_starts_a_kernel_and_says_so(machine: Machine) -> None:
     first = machine.run("call", "session.whoami")
     assert first.returncode == 0
     assert json.loads(first.stdout)["role"] == "owner"
@@ -30,7 +30,7 @@ def test_the_first_call_starts_a_kernel_and_says_so(machine: Machine) -> None:
     assert (machine.project / ".antiphon" / ".gitignore").read_text() == "*\n"
 
 
-def test_a_call_from_a_subfolder_reaches_the_projects_kernel(machine: Machine) -> None:
+def test_call_from_a_subfolder_reaches_the_projects_kernel(machine: Machine) -> None:
     inner = machine.project / "src" / "deep"
     inner.mkdir(parents=True)
     machine.run("call", "session.whoami", cwd=inner)
@@ -38,7 +38,7 @@ def test_a_call_from_a_subfolder_reaches_the_projects_kernel(machine: Machine) -
     assert not (inner / ".antiphon").exists()
 
 
-def test_a_block_that_was_made_is_read_back_exactly(machine: Machine) -> None:
+def test_block_that_was_made_is_read_back_exactly(machine: Machine) -> None:
     text = "naïve 👩‍👩‍👧 日本語\r\ne\u0301 \x1b[31mred\n"
     made = machine.run(
         "call",
@@ -69,7 +69,7 @@ def test_a_block_that_was_made_is_read_back_exactly(machine: Machine) -> None:
         (("block.list", '{"context": "attic"}'), "context_not_found", "attic"),
     ],
 )
-def test_a_failed_call_says_on_stderr_what_to_do(
+def test_failed_call_says_on_stderr_what_to_do(
     machine: Machine, arguments: tuple[str, ...], code: str, hint: str
 ) -> None:
     failed = machine.run("call", *arguments, "--json")
@@ -80,7 +80,7 @@ def test_a_failed_call_says_on_stderr_what_to_do(
     assert error["message"] in failed.stderr
 
 
-def test_in_a_stream_of_calls_every_line_is_answered_and_it_goes_on(machine: Machine) -> None:
+def test_jsonl_caller_answers_every_line_and_continues_after_errors(machine: Machine) -> None:
     stream = "\n".join(
         [
             '{"id": 1, "tool": "block.create", "params": {"role": "user", "kind": "text"}}',
@@ -101,7 +101,7 @@ def test_in_a_stream_of_calls_every_line_is_answered_and_it_goes_on(machine: Mac
     assert all(answer["error"]["message"] for answer in answers if "error" in answer)
 
 
-def test_the_owner_may_act_as_somebody_else(machine: Machine) -> None:
+def test_owner_may_act_as_somebody_else(machine: Machine) -> None:
     done = machine.run("call", "session.whoami", "--as", "ada")
     assert json.loads(done.stdout)["username"] == "ada"
     refused = machine.run("call", "session.whoami", "--as", "Ada Lovelace")
@@ -113,7 +113,9 @@ def test_the_owner_may_act_as_somebody_else(machine: Machine) -> None:
     "arguments",
     [("call",), ("call", "session.whoami", "--jsonl"), ("fly",), ("--data", "x", "call", "a")],
 )
-def test_wrong_arguments_are_a_usage_error(machine: Machine, arguments: tuple[str, ...]) -> None:
+def test_call_command_with_wrong_arguments_is_usage_error(
+    machine: Machine, arguments: tuple[str, ...]
+) -> None:
     done = machine.run(*arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("antiphon: ")
@@ -131,22 +133,20 @@ def test_joining_where_no_kernel_runs_says_how_to_start_one(machine: Machine) ->
 @pytest.mark.parametrize(
     ("env", "word"), [({"TERM": "dumb"}, "TERM"), ({"LC_ALL": "POSIX", "LANG": "C"}, "UTF-8")]
 )
-def test_an_unfit_terminal_gets_a_sentence(
-    machine: Machine, env: dict[str, str], word: str
-) -> None:
+def test_unfit_terminal_gets_a_sentence(machine: Machine, env: dict[str, str], word: str) -> None:
     terminal = machine.terminal("demo", env={**env, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})
     assert terminal.wait_for_end() == 2
     assert word in terminal.text
 
 
-def test_without_a_terminal_the_app_does_not_open(machine: Machine) -> None:
+def test_antiphon_command_without_terminal_does_not_open_app(machine: Machine) -> None:
     done = machine.run()
     assert done.returncode == 2
     assert "antiphon call" in done.stderr
     assert not (machine.project / ".antiphon").exists()
 
 
-def test_one_interruption_ends_a_call_that_waits_for_a_line(machine: Machine) -> None:
+def test_jsonl_call_waiting_for_line_ends_on_interruption(machine: Machine) -> None:
     with subprocess.Popen(
         [ANTIPHON, "call", "--jsonl"],
         stdin=subprocess.PIPE,

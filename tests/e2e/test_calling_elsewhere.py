@@ -41,7 +41,7 @@ def said(machine: Machine) -> list[str]:
     return [machine.call(data, "block.read", block_id=one["block_id"])["content"] for one in blocks]
 
 
-def test_the_command_line_of_somebody_invited_has_their_role(machine: Machine) -> None:
+def test_command_line_of_somebody_invited_has_their_role(machine: Machine) -> None:
     vera, ed = Guest(machine, "viewer", "vera"), Guest(machine, "editor", "ed")
     sent = ed.run("send", "--url", ed.url, "--json", stdin="Hello from elsewhere")
     assert sent.returncode == 0, sent.stderr
@@ -77,7 +77,7 @@ def test_shell_and_app_are_one_client_of_an_invitation(machine: Machine) -> None
         assert not path.is_file() or guest.token.encode() not in path.read_bytes()
 
 
-def test_a_revoked_guest_is_told_in_one_line(machine: Machine) -> None:
+def test_revoked_guest_is_told_in_one_line(machine: Machine) -> None:
     guest = Guest(machine, "editor", "ed")
     machine.call(machine.project / ".antiphon", "kernel.revoke", invitation=1)
     done = guest.run("send", "--url", guest.url, stdin="Am I still here?")
@@ -88,7 +88,7 @@ def test_a_revoked_guest_is_told_in_one_line(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("way", ["{url}", "--url={url}"], ids=["apart", "in one"])
-def test_the_token_of_a_command_is_in_no_process_list(machine: Machine, way: str) -> None:
+def test_token_of_a_command_is_in_no_process_list(machine: Machine, way: str) -> None:
     guest = Guest(machine, "viewer", "vera")
     named = way.format(url=guest.url)
     arguments = ["--url", named] if way == "{url}" else [named]

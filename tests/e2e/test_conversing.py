@@ -58,9 +58,7 @@ def who(machine: Machine) -> str:
     return str(json.loads(machine.run("call", "session.whoami").stdout)["username"])
 
 
-def test_what_is_sent_is_printed_where_somebody_reads_along(
-    machine: Machine, tailing: Tailing
-) -> None:
+def test_send_command_message_is_printed_by_tail(machine: Machine, tailing: Tailing) -> None:
     me = who(machine)
     first = machine.run("send", "--json", stdin="Hello,\nworld 🌍\n\n")
     assert first.returncode == 0, first.stderr
@@ -80,7 +78,7 @@ def test_what_is_sent_is_printed_where_somebody_reads_along(
     assert lines(tail, 4) == ["", heading, "- Me too.", "+ You too."]
 
 
-def test_a_message_is_printed_when_it_is_sent_however_old_it_is(
+def test_message_is_printed_when_it_is_sent_however_old_it_is(
     machine: Machine, tailing: Tailing
 ) -> None:
     draft = {"role": "user", "kind": "text", "content": "Half a"}
@@ -94,7 +92,7 @@ def test_a_message_is_printed_when_it_is_sent_however_old_it_is(
     assert lines(tail, 3)[2] == "Half a thought"
 
 
-def test_a_tail_is_quiet_when_it_is_interrupted(machine: Machine, tailing: Tailing) -> None:
+def test_tail_is_quiet_when_it_is_interrupted(machine: Machine, tailing: Tailing) -> None:
     """Right after it has printed, and as it lies down to wait."""
     machine.run("send", stdin="Hello")
     chance = random.Random(4)
@@ -109,7 +107,7 @@ def test_a_tail_is_quiet_when_it_is_interrupted(machine: Machine, tailing: Taili
         assert tail.returncode == 0
 
 
-def test_a_tail_can_be_interrupted_at_any_moment(machine: Machine, tailing: Tailing) -> None:
+def test_tail_can_be_interrupted_at_any_moment(machine: Machine, tailing: Tailing) -> None:
     """While it starts, connects, lists, prints and waits: it ends and leaves no half line."""
     machine.run("send", stdin="Hello")
     began = time.monotonic()
@@ -132,7 +130,7 @@ def test_a_tail_can_be_interrupted_at_any_moment(machine: Machine, tailing: Tail
             assert "Exception ignored" not in told
 
 
-def test_a_tail_can_be_interrupted_while_nobody_reads(machine: Machine, tailing: Tailing) -> None:
+def test_tail_can_be_interrupted_while_nobody_reads(machine: Machine, tailing: Tailing) -> None:
     machine.run("send", stdin="Hello, world.\n" * 20_000)
     tail = tailing()
     lines(tail, 2)
@@ -142,7 +140,7 @@ def test_a_tail_can_be_interrupted_while_nobody_reads(machine: Machine, tailing:
     assert tail.stderr.read() == ""
 
 
-def test_a_tail_ends_with_the_kernel(machine: Machine, tailing: Tailing) -> None:
+def test_tail_ends_with_the_kernel(machine: Machine, tailing: Tailing) -> None:
     machine.run("send", stdin="Hello")
     tail = tailing("--blocks", "1")
     lines(tail, 2)
@@ -152,7 +150,7 @@ def test_a_tail_ends_with_the_kernel(machine: Machine, tailing: Tailing) -> None
     assert tail.returncode == 0
 
 
-def test_a_tail_ends_with_whoever_reads_it(machine: Machine, tailing: Tailing) -> None:
+def test_tail_ends_with_whoever_reads_it(machine: Machine, tailing: Tailing) -> None:
     machine.run("send", stdin="Hello")
     tail = tailing()
     lines(tail, 2)
@@ -163,7 +161,7 @@ def test_a_tail_ends_with_whoever_reads_it(machine: Machine, tailing: Tailing) -
     assert tail.stderr.read() == ""
 
 
-def test_a_tail_prints_events_as_json_from_the_blocks_that_were_asked_for(
+def test_tail_prints_events_as_json_from_the_blocks_that_were_asked_for(
     machine: Machine, tailing: Tailing
 ) -> None:
     for number in range(5):
@@ -175,7 +173,7 @@ def test_a_tail_prints_events_as_json_from_the_blocks_that_were_asked_for(
     assert (event["kind"], event["content"]) == ("created", "message 5")
 
 
-def test_a_block_with_a_schema_is_printed_as_it_is_rendered(
+def test_block_with_a_schema_is_printed_as_it_is_rendered(
     machine: Machine, tailing: Tailing
 ) -> None:
     schema = {"type": "map", "fields": [{"name": "votes", "field_type": "counter"}]}
@@ -190,7 +188,7 @@ def test_a_block_with_a_schema_is_printed_as_it_is_rendered(
 
 
 @pytest.mark.parametrize("command", ["tail", "send"])
-def test_a_context_that_is_not_there_is_a_failure(machine: Machine, command: str) -> None:
+def test_context_that_is_not_there_is_a_failure(machine: Machine, command: str) -> None:
     done = machine.run(command, "nowhere", stdin="Hello")
     assert (done.returncode, done.stdout) == (1, "")
     assert "There is no context 'nowhere'" in done.stderr
@@ -199,7 +197,9 @@ def test_a_context_that_is_not_there_is_a_failure(machine: Machine, command: str
 
 
 @pytest.mark.parametrize(("given", "hint"), [(b" \n", "empty"), (b"\xff", "not UTF-8")])
-def test_what_is_no_message_is_not_sent(machine: Machine, given: bytes, hint: str) -> None:
+def test_send_command_without_message_fails_and_starts_no_kernel(
+    machine: Machine, given: bytes, hint: str
+) -> None:
     done = machine.run("send", stdin=given)
     assert (done.returncode, done.stdout) == (2, "")
     assert hint in done.stderr

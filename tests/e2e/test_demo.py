@@ -49,7 +49,7 @@ def recorded(tmp_path: Path) -> Recorded:
 
 
 @pytest.mark.parametrize(("cols", "rows"), [(80, 24), (120, 40)])
-def test_two_terminals_share_a_block_that_a_model_is_writing(
+def test_demo_in_two_terminals_shares_streaming_block(
     machine: Machine, recorded: Recorded, cols: int, rows: int
 ) -> None:
     first = machine.terminal("demo", "--play", str(recorded.path), cols=cols, rows=rows)
@@ -85,7 +85,7 @@ def test_two_terminals_share_a_block_that_a_model_is_writing(
     assert str(data) in first.text.replace("\n", ""), "where the demo is kept"
 
 
-def test_a_kernel_killed_in_mid_stream_comes_back_with_all_that_was_acknowledged(
+def test_kernel_killed_in_mid_stream_comes_back_with_all_that_was_acknowledged(
     machine: Machine, recorded: Recorded
 ) -> None:
     terminal = machine.terminal("demo", "--play", str(recorded.path))
@@ -123,7 +123,7 @@ def test_a_kernel_killed_in_mid_stream_comes_back_with_all_that_was_acknowledged
     )
 
 
-def test_a_lost_connection_ends_the_app_and_leaves_the_kernel(
+def test_lost_connection_ends_the_app_and_leaves_the_kernel(
     machine: Machine, recorded: Recorded
 ) -> None:
     first = machine.terminal("demo", "--play", str(recorded.path))

@@ -48,7 +48,7 @@ def draft_of(machine: Machine, data: Path, text: str) -> str | None:
     return None
 
 
-def test_an_editor_puts_no_command_into_the_owners_composer(machine: Machine, data: Path) -> None:
+def test_editor_puts_no_command_into_the_owners_composer(machine: Machine, data: Path) -> None:
     owner = machine.terminal()
     owner.wait_for("WRITE")
     owner.wait_for("live")

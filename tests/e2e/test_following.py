@@ -16,7 +16,7 @@ def call(number: object, tool: str, **params: Any) -> str:
     return json.dumps({"id": number, "tool": tool, "params": params}) + "\n"
 
 
-def test_what_a_script_does_itself_comes_back_as_events_before_it_ends(machine: Machine) -> None:
+def test_jsonl_caller_receives_events_of_own_calls_before_it_ends(machine: Machine) -> None:
     made = machine.run(
         "call", "block.create", '{"role": "user", "kind": "text", "content": "x"}', "--json"
     )
@@ -83,7 +83,7 @@ def follower(machine: Machine, *arguments: str) -> Iterator[Follower]:
                 pipe.close()
 
 
-def test_what_others_do_is_pushed_while_nothing_is_asked(machine: Machine) -> None:
+def test_jsonl_caller_receives_events_of_others_without_calling(machine: Machine) -> None:
     made = machine.run(
         "call", "block.create", '{"role": "user", "kind": "text", "content": "x"}', "--json"
     )
@@ -105,7 +105,7 @@ def test_what_others_do_is_pushed_while_nothing_is_asked(machine: Machine) -> No
         assert [line["id"] for line in bo.end()] == ["last"]
 
 
-def test_whoever_follows_is_told_when_the_kernel_ends(machine: Machine) -> None:
+def test_jsonl_subscriber_is_notified_when_kernel_ends(machine: Machine) -> None:
     machine.run("call", "session.whoami")
     with follower(machine) as one:
         one.say(call(1, "block.subscribe"))

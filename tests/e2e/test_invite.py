@@ -37,7 +37,7 @@ def members(machine: Machine) -> dict[str, dict[str, Any]]:
     return {one["username"]: one for one in listed}
 
 
-def test_an_invited_viewer_joins_as_somebody_and_cannot_write(machine: Machine) -> None:
+def test_invited_viewer_joins_as_somebody_and_cannot_write(machine: Machine) -> None:
     url, _ = invited(machine, "--role", "viewer", "--name", "vera")
     machine.call(
         machine.project / ".antiphon", "block.create", role="user", kind="text", content="Hello all"
@@ -52,7 +52,7 @@ def test_an_invited_viewer_joins_as_somebody_and_cannot_write(machine: Machine) 
     assert terminal.wait_for_end() == 0
 
 
-def test_the_token_is_in_no_process_list_and_in_no_file(machine: Machine) -> None:
+def test_token_is_in_no_process_list_and_in_no_file(machine: Machine) -> None:
     url, token = invited(machine, "--role", "editor", "--name", "ed")
     terminal = machine.terminal("join", url)
     terminal.wait_for("WRITE")
@@ -72,7 +72,7 @@ def test_the_token_is_in_no_process_list_and_in_no_file(machine: Machine) -> Non
 
 
 @pytest.mark.parametrize("way", ["environment", "standard input", "prompt"])
-def test_the_token_need_not_be_an_argument(machine: Machine, way: str) -> None:
+def test_token_need_not_be_an_argument(machine: Machine, way: str) -> None:
     url, token = invited(machine, "--role", "editor", "--name", "ed")
     bare = url.partition("?")[0]
     if way == "environment":
@@ -91,7 +91,7 @@ def test_the_token_need_not_be_an_argument(machine: Machine, way: str) -> None:
     assert members(machine)["ed"]["sessions"]
 
 
-def test_a_used_up_invitation_knows_who_used_it(machine: Machine) -> None:
+def test_used_up_invitation_knows_who_used_it(machine: Machine) -> None:
     url, _ = invited(machine, "--role", "editor", "--uses", "1")
     for _ in range(2):
         terminal = machine.terminal("join", url)
@@ -110,7 +110,7 @@ def test_json_says_everything_about_an_invitation(machine: Machine) -> None:
     assert made["token"] in made["join"]
 
 
-def test_the_store_of_credentials_is_private(machine: Machine) -> None:
+def test_store_of_credentials_is_private(machine: Machine) -> None:
     invited(machine, "--role", "viewer")
     for name in ("auth.db", "kernel.json", "kernel.log"):
         mode = (machine.project / ".antiphon" / name).stat().st_mode
@@ -126,7 +126,7 @@ def test_the_store_of_credentials_is_private(machine: Machine) -> None:
         (("--role", "viewer", "--uses", "0"), "1"),
     ],
 )
-def test_wrong_arguments_are_explained(
+def test_invite_command_with_wrong_arguments_explains_them(
     machine: Machine, arguments: tuple[str, ...], hint: str
 ) -> None:
     done = machine.run("invite", *arguments)
@@ -135,7 +135,7 @@ def test_wrong_arguments_are_explained(
     assert done.stdout == ""
 
 
-def test_a_name_that_somebody_of_another_role_has_is_refused(machine: Machine) -> None:
+def test_name_that_somebody_of_another_role_has_is_refused(machine: Machine) -> None:
     invited(machine, "--role", "editor", "--name", "ed")
     done = machine.run("invite", "--role", "viewer", "--name", "ed")
     assert done.returncode == 1

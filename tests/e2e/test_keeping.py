@@ -106,7 +106,7 @@ def written_to(data: Path, block: str) -> Iterator[list[int]]:
         writer.join()
 
 
-def test_a_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
+def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     machine: Machine, data: Path, block: str, tmp_path: Path
 ) -> None:
     backup = tmp_path / "backup.db"
@@ -173,7 +173,7 @@ async def returned(data: Path, replica: Document) -> tuple[int | None, str | Non
     return socket.close_code, (await followed(data)).epoch
 
 
-def test_an_export_is_imported_into_another_kernel_as_it_was(
+def test_export_is_imported_into_another_kernel_as_it_was(
     machine: Machine, data: Path, block: str, tmp_path: Path
 ) -> None:
     exported = machine.run("export", "--format", "jsonl")
@@ -240,7 +240,7 @@ def test_message_that_is_too_large_is_refused_with_the_limit(machine: Machine, d
         assert "one call takes 33554432 at most" in done.stderr
 
 
-def test_the_doctor_says_by_its_exit_code_whether_all_is_well(
+def test_doctor_says_by_its_exit_code_whether_all_is_well(
     machine: Machine, data: Path, block: str
 ) -> None:
     well = machine.run("doctor")
@@ -261,9 +261,7 @@ def test_the_doctor_says_by_its_exit_code_whether_all_is_well(
     assert "--data" in nowhere.stderr
 
 
-def test_the_log_tells_who_joined_wrote_and_ran_what(
-    machine: Machine, data: Path, block: str
-) -> None:
+def test_log_tells_who_joined_wrote_and_ran_what(machine: Machine, data: Path, block: str) -> None:
     call(data, "shell.run", command="echo 'hi there'")
     done = machine.run("log", "--json")
     assert done.returncode == 0, done.stderr
@@ -280,6 +278,22 @@ def test_the_log_tells_who_joined_wrote_and_ran_what(
     nowhere = machine.run("log", "--context", "attic", "--json")
     assert nowhere.returncode == 1
     assert json.loads(nowhere.stdout)["error"]["code"] == "context_not_found"
+
+
+def test_log_of_a_journal_with_planted_names_has_a_line_an_entry(
+    machine: Machine, data: Path, block: str
+) -> None:
+    machine.close()
+    with sqlite3.connect(data / "journal.db") as journal:
+        journal.execute(
+            "UPDATE contexts SET label = 'a' || char(10) || '2026 amy owns' || char(13)"
+        )
+        journal.execute("UPDATE principals SET username = username || char(10, 8232) || 'c'")
+    journal.close()
+    entries = machine.run("log", "--json").stdout.splitlines()
+    done = machine.run("log")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == len(entries)
 
 
 def event_id(wrote: list[dict[str, Any]]) -> str:

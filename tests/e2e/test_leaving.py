@@ -23,7 +23,7 @@ def begin(machine: Machine) -> str:
     return str(made["block_id"])
 
 
-def test_a_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) -> None:
+def test_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine) -> None:
     begin(machine)
     terminal = machine.terminal("join")
     terminal.wait_for("some text")
@@ -39,7 +39,7 @@ def test_a_hangup_while_the_kernel_is_away_keeps_what_was_typed(machine: Machine
     assert terminal.wait_for_end() == -signal.SIGHUP
 
 
-def test_a_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> None:
+def test_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> None:
     block = begin(machine)
     terminal = machine.terminal("join")
     terminal.wait_for("some text")
@@ -59,18 +59,18 @@ def test_a_hangup_beside_a_kernel_leaves_everything_there(machine: Machine) -> N
 FAULTY = """
 import sys
 from antiphon.cli.commands import antiphon
-from antiphon.screens.document_actions import DocumentActions
+from antiphon.screens.document_screen import DocumentScreen
 
 def fail(self):
     raise RuntimeError("a fault of the app")
 
-DocumentActions.help = fail
+DocumentScreen.action_help = fail
 sys.argv[0] = "antiphon"
 antiphon()
 """
 
 
-def test_an_app_that_fails_prints_why_and_ends_with_a_code_that_is_not_0(
+def test_app_that_fails_prints_why_and_ends_with_a_code_that_is_not_0(
     machine: Machine,
 ) -> None:
     begin(machine)

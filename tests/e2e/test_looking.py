@@ -44,7 +44,7 @@ def test_history_shows_who_did_what(machine: Machine, block: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["blame", "history"])
-def test_a_block_that_is_not_there_is_a_failure(machine: Machine, command: str) -> None:
+def test_block_that_is_not_there_is_a_failure(machine: Machine, command: str) -> None:
     done = machine.run(command, "default.system.99", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout)["error"]["code"] == "block_not_found"

@@ -12,7 +12,7 @@ from tests.e2e.machine import Machine
 from tests.waiting import wait_until
 
 
-def test_whoever_has_it_open_is_told_keeps_their_words_and_joins_again(machine: Machine) -> None:
+def test_restore_with_open_app_notifies_keeps_text_and_rejoins(machine: Machine) -> None:
     data = machine.project / ".antiphon"
     block = {"role": "user", "kind": "text", "content": "some text", "status": "done"}
     machine.call(data, "block.create", **block)

@@ -7,7 +7,7 @@ import json
 from tests.e2e.machine import Machine
 
 
-def test_it_says_where_it_is_and_ctrl_c_ends_it(machine: Machine) -> None:
+def test_serve_command_prints_address_and_ends_on_ctrl_c(machine: Machine) -> None:
     terminal = machine.terminal("serve")
     terminal.wait_for("Ctrl+C ends it")
     assert machine.kernel().data == machine.project / ".antiphon"
@@ -24,7 +24,7 @@ def test_json_is_one_line_with_everything_a_client_needs(machine: Machine) -> No
     assert address["pid"] == machine.kernel().pid
 
 
-def test_a_second_one_for_the_same_folder_says_who_has_it(machine: Machine) -> None:
+def test_serve_command_for_held_folder_names_holder(machine: Machine) -> None:
     first = machine.terminal("serve")
     first.wait_for("Ctrl+C ends it")
     second = machine.run("serve")
@@ -32,7 +32,7 @@ def test_a_second_one_for_the_same_folder_says_who_has_it(machine: Machine) -> N
     assert f"process {machine.kernel().pid}" in second.stderr
 
 
-def test_help_lists_the_kernels_options(machine: Machine) -> None:
+def test_serve_help_lists_kernel_options(machine: Machine) -> None:
     shown = machine.run("serve", "--help")
     assert shown.returncode == 0
     assert "--idle" in shown.stdout

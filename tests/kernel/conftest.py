@@ -1,4 +1,4 @@
-"""A real kernel with a clock and ids that the test controls; the packages of stock Yjs clients."""
+"""A real kernel, with a clock that the test controls or behind sockets; stock Yjs clients."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
 from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.served import ServedKernel, served_kernel
 
 PACKAGES = ("yjs@13.6.27", "y-websocket@3.0.0", "ws@8.18.3")
 
@@ -83,6 +84,12 @@ async def open_kernel(data: Path, clock: ManualClock) -> AsyncIterator[OpenKerne
 @pytest.fixture
 async def kernel(open_kernel: OpenKernel) -> Kernel:
     return await open_kernel()
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
+    async with served_kernel(tmp_path) as served:
+        yield served
 
 
 @pytest.fixture

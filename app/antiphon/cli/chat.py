@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from antiphon.cli.errors import CommandError
-from antiphon.cli.kernel_option import KernelTarget, kernel_options, run_with_kernel
+from antiphon.cli.kernel_option import AS_KIND, KernelTarget, kernel_options, run_with_kernel
 from antiphon.cli.signals import default_sigint
 from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
@@ -49,7 +49,7 @@ def tail(context: str | None, last: int, as_json: bool, kernel: KernelTarget) ->
         await tail.run(context or kernel.context or DEFAULT_CONTEXT, last)
 
     try:
-        run_with_kernel(kernel, follow, as_json=as_json)
+        run_with_kernel(kernel, follow, as_json=as_json, once=False)
     except (KeyboardInterrupt, NoReaderError):
         return
 
@@ -62,9 +62,16 @@ def tail(context: str | None, last: int, as_json: bool, kernel: KernelTarget) ->
     metavar="NAME",
     help="Who says it, made on first use.  [default: the owner]",
 )
+@AS_KIND
 @click.option("--json", "as_json", is_flag=True, help="Print the id of the message's block.")
 @kernel_options
-def send(context: str | None, as_name: str | None, as_json: bool, kernel: KernelTarget) -> None:
+def send(
+    context: str | None,
+    as_name: str | None,
+    as_kind: str | None,
+    as_json: bool,
+    kernel: KernelTarget,
+) -> None:
     """Send what standard input says as a message to CONTEXT (id or label; by default `default`).
 
     It is one message, however many lines; newlines at its end are left out. A model answers it as
@@ -86,7 +93,7 @@ def send(context: str | None, as_name: str | None, as_json: bool, kernel: Kernel
     async def create(calls: ToolClient) -> dict[str, Any]:
         return await calls.call("block.create", message)
 
-    sent = run_with_kernel(kernel, create, as_json=as_json, as_name=as_name)
+    sent = run_with_kernel(kernel, create, as_json=as_json, as_name=as_name, as_kind=as_kind)
     if as_json:
         click.echo(dump_json_line(sent))
 

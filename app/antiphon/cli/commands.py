@@ -18,13 +18,14 @@ from antiphon.cli.bench import bench
 from antiphon.cli.errors import CommandError
 from antiphon.cli.invite import invite
 from antiphon.cli.kernel_option import (
+    AS_KIND,
     DATA,
     KernelTarget,
     is_typed,
     kernel_options,
     run_with_kernel,
 )
-from antiphon.cli.running_kernel import chosen_data, program
+from antiphon.cli.launcher import chosen_data, program
 from antiphon.locations import project_root
 from antiphon_kernel.client.usage import CommandGroup, exit_code
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT, ExitCode
@@ -177,7 +178,7 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
     require_terminal()
     folder, is_demo = _find_running(data)
     if is_demo and as_name is None:
-        from antiphon.cli.guest_names import pick_guest_name
+        from antiphon.cli.join import pick_guest_name
 
         as_name = pick_guest_name(folder)
     _open_app(AppOptions(data=folder, context=context, as_name=as_name))
@@ -197,6 +198,7 @@ def join(url: str | None, data: Path | None, context: str | None, as_name: str |
 @kernel_options
 @_context
 @_as_name
+@AS_KIND
 def call(
     tool: str | None,
     params: str | None,
@@ -205,6 +207,7 @@ def call(
     kernel: KernelTarget,
     context: str | None,
     as_name: str | None,
+    as_kind: str | None,
 ) -> None:
     """Call one of the kernel's tools and print its result.
 
@@ -223,7 +226,7 @@ def call(
     async def ask(calls: ToolClient) -> None:
         await _call(calls, tool, given, as_json, context or kernel.context)
 
-    run_with_kernel(kernel, ask, as_json=as_json, as_name=as_name)
+    run_with_kernel(kernel, ask, as_json=as_json, as_name=as_name, as_kind=as_kind, once=not jsonl)
 
 
 async def _call(
@@ -236,7 +239,7 @@ async def _call(
         parse_params,
         standard_streams,
     )
-    from antiphon.cli.input import lines
+    from antiphon.cli.stdio import lines
 
     source, sink = standard_streams()
     caller = JsonlCaller(calls, context)

@@ -40,9 +40,9 @@ class Duration(click.ParamType[int]):
 @click.command()
 @click.option(
     "--role",
-    type=click.Choice(["editor", "viewer"]),
+    type=click.Choice(["editor", "viewer", "agent", "source"]),
     required=True,
-    help="What they may do: write, or only read.",
+    help="What they may do: write, or only read; an agent is a model, a source a program.",
 )
 @click.option(
     "--name",
@@ -77,7 +77,7 @@ def invite(
     started.
     """
     from antiphon.cli.call import dump_json_line
-    from antiphon.cli.running_kernel import ensure_kernel
+    from antiphon.cli.launcher import ensure_kernel
     from antiphon_kernel.types.errors import AntiphonError
 
     params: dict[str, Any] = {"role": role, "minutes": minutes}
@@ -128,4 +128,4 @@ def json_argument(fields: dict[str, Any]) -> str:
 
 
 def _described(role: str) -> str:
-    return f"an {role}" if role == "editor" else f"a {role}"
+    return f"an {role}" if role in ("editor", "agent") else f"a {role}"

@@ -1,12 +1,14 @@
-"""Input of `antiphon join`: an address, and a token that no process list may show."""
+"""`antiphon join`: an address, a token that no process list may show, and the name of a guest."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import secrets
 import sys
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -118,3 +120,18 @@ def _read_line() -> str:
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     # The whole line may have been pasted: antiphon join ws://...
     return line[-1]
+
+
+def pick_guest_name(data: Path) -> str:
+    """The first free one of guest, guest2, guest3, ...; free again when this process ends."""
+    for number in count(1):
+        name = "guest" if number == 1 else f"guest{number}"
+        # Stays open on purpose: the lock is the name, and the operating system gives it back.
+        lock = os.open(data / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+        else:
+            return name
+    raise AssertionError("there is always a next number")

@@ -59,14 +59,28 @@ def kernel_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_kernel
 
 
+AS_KIND = click.option(
+    "--kind",
+    "as_kind",
+    type=click.Choice(["human", "model", "source"]),
+    help="What the NAME of --as is.  [default: human]",
+)
+
+
 def run_with_kernel(
     kernel: KernelTarget,
     ask: Callable[[ToolClient], Awaitable[Result]],
     *,
     as_json: bool = False,
     as_name: str | None = None,
+    as_kind: str | None = None,
+    once: bool = True,
 ) -> Result:
     """Return the result of `ask`, called with a connection to the kernel.
+
+    Args:
+        as_kind: what `as_name` is, a person if None.
+        once: whether it makes a single call.
 
     Raises:
         Failure: if a call fails; with `as_json` the error is printed too.
@@ -77,7 +91,7 @@ def run_with_kernel(
         from antiphon_kernel.types.errors import AntiphonError
 
     async def asked() -> Result:
-        calls = ToolClient(locate, as_name=as_name)
+        calls = ToolClient(locate, as_name=as_name, as_kind=as_kind, once=once)
         try:
             return await ask(calls)
         finally:
@@ -110,7 +124,7 @@ def is_typed(option: str) -> bool:
 
 def _own(data: Path | None) -> KernelTarget:
     def find() -> Locate:
-        from antiphon.cli.running_kernel import ensure_kernel
+        from antiphon.cli.launcher import ensure_kernel
         from antiphon_kernel.client.address import read_address
 
         folder = ensure_kernel(data)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from antiphon.cli.kernel_option import DATA
-from antiphon.cli.running_kernel import chosen_data
+from antiphon.cli.launcher import chosen_data
 from antiphon.locations import data_folder, project_root
 from antiphon_kernel.types.constants import DATA_FOLDER
 

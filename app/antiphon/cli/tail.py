@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from antiphon.cli.call import dump_json_line
-from antiphon.cli.output import Printer
+from antiphon.cli.stdio import Printer
 from antiphon.cli.transcript import Transcript, is_draft
 from antiphon_kernel.client.standard_streams import NoReaderError
 from antiphon_kernel.client.tool_client import ToolClient, read_error

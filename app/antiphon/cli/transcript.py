@@ -250,7 +250,8 @@ class Transcript:
 
 def is_draft(header: Mapping[str, Any]) -> bool:
     """Return whether a block is a person's message that is still being written."""
-    return header["role"] == "user" and header["status"] in ("pending", "running")
+    is_message = header["role"] == "user" and header["kind"] == "text"
+    return is_message and header["status"] in ("pending", "running")
 
 
 def changed_lines(before: str, after: str) -> Iterator[str]:

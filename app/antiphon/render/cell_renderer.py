@@ -8,16 +8,14 @@ from typing import Final
 from rich.style import Style
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.collapsed import folded
+from antiphon.render.collapsed import SEEN, folded, summary
 from antiphon.render.display import sanitize_for_display
-from antiphon.render.headline import SEEN, summary
 from antiphon.render.highlight import language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
 from antiphon.render.plain import PlainStream
 from antiphon.render.status_label import count_of, end_label
-from antiphon.render.thinking import folded_thinking, thinking_head
-from antiphon.render.tool_call import render_tool_call
+from antiphon.render.tool_call import folded_thinking, render_tool_call, thinking_head
 from antiphon.render.view import CellView
 from antiphon.render.wrap import WrapPiece, clipped, compose
 from antiphon_kernel.text.lines import line_count
@@ -130,7 +128,7 @@ class CellRenderer:
         return summary(opened, len(view.text), words, width, self._theme)
 
     def _file(self, view: CellView) -> RenderedCell:
-        from antiphon.render.file_lines import file_cell
+        from antiphon.render.code_lines import file_cell
 
         language = view.language or (language_of_path(view.path) if view.path else "")
         name = sanitize_for_display(view.path or "file").replace("\n", " ").replace("\t", " ")

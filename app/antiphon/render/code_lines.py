@@ -1,4 +1,4 @@
-"""Code on its own background, cut at the width, not at words."""
+"""Code on its own background, cut at the width, not at words; files as code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Final
 
 from rich.style import Style
 
-from antiphon.render.cell_theme import CodeTheme
+from antiphon.render.canvas import Canvas
+from antiphon.render.cell_theme import CellTheme, CodeTheme
+from antiphon.render.display import SourceLines
+from antiphon.render.highlight import highlighted_lines
+from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.wrap import WrapPiece, expand_tabs, wrap
 
 MARGIN: Final = " "
@@ -41,3 +45,15 @@ def code_rows(
     inner = width - 2 * len(MARGIN)
     for row in wrap(pieces, inner, words=False):
         yield [margin, *row]
+
+
+def file_cell(text: str, language: str, width: int, theme: CellTheme) -> RenderedCell:
+    """The whole text, coloured as `language`."""
+    source = SourceLines(text)
+    canvas = Canvas(width)
+    lines = highlighted_lines("\n".join(source.lines), language, theme.code)
+    for parts, start in zip(lines, source.starts, strict=False):
+        for row in code_rows(parts, start, width, theme.code):
+            canvas.row(row, fill=theme.code.plain)
+    rendered: list[RenderedLine] = canvas.lines
+    return RenderedCell.of_lines(rendered)

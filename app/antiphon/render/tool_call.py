@@ -1,4 +1,4 @@
-"""A tool call in the style of a shell: the command at the left, how it went at the right."""
+"""Tool calls in the style of a shell, how it went at the right; thinking, dimmed or as one line."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import SourceLines, sanitize_for_display
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.plain import TAB
-from antiphon.render.status_label import status_label
+from antiphon.render.status_label import count_of, end_label, status_label
 from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
-from antiphon_kernel.types.enums import ToolKind
+from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.types.enums import Status, ToolKind
 from antiphon_kernel.yjs.json_validation import read_json
 
 _GAP: Final = 2
@@ -98,3 +99,22 @@ def _command_rows(
     if command is not view.text:
         rows[0].insert(0, WrapPiece("", theme.tool_command, 0, 0))
     return rows
+
+
+def thinking_head(view: CellView, width: int, theme: CellTheme) -> RenderedLine:
+    """The line that says that there is thinking; folded, it has the place of all the text."""
+    parts = ["thinking…" if view.status == Status.RUNNING else "thinking"]
+    if view.text:
+        parts.append(count_of(line_count(view.text), "line"))
+    if view.status == Status.ERROR:
+        parts.append(end_label(view))
+    mark = "▸ " if view.collapsed else "▾ "
+    pieces = clipped([WrapPiece(mark + " · ".join(parts), theme.fold)], width, theme.dim)
+    if view.collapsed:
+        pieces.append(WrapPiece("", theme.fold, 0, len(view.text)))
+    return compose(pieces)
+
+
+def folded_thinking(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
+    """One line in place of the text."""
+    return RenderedCell.of_lines([thinking_head(view, width, theme)])

@@ -38,7 +38,7 @@ class BlameView:
         self._tints: dict[str, tuple[AuthorRange, ...]] = {}
         self._stale: set[str] = set()
         self.shown = False
-        source.watch(self._cells_changed)
+        source.changed.listen(self._cells_changed)
 
     async def toggle(self) -> None:
         """Show it, and keep it up to date until it is ended; or end it."""

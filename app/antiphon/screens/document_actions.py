@@ -1,258 +1,327 @@
-"""Implementation of the actions of `antiphon.actions`; one method per name."""
+"""Actions of `antiphon.actions`; one method per name."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
 
+from textual import on, work
+
+from antiphon.actions import Mode
 from antiphon.clipboard import copy_text
 from antiphon.locations import state_folder
-from antiphon.modes import Mode
 from antiphon.render.tool_call import arguments_of
-from antiphon.screens.blame_view import BlameView
-from antiphon.screens.dialogs import Dialogs
-from antiphon.screens.kernel_calls import KernelActions
-from antiphon.screens.sidebar_controller import SidebarController
-from antiphon.screens.submitter import MessageSubmitter
-from antiphon.screens.ui_state import UIState
-from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellModel, DocumentView
-from antiphon.widgets.composer import SHELL_MARK, Composer
+from antiphon.running_blocks import InterruptTarget
+from antiphon.screens.base_screen import BaseScreen
+from antiphon.screens.modals import ConfirmModal, HelpModal, RejectedModal
+from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
+from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.sidebar import Sidebar
+from antiphon.widgets.status import UnreadBadge
 from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.errors import AntiphonError
+
+S = TypeVar("S", bound=BaseScreen)
 
 
-@dataclass(frozen=True, slots=True)
-class ActionTargets:
-    """The parts of the screen that actions work on, and what they may ask of it."""
+def requires_write(action: Callable[[S], object]) -> Callable[[S], None]:
+    """Answer people who may not write with the reason, instead of performing the action."""
 
-    area: DocumentView
-    source: CellModel
-    composer: Composer
-    sending: MessageSubmitter
-    requests: KernelActions
-    tour: Tour
-    blame: BlameView
-    hint: Callable[[str], None]
-    outlook: UIState
-    osc_52: Callable[[str], None]
-    dialogs: Dialogs
-    sidebar: SidebarController
-    quit: Callable[[], Awaitable[None]]
+    @wraps(action)
+    def guarded(self: S) -> None:
+        if self.user.refusal is not None:
+            self.hint(self.user.refusal)
+        else:
+            action(self)
+
+    return guarded
 
 
-class DocumentActions:
-    """Performs actions; `perform` takes the name that the bindings use."""
-
-    def __init__(self, desk: ActionTargets) -> None:
-        self._desk = desk
-        self._cells = desk.area.cells
-        self._moves = desk.area.moves
-
-    def perform(self, name: str) -> Awaitable[None] | None:
-        """Do it; what is returned, if anything, is still to be awaited."""
-        act: Callable[[], Awaitable[None] | None] = getattr(self, name)
-        return act()
+class DocumentActions(BaseScreen):
+    """Methods behind keys, the palette and messages of widgets."""
 
     # Writing
 
-    def write(self) -> None:
-        refusal = self._desk.outlook.refusal
-        if refusal is not None and not self._desk.composer.draft.text:
-            self._desk.hint(refusal)
+    def action_write(self) -> None:
+        if self.user.refusal is not None and not self.composer.draft.text:
+            self.hint(self.user.refusal)
         else:
-            self._desk.composer.editor.focus()
+            self.composer.editor.focus()
 
-    def send(self) -> Awaitable[None] | None:
-        submitting = self._desk.sending.send()
+    @on(ComposerEditor.SendRequested)
+    @requires_write
+    def action_send(self) -> None:
+        submitting = self._submitter.send()
         if submitting is not None:
-            self._cells.to_tail()
-            self._desk.tour.sent()
-        return submitting
+            self.cells.to_tail()
+            self._tour.sent()
+            self.run_in_background(submitting)
 
-    def newline(self) -> None:
-        self._desk.composer.editor.new_line()
+    @requires_write
+    def action_newline(self) -> None:
+        self.composer.editor.new_line()
 
     # Between modes
 
-    def navigate(self) -> None:
-        if self._cells.focused_cell is None or self._cells.following:
-            self._moves.last()
-        self._cells.focus()
+    @on(ComposerEditor.NavigateRequested)
+    def action_navigate(self) -> None:
+        if self.cells.following:
+            self.cells.last_cell()
+        elif self.cells.focused_cell is None:
+            self.cells.previous_cell()
+        self.cells.focus()
 
-    def edit(self) -> None:
-        block = self._cells.focused_cell
+    @requires_write
+    def action_edit(self) -> None:
+        block = self.cells.focused_cell
         if block is None:
-            self._desk.hint("There is no cell yet.")
-        elif self._desk.source.view(block).kind == BlockKind.TOOL_CALL:
+            self.hint("There is no cell yet.")
+        elif self.source.view(block).kind == BlockKind.TOOL_CALL:
             self._compose_command(block)
         else:
-            self._desk.area.edit(block)
+            self.area.edit(block)
 
-    def back(self) -> None:
-        self._desk.area.leave()
+    def action_back(self) -> None:
+        self.area.leave()
 
-    def edit_next(self) -> None:
-        self._edit_neighbour(1)
+    def action_edit_next(self) -> None:
+        if self.area.editor is not None:
+            self.area.editor.action_neighbour(1)
 
-    def edit_previous(self) -> None:
-        self._edit_neighbour(-1)
-
-    def _edit_neighbour(self, direction: int) -> None:
-        if self._desk.area.editor is not None:
-            self._desk.area.editor.action_neighbour(direction)
+    def action_edit_previous(self) -> None:
+        if self.area.editor is not None:
+            self.area.editor.action_neighbour(-1)
 
     def _compose_command(self, block: str) -> None:
         """A call has happened; its command can be changed and run again."""
-        view, draft = self._desk.source.view(block), self._desk.composer.draft
+        view, draft = self.source.view(block), self.composer.draft
         command = view.text or command_in(view.input)
         if not command:
-            self._desk.hint("This call has no command that could be run again.")
+            self.hint("This call has no command that could be run again.")
         elif draft.text.strip():
-            self._desk.hint("The composer is not empty: send or clear it, then copy the command.")
+            self.hint("The composer is not empty: send or clear it, then copy the command.")
         else:
             draft.write(SHELL_MARK + command)
-            editor = self._desk.composer.editor
+            editor = self.composer.editor
             editor.move_cursor(editor.document.end)
             editor.focus()
-            self._desk.hint(
+            self.hint(
                 "The call has run already: edit its command here, or press Enter to be asked."
             )
 
     # Cells
 
-    def next_cell(self) -> None:
-        self._moves.next()
+    def action_next_cell(self) -> None:
+        self.cells.next_cell()
 
-    def previous_cell(self) -> None:
-        self._moves.previous()
+    def action_previous_cell(self) -> None:
+        self.cells.previous_cell()
 
-    def first_cell(self) -> None:
-        self._moves.first()
+    def action_first_cell(self) -> None:
+        self.cells.first_cell()
 
-    def last_cell(self) -> None:
-        self._moves.last()
+    def action_last_cell(self) -> None:
+        self.cells.last_cell()
 
-    def half_page_down(self) -> None:
-        self._cells.half_page(1)
+    def action_half_page_down(self) -> None:
+        self.cells.half_page(1)
 
-    def half_page_up(self) -> None:
-        self._cells.half_page(-1)
+    def action_half_page_up(self) -> None:
+        self.cells.half_page(-1)
 
-    def page_down(self) -> None:
-        self._cells.page(1)
+    def action_page_down(self) -> None:
+        self.cells.page(1)
 
-    def page_up(self) -> None:
-        self._cells.page(-1)
+    def action_page_up(self) -> None:
+        self.cells.page(-1)
 
-    def tail(self) -> None:
-        if self._desk.area.editor is not None:
-            self._desk.area.editor.action_text_end()
+    @on(UnreadBadge.Clicked)
+    def action_tail(self) -> None:
+        if self.area.editor is not None:
+            self.area.editor.action_text_end()
         else:
-            self._cells.to_tail()
+            self.cells.to_tail()
 
-    def fold(self) -> None:
-        self._moves.toggle_fold()
+    def action_fold(self) -> None:
+        self.cells.toggle_fold()
 
-    def fold_thinking(self) -> None:
-        self._moves.fold_all_thinking()
+    def action_fold_thinking(self) -> None:
+        self.cells.fold_all_thinking()
 
-    def next_unread(self) -> None:
-        if not self._moves.next_unread():
-            self._desk.hint("Nothing unread below.")
+    def action_next_unread(self) -> None:
+        if not self.cells.next_unread():
+            self.hint("Nothing unread below.")
 
-    def previous_unread(self) -> None:
-        if not self._moves.previous_unread():
-            self._desk.hint("Nothing unread above.")
+    def action_previous_unread(self) -> None:
+        if not self.cells.previous_unread():
+            self.hint("Nothing unread above.")
 
-    async def copy(self) -> None:
-        text = self._moves.copy_source()
-        if not text:
-            self._desk.hint("There is nothing to copy in this cell.")
-            return
-        await self._copy(text)
+    @work(exit_on_error=False)
+    async def action_copy(self) -> None:
+        block = self.cells.focused_cell
+        text = None if block is None else self.source.text(block)
+        if text:
+            await self._copy(text)
+        else:
+            self.hint("There is nothing to copy in this cell.")
 
     async def _copy(self, text: str) -> None:
-        told = await copy_text(text, osc_52=self._desk.osc_52, folder=state_folder())
-        self._desk.hint(told)
+        self.hint(await copy_text(text, osc_52=self.app.copy_to_clipboard, folder=state_folder()))
 
     # The kernel
 
-    async def undo(self) -> None:
-        block = self._desk.outlook.current_block()
+    @requires_write
+    @work(exit_on_error=False)
+    async def action_undo(self) -> None:
+        block = self._current_block()
         if block is None:
-            self._desk.hint("There is nothing to undo here.")
-        elif await self._desk.requests.undo(block) and self._desk.outlook.mode is not Mode.WRITE:
-            self._desk.tour.undone()
+            self.hint("There is nothing to undo here.")
+            return
+        self._undone_theirs = None
+        if await self._kernel.undo(block) and self.mode is not Mode.WRITE:
+            self._tour.undone()
 
-    async def undo_theirs(self) -> None:
-        block = self._cells.focused_cell
+    @on(CellEditor.UndoRequested)
+    @requires_write
+    def action_undo_edit(self) -> None:
+        self.action_undo()
+
+    @requires_write
+    @work(exit_on_error=False)
+    async def action_undo_theirs(self) -> None:
+        block = self.cells.focused_cell
         if block is None:
             return
-        author = self._desk.source.header(block).author
-        name, _ = self._desk.source.name(author)
-        if author == self._desk.source.me:
-            self._desk.hint("This cell is yours: u takes back your own edit.")
-        elif await self._desk.dialogs.ask(f"Undo the last edit of {name} in this cell?"):
-            await self._desk.requests.undo(block, author)
+        author = self.source.header(block).author
+        name, _ = self.source.name(author)
+        if author == self.source.me:
+            self.hint("This cell is yours: u takes back your own edit.")
+            return
+        there = await self._kernel.preview_undo_theirs(block, author, name)
+        if there is None:
+            return
+        what = f"{there.amount} by {name}, {there.age}?"
+        is_streaming = self._is_streaming(author)
+        question = f"Stop {name}, then take back {what}" if is_streaming else f"Take back {what}"
+        if not await self.app.push_screen_wait(ConfirmModal(question)):
+            return
+        if self._is_streaming(author):
+            await self._kernel.interrupt(InterruptTarget(author, name))
+        if await self._kernel.undo_theirs(block, author, name):
+            self._undone_theirs = (block, author)
 
-    async def blame(self) -> None:
-        await self._desk.blame.toggle()
-
-    async def redo(self) -> None:
-        block = self._desk.outlook.current_block()
+    @on(CellEditor.RedoRequested)
+    @requires_write
+    @work(exit_on_error=False)
+    async def action_redo(self) -> None:
+        block = self._current_block()
+        theirs, self._undone_theirs = self._undone_theirs, None
         if block is None:
-            self._desk.hint("There is nothing to redo here.")
+            self.hint("There is nothing to redo here.")
+        elif theirs is not None and theirs[0] == block:
+            name, _ = self.source.name(theirs[1])
+            await self._kernel.redo_theirs(block, theirs[1], name)
         else:
-            await self._desk.requests.redo(block)
+            await self._kernel.redo(block)
 
-    async def interrupt(self) -> None:
-        selected = self._desk.outlook.selected_text()
+    @work(exit_on_error=False)
+    async def action_blame(self) -> None:
+        await self._blame.toggle()
+
+    @work(exit_on_error=False)
+    async def action_interrupt(self) -> None:
+        selected = self._selection()
         if selected:
             await self._copy(selected)
             return
-        target = self._desk.outlook.target()
-        refusal = self._desk.outlook.refusal
-        if target is None:
-            self._desk.hint("Nothing is running. Ctrl+Q quits.")
-        elif refusal is not None:
-            self._desk.hint(refusal)
+        # A turn that has just been asked for is not seen yet.
+        target = self._interrupt_target() or InterruptTarget(None, "all")
+        if not self._session.is_live:
+            self.hint("Offline: what runs can be stopped when the kernel is back. Ctrl+Q quits.")
+        elif self.user.refusal is not None:
+            self.hint(self.user.refusal)
         else:
-            await self._desk.requests.interrupt(target)
+            await self._kernel.interrupt(target)
+
+    # Contexts
+
+    def action_sidebar(self) -> None:
+        """Into the sidebar, which comes if it is not there; from inside, put it away."""
+        frame = self._frame
+        is_inside = frame.has_sidebar and frame.sidebar.has_focus
+        if is_inside:
+            self._leave_sidebar()
+        if is_inside or not frame.has_sidebar:
+            frame.toggle_sidebar(self.size)
+            self._update_sidebar()
+        if is_inside:
+            return
+        if frame.has_sidebar:
+            self._focused_before = self.focused
+            frame.sidebar.focus()
+        else:
+            self.hint("There is no room for the sidebar in a terminal this narrow.")
+
+    def action_next_context(self) -> None:
+        self._frame.sidebar.choose(1)
+
+    def action_previous_context(self) -> None:
+        self._frame.sidebar.choose(-1)
+
+    def action_open_context(self) -> None:
+        self.open_context(self._frame.sidebar.chosen)
+
+    def action_leave_contexts(self) -> None:
+        self._leave_sidebar()
+
+    @on(Sidebar.ContextClicked)
+    def _context_clicked(self, message: Sidebar.ContextClicked) -> None:
+        self.open_context(message.context)
+
+    def open_context(self, context: str) -> None:
+        """Show a context, which needs the kernel; the one that is shown is gone back to."""
+        if context == self._session.document.context:
+            self._leave_sidebar()
+        elif not self._session.is_live:
+            self.hint("Offline: another context needs the kernel; try again when it is back.")
+        else:
+            self._switch_context(context)
+
+    @work(exit_on_error=False)
+    async def action_join_again(self) -> None:
+        """Show this context anew, over another connection; what is shown stays if that fails."""
+        try:
+            await self._session.check_access()
+        except AntiphonError as error:
+            self.hint(error.message)
+            return
+        self._switch_context(self._session.document.context or self._frame.header.context)
 
     # The program
 
-    def help(self) -> None:
-        self._desk.dialogs.help()
+    def action_help(self) -> None:
+        """All keys; the tour has been seen then."""
+        if self._tour.hint_text is not None:
+            self._tour.hide()
+            self._suggest()
+        self.app.push_screen(HelpModal())
 
-    def refused(self) -> None:
-        refused = self._desk.outlook.session.status.refused
+    def action_show_help(self) -> None:
+        self.action_help()
+
+    def action_refused(self) -> None:
+        refused = self._session.status.refused
         if refused is not None:
-            self._desk.outlook.looked_at = refused
-            self._desk.dialogs.refused(refused)
+            self._looked_at = refused
+            self.app.push_screen(RejectedModal(refused))
 
-    async def join_again(self) -> None:
-        await self._desk.sidebar.open_again()
+    def action_palette(self) -> None:
+        self.app.action_command_palette()
 
-    def palette(self) -> None:
-        self._desk.dialogs.palette()
-
-    def sidebar(self) -> None:
-        self._desk.sidebar.toggle()
-
-    def next_context(self) -> None:
-        self._desk.sidebar.choose(1)
-
-    def previous_context(self) -> None:
-        self._desk.sidebar.choose(-1)
-
-    def open_context(self) -> None:
-        self._desk.sidebar.open_chosen()
-
-    def leave_contexts(self) -> None:
-        self._desk.sidebar.leave()
-
-    async def quit(self) -> None:
-        await self._desk.quit()
+    @work(exit_on_error=False)
+    async def action_quit(self) -> None:
+        await self.app.action_quit()
 
 
 def command_in(stored: str | None) -> str | None:

@@ -2,173 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from time import monotonic
 from typing import ClassVar, Final
 
 from textual import events, on
-from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.message import Message
+from textual.binding import BindingType
 from textual.widget import Widget
 
-from antiphon.action_context import ActionContext
-from antiphon.keymap import WRITING, action_for, bound_keys
-from antiphon.modes import Mode
-from antiphon.render.cell_theme import CellTheme
-from antiphon.running_blocks import RunningBlocks
-from antiphon.screens.background_tasks import BackgroundTaskScreen
-from antiphon.screens.blame_view import BlameView
-from antiphon.screens.dialogs import Dialogs
-from antiphon.screens.document_actions import ActionTargets, DocumentActions
-from antiphon.screens.header_presenter import HeaderPresenter
-from antiphon.screens.kernel_calls import KernelActions
-from antiphon.screens.layout import DocumentLayout
-from antiphon.screens.own_location import LocalLocation
-from antiphon.screens.presence_publisher import PresencePublisher
-from antiphon.screens.reconnection import ScreenResumption
-from antiphon.screens.session_events import SessionEventHandlers, SessionEvents, SessionEventTargets
-from antiphon.screens.sidebar_controller import SidebarController
-from antiphon.screens.submitter import MessageSubmitter
-from antiphon.screens.tour_observer import TourObserver
-from antiphon.screens.ui_state import UIState
-from antiphon.screens.view_restore import ViewRestore
-from antiphon.screens.view_state import ViewStateController
-from antiphon.session import Session
-from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellModel, DocumentView
-from antiphon.widgets.composer import Composer, ComposerEditor, DraftSync
+from antiphon.actions import Mode
+from antiphon.keymap import bindings, works_in
+from antiphon.screens.document_actions import DocumentActions
+from antiphon.screens.modals import rejected_location
+from antiphon.session import ConnectionStatus, SessionStatus
+from antiphon.widgets.block_list import CellChange, DocumentView
+from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
-from antiphon.widgets.sidebar import ContextName, Sidebar
-from antiphon.widgets.status import DraftPreview, UnreadBadge
+from antiphon.widgets.status import DraftPreview
+from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role
 
 LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are
 called: that is no part of the document that is followed."""
 
-_REQUESTED: Final[Mapping[type[Message], str]] = {
-    CellEditor.UndoRequested: "undo",
-    CellEditor.RedoRequested: "redo",
-    ComposerEditor.SendRequested: "send",
-    ComposerEditor.NavigateRequested: "navigate",
-    UnreadBadge.Clicked: "tail",
-}
-"""Actions that a part of the screen asks for."""
+NOTICED_SECONDS: Final = 1.0
+"""A connection that is lost for less than this was not missed."""
+
+TYPING_SECONDS: Final = 3.0
+"""How long after the last key somebody still counts as typing."""
 
 
-class DocumentScreen(BackgroundTaskScreen):
-    """Composes the parts and hands keys and messages on to them."""
+@dataclass(frozen=True, slots=True)
+class ScreenState:
+    """State that a screen passes on to the one that shows its context after it."""
+
+    mode: Mode
+    block: str | None
+    cursor: int | None
+    """Code points into the block, while it is edited."""
+
+
+class DocumentScreen(DocumentActions):
+    """Handles keys, messages of widgets and changes of the session."""
 
     AUTO_FOCUS = "ComposerEditor"
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(key, f"press('{key}')", show=False, priority=priority)
-        for key, priority in bound_keys().items()
-    ]
-
-    def __init__(
-        self,
-        session: Session,
-        draft: DraftSync,
-        theme: CellTheme,
-        *,
-        place: str,
-        context: str,
-        tour: Tour | None,
-        open_context: Callable[[str], None],
-        memory: ViewStateController,
-    ) -> None:
-        """`context` is its name until the document says it; `open_context` takes an id."""
-        super().__init__()
-        self._session = session
-        self._shows_tour = tour is not None
-        self._tour = tour or Tour()
-        self._retired = False
-        self.source = CellModel(session.document, presence=session.presence)
-        self.work = RunningBlocks(session.document)
-        self.composer = Composer(draft, theme)
-        self.area = DocumentView(self.source, theme)
-        self._frame = DocumentLayout(self.area, self.composer, theme, place=place)
-        self._requests = KernelActions(session, self.hint)
-        self._dialogs = Dialogs(self, self._frame, self._tour, self._suggest)
-        self._sending = MessageSubmitter(
-            session,
-            draft,
-            self.hint,
-            shows_all=lambda: self.composer.shows_all and not self._frame.is_covered,
-            ask=self._dialogs.ask_to_run,
-        )
-        self._outlook = UIState(
-            session, self.area, self.composer, self.work, lambda: self.get_selected_text() or ""
-        )
-        presence = PresencePublisher(session, self.set_timer)
-        self._location = LocalLocation(self._frame, presence, self._outlook)
-        self._bookmark = ViewRestore(session, memory, self.area.cells)
-        self._surroundings = HeaderPresenter(
-            self._outlook, self.source, self._frame, self._requests, presence, asked_for=context
-        )
-        self._events = self._listening()
-        self.resumption = ScreenResumption(self._outlook, self._events.identity, self._bookmark)
-        self._sidebar_keys = SidebarController(
-            self._frame,
-            session,
-            hint=self.hint,
-            changed=self._show_header,
-            open_context=open_context,
-        )
-        self._acts = DocumentActions(self._desk())
-
-    def _listening(self) -> SessionEvents:
-        """What the session tells, to the parts of the screen that it concerns."""
-        return SessionEvents(
-            self._session,
-            SessionEventTargets(
-                self._frame,
-                self.source,
-                self.work,
-                self._sending,
-                self._surroundings,
-                self._outlook,
-                TourObserver(self._tour, self._session, self.source),
-                self._bookmark,
-            ),
-            SessionEventHandlers(
-                hint=self.hint,
-                must_hear=partial(self.hint, weighty=True),
-                update=self._update,
-                suggest=self._suggest,
-                read_along=self._read_along,
-                run=self.run_in_background,
-            ),
-        )
-
-    def _desk(self) -> ActionTargets:
-        """What the keys of the person act on."""
-        return ActionTargets(
-            area=self.area,
-            source=self.source,
-            composer=self.composer,
-            sending=self._sending,
-            requests=self._requests,
-            tour=self._tour,
-            blame=BlameView(self.area.cells, self.source, self._requests.authors),
-            hint=self.hint,
-            outlook=self._outlook,
-            osc_52=self._to_terminal_clipboard,
-            dialogs=self._dialogs,
-            sidebar=self._sidebar_keys,
-            quit=self._quit,
-        )
-
-    def compose(self) -> ComposeResult:
-        yield self._frame
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
 
     def on_mount(self) -> None:
-        cells = self.area.cells
         for name in ("focused_cell", "following", "unread_lines"):
-            self.watch(cells, name, self._view_changed, init=False)
-        self.set_interval(LOOK_SECONDS, self._update_surroundings)
-        self._events.start()
+            self.watch(self.cells, name, self._view_changed, init=False)
+        self.set_interval(LOOK_SECONDS, self._look)
+        self.source.changed.listen(self._cells_changed)
+        self._running_blocks.changed.listen(self._update)
+        self._stops = (
+            self._session.changed.listen(self._status_changed),
+            self._session.replica.watch_presence(self._presence_changed),
+        )
+        self._update_participants()
+        if self._status.connection is ConnectionStatus.LIVE:
+            self._came_live()
+        # The connection may have changed since the screen was made.
+        self._status_changed()
         self._update()
 
     def on_unmount(self) -> None:
@@ -179,83 +74,58 @@ class DocumentScreen(BackgroundTaskScreen):
         if self._retired:
             return
         self._retired = True
-        self._bookmark.keep()
-        self._events.stop()
+        self._keep_view()
+        for stop in self._stops:
+            stop()
         self.composer.draft.close()
-        self.work.close()
+        self._running_blocks.close()
         self.source.close()
 
-    # For the palette, the app and tests
+    def state(self) -> ScreenState:
+        """Return the person's current position."""
+        mode, editor = self.mode, self.area.editor
+        return ScreenState(
+            mode=mode,
+            block=self._current_block() if mode is not Mode.WRITE else None,
+            cursor=editor.cursor_offset if mode is Mode.EDIT and editor is not None else None,
+        )
 
-    @property
-    def mode(self) -> Mode:
-        return self._outlook.mode
+    def resume(self, state: ScreenState) -> None:
+        """Go to where the person was on the screen before this one."""
+        self._restore_view()
+        if state.block is not None and state.block in self._session.document:
+            self.cells.focus_cell(state.block, reveal=False)
+            if state.mode is Mode.EDIT:
+                self.area.edit(state.block, state.cursor, to_read=True)
+            elif state.mode is Mode.NAVIGATE:
+                self.cells.focus()
+        elif state.mode is Mode.WRITE:
+            self.composer.editor.focus()
 
-    @property
-    def hint_shown(self) -> str | None:
-        return self._frame.notice.hint
+    def _restore_view(self) -> None:
+        """Go to where the person was when they left, if that has not been done."""
+        context = self._session.document.context
+        if context is not None and not self._came_back:
+            self._came_back = True
+            self._memory.go_back(context, self.cells)
 
-    @property
-    def situation(self) -> ActionContext:
-        """Actions that are available now."""
-        return self._outlook.situation()
+    def _keep_view(self) -> None:
+        context = self._session.document.context
+        if context is not None and self._came_back:
+            self._memory.keep(context, self.cells)
 
-    @property
-    def contexts(self) -> Sequence[ContextName]:
-        """The other contexts of the kernel."""
-        return self._surroundings.other_contexts
-
-    def hint(self, text: str, *, weighty: bool = False) -> None:
-        """Say one sentence above the composer; no hint takes the place of a weighty one."""
-        self._frame.notice.show_hint(text, weighty=weighty)
-
-    def perform(self, name: str) -> None:
-        """Do what the action of this name does."""
-        refusal = self._outlook.refusal
-        if refusal is not None and name in WRITING:
-            self.hint(refusal)
-            return
-        if isinstance(doing := self._acts.perform(name), Coroutine):
-            self.run_in_background(doing)
-
-    def label_of(self, context: str) -> str | None:
-        """Return the label of a context of the kernel, as far as it is known."""
-        return self._surroundings.label_of(context)
-
-    def open_context(self, context: str) -> None:
-        """Show another context of the kernel."""
-        self._sidebar_keys.open(context)
-
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        """Other colours from now on."""
-        self._frame.set_cell_theme(theme)
-
-    # Keys
-
-    def action_press(self, key: str) -> None:
-        if (action := action_for(self._outlook.mode, key)) is not None:
-            self.perform(action.name)
+    # Keys and messages
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "press":
-            return action_for(self._outlook.mode, str(parameters[0])) is not None
-        return super().check_action(action, parameters)
+        return works_in(action, self.mode) and super().check_action(action, parameters)
 
     @on(events.Paste)
     @on(events.Key)
     def _typed_nowhere(self, event: events.Key | events.Paste) -> None:
         """Who types where nothing can be typed is told why, if their role is the reason."""
-        refusal = self._outlook.refusal
+        refusal = self.user.refusal
         if refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
             self.hint(refusal)
-
-    @on(CellEditor.UndoRequested)
-    @on(CellEditor.RedoRequested)
-    @on(ComposerEditor.SendRequested)
-    @on(ComposerEditor.NavigateRequested)
-    @on(UnreadBadge.Clicked)
-    def _action_requested(self, message: Message) -> None:
-        self.perform(_REQUESTED[type(message)])
 
     @on(CellEditor.Left)
     def _editor_left(self, message: CellEditor.Left) -> None:
@@ -264,10 +134,8 @@ class DocumentScreen(BackgroundTaskScreen):
             return
         if not editor.selection.is_empty:
             editor.move_cursor(editor.selection.end)
-        elif self._outlook.refusal is not None:
-            self.perform("navigate")
         else:
-            self.hint("You are in the composer: ↑ in an empty message goes to the cells.")
+            self.action_navigate()
 
     @on(DocumentView.Refused)
     @on(CellEditor.Refused)
@@ -281,11 +149,19 @@ class DocumentScreen(BackgroundTaskScreen):
         if reason is not None:
             self.hint(reason)
 
-    @on(Sidebar.ContextClicked)
-    def _context_clicked(self, message: Sidebar.ContextClicked) -> None:
-        self.open_context(message.context)
+    def on_composer_changed(self, message: Composer.Changed) -> None:
+        del message
+        self._update()
 
-    # What the person does
+    def on_resize(self, event: events.Resize) -> None:
+        if self._frame.fit(event.size):
+            self._update_sidebar()
+
+    def _look(self) -> None:
+        self._keep_view()
+        self._update_sidebar()
+
+    # Focus, cursor and presence
 
     def set_focus(
         self,
@@ -296,70 +172,164 @@ class DocumentScreen(BackgroundTaskScreen):
         """The mode is another one from this moment on, for the very next key."""
         before = self.focused
         super().set_focus(widget, scroll_visible, from_app_focus)
-        if self.focused is before:
+        focused = self.focused
+        if focused is before:
             return
-        mode = self._location.focus_moved(self.focused)
-        if mode is Mode.EDIT:
+        if focused is self.composer.editor:
+            self.mode = Mode.WRITE
+        elif isinstance(focused, CellEditor):
+            self.mode = Mode.EDIT
             self._tour.editing()
-        elif mode is Mode.CONTEXTS:
-            self._events.list_contexts()
-        self._surroundings.update_participants()
+        elif focused is self._frame.sidebar:
+            self.mode = Mode.CONTEXTS
+            self._list_contexts()
+        else:
+            self.mode = Mode.NAVIGATE
+        self._publish_presence()
+        self._update_participants()
         self._update()
 
     @on(CellEditor.CursorMoved)
-    def _cursor_moved(self, message: CellEditor.CursorMoved) -> None:
-        self._location.cursor_moved(message)
+    def _cursor_moved(self) -> None:
+        self._publish_presence()
         self._update()
 
     @on(CellEditor.Edited)
     def _edited(self, message: CellEditor.Edited) -> None:
-        self._location.typed()
+        if self._typing is None:
+            self._typing = self.set_timer(TYPING_SECONDS, self._typing_ended)
+        else:
+            self._typing.reset()
+        self._publish_presence()
+        self._undone_theirs = None
         if message.editor is not self.composer.editor:
             self._tour.typed(message.inserted)
             self._suggest()
 
+    def _typing_ended(self) -> None:
+        self._typing = None
+        self._publish_presence()
+
+    def _publish_presence(self) -> None:
+        """Tell the others in which cell the person is, and where in it."""
+        block, editor = self._current_block(), self._editor()
+        cursor, anchor = None, None
+        if editor is not None and block is not None:
+            cursor, anchor = editor.cursor_offset, editor.anchor_offset
+        activity = Activity.IDLE if self._typing is None else Activity.TYPING
+        self._session.replica.set_presence(block, cursor, anchor, activity)
+
     def _view_changed(self) -> None:
-        self._location.view_moved()
-        self._surroundings.update_participants()
-        self._frame.unread.show(self.area.cells.unread_lines)
+        if self.mode is Mode.NAVIGATE:
+            self._publish_presence()
+        self._update_participants()
+        self._frame.unread.show(self.cells.unread_lines)
         self._update()
 
-    def _read_along(self) -> None:
-        """The composer is of no use, unless there is something in it to be copied."""
-        if self._outlook.mode is Mode.WRITE and not self.composer.draft.text:
-            self.perform("navigate")
+    # Changes of the session
 
-    # Telling it all
+    def _status_changed(self) -> None:
+        """Also called when the number of unsaved changes does, which is with every key."""
+        status, before = self._session.status, self._status
+        self._update_participants()
+        if status == before:
+            return
+        self._check_caught_up(status)
+        self._status = status
+        is_live = status.connection is ConnectionStatus.LIVE
+        if is_live and before.connection is not ConnectionStatus.LIVE:
+            self._came_live()
+        if status.is_rejected != before.is_rejected:
+            self._role_changed()
+        if status.reason is not None and status.reason != before.reason:
+            self.hint(status.reason, weighty=status.is_rejected)
+        if status.is_rejected and status.refused is not None:
+            if before.refused is not status.refused or not before.is_rejected:
+                self.hint(rejected_location(status.refused), weighty=True)
+        self._update()
 
-    @on(Composer.Changed)
-    def _update(self) -> None:
-        """The keys that work now."""
-        self._frame.footer.show(self.situation)
-        self._suggest()
+    def _check_caught_up(self, status: SessionStatus) -> None:
+        """Say so when all that was written without a connection has arrived."""
+        is_live = status.connection is ConnectionStatus.LIVE
+        if self._status.connection is ConnectionStatus.LIVE and not is_live:
+            self._away_since = monotonic()
+        elif self._away_since is not None and is_live and not status.unsaved:
+            away, self._away_since = monotonic() - self._away_since, None
+            if away >= NOTICED_SECONDS:
+                self.hint("Caught up: what was written here and elsewhere is together again.")
 
-    def _suggest(self) -> None:
-        self._frame.notice.suggest(self._tour.hint_text if self._shows_tour else None)
+    def _came_live(self) -> None:
+        self._identify()
+        self._watch_joins()
+        self._submit_pending()
+        self._list_contexts()
+        self._restore_view()
 
-    def _update_surroundings(self) -> None:
-        self._bookmark.keep()
-        self._show_header()
+    def _identify(self) -> None:
+        """The kernel may have said who the person is, or that their role is another."""
+        me = self._session.me
+        if me is None:
+            return
+        if self.source.me is None:
+            self.source.me = me.principal
+            self.composer.set_colour(me.colour)
+        if me.role is not None and str(me.role) != self.user.role:
+            told = self.user.update(str(me.role))
+            self._role_changed()
+            if told is not None:
+                self.hint(told)
+        draft = self.composer.draft
+        if self.user.refusal is None and not draft.is_identified:
+            elsewhere = {
+                state.block
+                for state in self._session.presence().values()
+                if state.principal == me.principal and state.block is not None
+            }
+            draft.attach(me.principal, elsewhere)
+            self._show_drafts()
+            self._submit_pending()
 
-    def on_resize(self, event: events.Resize) -> None:
-        if self._frame.fit(event.size):
-            self._show_header()
+    def _role_changed(self) -> None:
+        """The person may write now, or may not any more."""
+        self.composer.show_role()
+        if self.user.refusal is not None:
+            # The composer is of no use, unless there is something in it to be copied.
+            if self.mode is Mode.WRITE and not self.composer.draft.text:
+                self.action_navigate()
+        self._update()
+        self._watch_joins()
 
-    def _show_header(self) -> None:
-        if self._frame.has_sidebar:
-            self._surroundings.show_contexts()
-            self._events.list_contexts()
-        elif self.focused is self._frame.sidebar:
-            self._sidebar_keys.leave()
-        self._surroundings.update_participants()
+    def _watch_joins(self) -> None:
+        """The owner is told who joins."""
+        if self.user.is_owner and self._session.is_live:
+            self.run_in_background(self._joins.run(), "joins")
 
-    # What only a screen can do
+    def _submit_pending(self) -> None:
+        self.run_in_background(self._submitter.connection_changed())
 
-    async def _quit(self) -> None:
-        await self.app.action_quit()
+    def _presence_changed(self) -> None:
+        self.source.presence_changed()
+        others = self._session.presence().values()
+        if self._session.is_live:
+            self._identify()
+            self._tour.models_here(any(one.kind == PrincipalKind.MODEL for one in others))
+        for one in others:
+            if one.kind == PrincipalKind.HUMAN and one.principal != self.source.me:
+                self._tour.joined(one.username)
+        self._update_participants()
+        self._update()
 
-    def _to_terminal_clipboard(self, text: str) -> None:
-        self.app.copy_to_clipboard(text)
+    def _cells_changed(self, change: CellChange) -> None:
+        if change.drafts:
+            self._show_drafts()
+        if self._tour.awaits_model and change.texts:
+            self._look_for_model_text(change)
+            self._suggest()
+
+    def _look_for_model_text(self, change: CellChange) -> None:
+        """The tour waits for a model in the middle of a text: somebody to write with."""
+        for text in change.texts:
+            header = self._session.document.header(text.block)
+            if header.kind == BlockKind.TEXT and header.role == Role.MODEL:
+                view = self.source.view(text.block)
+                self._tour.model_wrote(view.author, len(view.text))

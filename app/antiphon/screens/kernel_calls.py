@@ -3,19 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.blame_view import BlameRange, merge_runs
 from antiphon.session import Session
+from antiphon.time_format import format_age
 from antiphon.widgets.sidebar import ContextName
+from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 _NOTHING_LEFT: Mapping[str, str] = {
     ErrorCode.NOTHING_TO_UNDO: "You have nothing to undo in this cell.",
     ErrorCode.NOTHING_TO_REDO: "You have nothing to redo in this cell.",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneText:
+    """Text that an undo or a redo removes and restores."""
+
+    removed: str
+    """How much, in words: `88 lines`; empty if nothing."""
+    restored: str
+    age: str
+    """How long ago it was written: `10 s ago`."""
+
+    @classmethod
+    def of(cls, result: Mapping[str, Any]) -> UndoneText:
+        """Read the result of `block.undo` or `block.redo`."""
+        made = datetime.fromisoformat(result["time"])
+        age = format_age((datetime.now(UTC) - made).total_seconds())
+        return cls(_amount(result["removed"]), _amount(result["restored"]), age)
+
+    @property
+    def amount(self) -> str:
+        return self.removed or self.restored or "an edit"
+
+    def report(self, name: str | None) -> str:
+        """Say what an undo did; `name` is the author if it was somebody else's edit."""
+        whose = f" of {name}" if name is not None else ""
+        them = "it" if self.amount.startswith(("1 ", "an ")) else "them"
+        if self.restored and not self.removed:
+            return f"Brought back {self.amount}{whose} · Ctrl+Y removes {them} again"
+        return f"Took back {self.amount}{whose} · Ctrl+Y brings {them} back"
+
+
+def _amount(size: Mapping[str, int]) -> str:
+    """Return the size of a text in the largest unit of which it has several."""
+    for unit in ("lines", "words"):
+        if size[unit] > 1:
+            return f"{size[unit]:,} {unit}"
+    if size["words"]:
+        return "1 word"
+    characters = size["characters"]
+    return f"{characters} character{'s' * (characters > 1)}" if characters else ""
 
 
 class KernelActions:
@@ -25,32 +70,62 @@ class KernelActions:
         self._session = session
         self._hint = hint
 
-    async def undo(self, block: str, principal: str | None = None) -> bool:
-        """Take back my last edit of a block, or somebody else's; whether anything changed."""
-        return await self._apply_undo("block.undo", block, principal)
+    async def undo(self, block: str) -> bool:
+        """Take back my last edit of a block, and say so; whether anything changed."""
+        undone = await self._apply_undo("block.undo", block)
+        if undone is not None:
+            self._hint(undone.report(None))
+        return undone is not None
 
-    async def redo(self, block: str) -> bool:
-        """Do again what I undid last; whether anything changed."""
-        return await self._apply_undo("block.redo", block)
+    async def redo(self, block: str) -> None:
+        """Do again what I undid last."""
+        await self._apply_undo("block.redo", block)
 
-    async def _apply_undo(self, tool: str, block: str, principal: str | None = None) -> bool:
-        params = {"block_id": block}
+    async def preview_undo_theirs(self, block: str, author: str, name: str) -> UndoneText | None:
+        """Return what `undo_theirs` would take back; None if nothing, which is said then."""
+        return await self._apply_undo("block.undo", block, author, name, preview=True)
+
+    async def undo_theirs(self, block: str, author: str, name: str) -> bool:
+        """Take back somebody else's last edit of a block, and say so; whether it changed."""
+        undone = await self._apply_undo("block.undo", block, author, name)
+        if undone is not None:
+            self._hint(undone.report(name))
+        return undone is not None
+
+    async def redo_theirs(self, block: str, author: str, name: str) -> None:
+        """Bring back what `undo_theirs` took back."""
+        redone = await self._apply_undo("block.redo", block, author, name)
+        if redone is not None:
+            self._hint(f"{redone.restored or redone.amount} of {name} came back.")
+
+    async def _apply_undo(
+        self,
+        tool: str,
+        block: str,
+        principal: str | None = None,
+        name: str | None = None,
+        *,
+        preview: bool = False,
+    ) -> UndoneText | None:
+        what = tool.removeprefix("block.")
+        params: dict[str, Any] = {"block_id": block, "preview": preview}
         if principal is not None:
             params["principal"] = principal
         try:
-            await self._session.call(tool, params)
+            return UndoneText.of(await self._session.call(tool, params))
         except AntiphonError as error:
             if error.code is ErrorCode.NO_KERNEL:
-                what = tool.removeprefix("block.")
                 self._hint(f"Offline: {what} needs the kernel; try again when it is back.")
+            elif error.code in _NOTHING_LEFT and name is not None:
+                self._hint(f"There is nothing of {name} to {what} in this cell.")
             else:
-                mine = _NOTHING_LEFT.get(error.code, error.message)
-                self._hint(error.message if principal is not None else mine)
-            return False
-        return True
+                self._hint(_NOTHING_LEFT.get(error.code, error.message))
+            return None
 
     async def authors(self, block: str) -> list[BlameRange] | None:
         """Return the authors of a block's text by range; None if the kernel does not say."""
+        if not is_text(self._session.document.schema(block)):
+            return []
         try:
             result = await self._session.call("block.blame", {"block_id": block})
         except AntiphonError as error:
@@ -58,8 +133,8 @@ class KernelActions:
             return None
         return merge_runs(result["runs"])
 
-    async def interrupt(self, target: InterruptTarget) -> None:
-        """Stop a model, a command or all of them."""
+    async def interrupt(self, target: InterruptTarget) -> bool:
+        """Stop a model, a command or all of them; whether anything was running."""
         params: dict[str, Any] = {"context": self._session.document.context}
         if target.principal is not None:
             params["principal"] = target.principal
@@ -67,9 +142,10 @@ class KernelActions:
             result = await self._session.call("turn.interrupt", params)
         except AntiphonError as error:
             self._hint(f"Not stopped: {error.message}")
-            return
+            return False
         if not result.get("stopped"):
-            self._hint("Nothing was running any more.")
+            self._hint("Nothing is running. Ctrl+Q quits.")
+        return bool(result.get("stopped"))
 
     async def contexts(self) -> list[ContextName]:
         """The kernel's contexts, oldest first; none if it does not say."""

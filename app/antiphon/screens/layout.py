@@ -7,9 +7,8 @@ from typing import Final
 from textual.app import ComposeResult
 from textual.containers import Container, Horizontal, Vertical
 from textual.geometry import Size
+from textual.widgets import Static
 
-from antiphon.render.cell_theme import CellTheme
-from antiphon.screens.too_small import TooSmall
 from antiphon.widgets.block_list import Columns, DocumentView
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.sidebar import WIDE, WIDTH, Sidebar
@@ -19,29 +18,52 @@ MAX_COLUMNS: Final = 104
 """The main column is no wider: gutter, text, and a name tag behind it. Wider terminals get it in
 the middle."""
 
+MIN_COLUMNS: Final = 40
+MIN_ROWS: Final = 10
+
+
+class TooSmall(Static):
+    """Covers everything while the terminal is smaller than 40 × 10."""
+
+    DEFAULT_CSS = """
+    TooSmall {
+        layer: cover; width: 100%; height: 100%; padding: 0 1; display: none;
+        background: $background; color: $foreground;
+    }
+    TooSmall.-shown { display: block; }
+    """
+
+    def fit(self, size: Size) -> None:
+        """Show or hide according to the size of the terminal."""
+        small = size.width < MIN_COLUMNS or size.height < MIN_ROWS
+        self.set_class(small, "-shown")
+        if small:
+            self.update(
+                f"antiphon needs {MIN_COLUMNS} × {MIN_ROWS}; this terminal has"
+                f" {size.width} × {size.height}. Make it larger."
+            )
+
 
 class DocumentLayout(Container):
     """Sidebar and main column above the footer; in line with each other at every width."""
 
     DEFAULT_CSS = """
     DocumentLayout { layers: base cover; width: 100%; height: 100%; layout: vertical; }
-    Frame #body { height: 1fr; }
-    Frame #main { width: 1fr; }
-    Frame #page { height: 1fr; layers: base above; align: right bottom; }
+    DocumentLayout #body { height: 1fr; }
+    DocumentLayout #main { width: 1fr; }
+    DocumentLayout #page { height: 1fr; layers: base above; align: right bottom; }
     """
 
-    def __init__(
-        self, area: DocumentView, composer: Composer, theme: CellTheme, *, place: str
-    ) -> None:
+    def __init__(self, area: DocumentView, composer: Composer, *, place: str) -> None:
         super().__init__()
         self.area = area
         self.composer = composer
-        self.header = HeaderLine(theme, place)
-        self.sidebar = Sidebar(theme)
-        self.unread = UnreadBadge(theme)
-        self.drafts = DraftPreview(theme)
-        self.notice = HintBar(theme)
-        self.footer = FooterLine(theme)
+        self.header = HeaderLine(place)
+        self.sidebar = Sidebar()
+        self.unread = UnreadBadge()
+        self.drafts = DraftPreview()
+        self.notice = HintBar()
+        self.footer = FooterLine()
         self._too_small = TooSmall()
         self._main = Vertical(id="main")
         self._wants_sidebar: bool | None = None
@@ -69,20 +91,6 @@ class DocumentLayout(Container):
     def is_covered(self) -> bool:
         """Return whether the terminal is too small to show any of the layout."""
         return self._too_small.has_class("-shown")
-
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        """Other colours from now on."""
-        for part in (
-            self.area,
-            self.composer,
-            self.header,
-            self.sidebar,
-            self.unread,
-            self.drafts,
-            self.notice,
-            self.footer,
-        ):
-            part.set_cell_theme(theme)
 
     def fit(self, size: Size) -> bool:
         """Lay out for a terminal of this size; whether the sidebar has come or gone."""

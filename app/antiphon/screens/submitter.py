@@ -15,6 +15,9 @@ NOBODY_AFTER = 1.0
 
 NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
 
+SENDING_AFTER = 0.5
+"""Seconds after which a message that is on its way is shown as such."""
+
 SLOW_AFTER = 2.0
 """Seconds after which a message that was taken and is not there yet is asked after."""
 
@@ -41,9 +44,11 @@ class MessageSubmitter:
         *,
         shows_all: Callable[[], bool],
         ask: Callable[[str, str], Awaitable[bool]],
+        on_sending: Callable[[], None],
     ) -> None:
         """
         Args:
+            on_sending: called when `sending` has changed.
             shows_all: whether the whole message is on the screen.
             ask: shows a command and a reason, and returns whether the person wants it to run.
         """
@@ -52,6 +57,9 @@ class MessageSubmitter:
         self._hint = hint
         self._shows_all = shows_all
         self._ask = ask
+        self._on_sending = on_sending
+        self.sending: dict[str, str] = {}
+        """Messages that have been on their way for a while, by block."""
         self._waiting: str | None = None
         self._is_asking = False
 
@@ -60,7 +68,7 @@ class MessageSubmitter:
         text = self._draft.text
         if not text.strip().removeprefix(SHELL_MARK).strip():
             self._hint("Nothing to send yet: write a message, or ! and a command.")
-        elif not self._session.is_live or self._draft.block is None:
+        elif not self._is_ready():
             self._waiting = text
             self._hint("Will be sent as soon as the kernel answers, unless you go on writing.")
         elif text.startswith(SHELL_MARK):
@@ -70,8 +78,14 @@ class MessageSubmitter:
             self._draft.clear()
             return self._run(text, typed_here=True)
         else:
-            return self._submit(self._draft.detach())
+            return self._submit(self._draft.detach(), text)
         return None
+
+    def _is_ready(self) -> bool:
+        """Return whether the kernel can be sent the message, which is in a draft block then."""
+        if self._session.is_live:
+            self._draft.share()
+        return self._session.is_live and self._draft.block is not None
 
     def _reason_to_ask(self) -> str | None:
         """Return why a command is not run at once, None if it is."""
@@ -105,16 +119,25 @@ class MessageSubmitter:
             if sending is not None:
                 await sending
 
-    async def _submit(self, block: str) -> None:
-        slow = asyncio.get_running_loop().call_later(SLOW_AFTER, self._hint, SLOW)
+    async def _submit(self, block: str, text: str) -> None:
+        def show() -> None:
+            self.sending[block] = text
+            self._on_sending()
+
+        loop = asyncio.get_running_loop()
+        sending = loop.call_later(SENDING_AFTER, show)
+        slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
         try:
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
-            self._draft.restore(block)
+            self._draft.restore(block, text)
             self._hint(f"Not sent: {error.message}")
             return
         finally:
             slow.cancel()
+            sending.cancel()
+            if self.sending.pop(block, None) is not None:
+                self._on_sending()
         await asyncio.sleep(NOBODY_AFTER)
         if not self._has_models():
             self._hint(NOBODY)

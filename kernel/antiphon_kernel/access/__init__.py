@@ -15,13 +15,13 @@ from antiphon_kernel.access.permissions import (
     check_interrupt,
     check_invite_as,
     check_shell,
-    check_shell_of_turn,
     check_status,
     check_tool,
     check_undo_of,
     check_update,
 )
-from antiphon_kernel.access.sessions import Dismissal, OpenSession, Sessions
+from antiphon_kernel.access.sessions import Dismissal, Sessions
+from antiphon_kernel.access.write_guard import WriteGuard
 
 __all__ = [
     "TOKEN_BYTES",
@@ -30,15 +30,14 @@ __all__ = [
     "Dismissal",
     "Invitations",
     "Members",
-    "OpenSession",
     "Sessions",
+    "WriteGuard",
     "check_act_as",
     "check_arrange",
     "check_draft",
     "check_interrupt",
     "check_invite_as",
     "check_shell",
-    "check_shell_of_turn",
     "check_status",
     "check_tool",
     "check_undo_of",

@@ -13,12 +13,12 @@ from typing import Final
 
 from antiphon_kernel.access.invitations import AuthenticationError, Invitations, expired
 from antiphon_kernel.access.members import Members
-from antiphon_kernel.access.sessions import Dismissal, OpenSession, Sessions
+from antiphon_kernel.access.sessions import Dismissal, Sessions
 from antiphon_kernel.types.clock import Clock, iso_time
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
-from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.yjs.close_codes import CloseCode
 
@@ -111,40 +111,56 @@ class AccessControl:
         return [one for one in self._joins if one.number > number]
 
     def wake_waiters(self) -> None:
-        """The doors are closing: nobody waits for arrivals any longer."""
+        """The kernel is closing: nobody waits for arrivals any longer."""
         self._join.set()
         self._join = asyncio.Event()
 
-    def on_session_opened(self, session: OpenSession) -> bool:
+    def on_session_opened(self, actor: Actor) -> bool:
         """Report a session that has begun; whether its principal has joined with it.
 
         Only somebody with an invitation joins, and not who was connected a moment ago: scripts come
         and go with every call.
         """
-        actor = session.actor
         principal = actor.principal
-        if session.credential is None:
+        if actor.credential is None:
             return False
-        expires = self._invitations.expires(session.credential)
-        soon = expires is not None and expires - actor.since < _LOOK_AGAIN_MS
-        if soon or (expires is not None and self._expiry is None):
-            self.end_expired()
+        self._watch_expiry(actor, actor.credential)
         before = self._last_here.get(principal.id)
         self._last_here[principal.id] = actor.since
         just_now = before is not None and actor.since - before < ABSENCE_MS
-        if just_now or len(self._sessions.of(principal.id)) > 1:
+        connected = [one for one in self._sessions.of(principal.id) if one.needs is None]
+        if just_now or len(connected) > 1:
             return False
         _log.info("%s joined as %s over %s", principal.username, actor.role, actor.via)
         self._joins.append(
-            Join(self.last_join + 1, principal, actor.role, session.credential, actor.since)
+            Join(self.last_join + 1, principal, actor.role, actor.credential, actor.since)
         )
         self.wake_waiters()
         return True
 
-    def on_session_closed(self, principal: Principal) -> None:
+    def on_session_closed(self, actor: Actor) -> None:
         """A session has ended: who begins one again soon has only been away for a moment."""
-        if principal.id in self._last_here:
-            self._last_here[principal.id] = self._clock.now_ms()
+        if actor.principal.id in self._last_here and actor.needs is None:
+            self._last_here[actor.principal.id] = self._clock.now_ms()
+
+    def open_work_session(self, actor: Actor, asker: Actor) -> None:
+        """Begin a session without a connection for what somebody has asked for."""
+        assert actor.needs is not None
+        self._sessions.open(actor)
+        if actor.credential is not None:
+            self._watch_expiry(actor, actor.credential)
+        dismissal = self._sessions.dismissal(asker)
+        if dismissal is None or dismissal.code is CloseCode.ROLE_CHANGED:
+            if actor.role.may(actor.needs):
+                return
+            dismissal = Dismissal(CloseCode.ROLE_CHANGED, f"You are {actor.role.described()}.")
+        self._sessions.dismiss(dismissal, lambda one: one is actor)
+
+    def _watch_expiry(self, actor: Actor, credential: int) -> None:
+        expires = self._invitations.expires(credential)
+        soon = expires is not None and expires - actor.since < _LOOK_AGAIN_MS
+        if soon or (expires is not None and self._expiry is None):
+            self.end_expired()
 
     # Out
 
@@ -161,7 +177,7 @@ class AccessControl:
             dismissal = Dismissal(CloseCode.ROLE_CHANGED, reason)
             ended = self._sessions.dismiss(
                 dismissal,
-                lambda one: one.actor.principal.id == principal.id and not _is_models(one),
+                lambda one: one.principal.id == principal.id and _ends_with_role(one, role),
             )
         await self._members.give_role(principal, role)
         return ended
@@ -179,9 +195,7 @@ class AccessControl:
         dismissal = Dismissal(
             CloseCode.KICKED, f"{by.username} kicked {principal.username}{why}.{back}"
         )
-        ended = self._sessions.dismiss(
-            dismissal, lambda one: one.actor.principal.id == principal.id
-        )
+        ended = self._sessions.dismiss(dismissal, lambda one: one.principal.id == principal.id)
         await self._members.ban(principal, until)
         return ended
 
@@ -217,11 +231,13 @@ class AccessControl:
             )
 
 
-def _is_models(session: OpenSession) -> bool:
-    """Whether it is a model's turn, which goes on with another role; people's commands do not."""
-    actor = session.actor
-    return actor.via in IN_THE_KERNEL and actor.principal.kind is PrincipalKind.MODEL
+def _ends_with_role(actor: Actor, role: AccessRole) -> bool:
+    """Whether a session ends as its principal gets this role: all but models' turns and work that
+    the principal may still have done."""
+    if actor.needs is not None:
+        return not role.may(actor.needs)
+    return actor.via not in IN_THE_KERNEL or actor.principal.kind is not PrincipalKind.MODEL
 
 
-def _came_with(credentials: Collection[int], session: OpenSession) -> bool:
-    return session.credential in credentials
+def _came_with(credentials: Collection[int], actor: Actor) -> bool:
+    return actor.credential in credentials

@@ -33,7 +33,7 @@ GUEST: Final = "guest"
 
 
 class AuthenticationError(AntiphonError):
-    """Nobody is let in with this; `close_code` is how a door says so."""
+    """Nobody is let in with this; `close_code` is how a connection says so."""
 
     def __init__(self, close_code: CloseCode, message: str) -> None:
         code = ErrorCode.PERMISSION_DENIED
@@ -90,24 +90,31 @@ class Invitations:
         return list(self._credentials.values())
 
     async def invite(
-        self, role: AccessRole, *, name: str | None, expires: int | None, uses: int | None
+        self,
+        role: AccessRole,
+        kind: PrincipalKind = PrincipalKind.HUMAN,
+        *,
+        name: str | None,
+        expires: int | None,
+        uses: int | None,
     ) -> Issued:
         """Make an invitation.
 
         Args:
+            kind: of whoever comes.
             name: username of whoever comes; made now if nobody has it. Without one the kernel
                 chooses a name, and another one for each further client.
             expires: milliseconds since the epoch.
             uses: how many clients it lets in.
 
         Raises:
-            AntiphonError: invalid_params if the name is taken by somebody of another role.
+            AntiphonError: invalid_params if the name is taken by somebody of another role or kind.
         """
         if name is None:
             principal = await self._members.create_guest(GUEST, role)
         else:
-            principal = await self._members.principal(name, role=role)
-        self._check_role(principal, role)
+            principal = await self._members.principal(name, kind, role)
+        self._check_role(principal, role, kind)
         token = secrets.token_urlsafe(TOKEN_BYTES)
         credential = await self._members.auth.add_credential(
             Credential(
@@ -126,9 +133,9 @@ class Invitations:
         self._credentials[credential.number] = credential
         return Issued(token, credential, principal)
 
-    def _check_role(self, principal: Principal, role: AccessRole) -> None:
+    def _check_role(self, principal: Principal, role: AccessRole, kind: PrincipalKind) -> None:
         has = self._members.role_of(principal)
-        if principal.kind is PrincipalKind.HUMAN and has is role:
+        if principal.kind is kind and has is role:
             return
         what = has.described() if principal.kind is PrincipalKind.HUMAN else f"a {principal.kind}"
         raise AntiphonError(

@@ -13,8 +13,6 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
 
-_ARRANGES = (AccessRole.OWNER, AccessRole.EDITOR)
-
 
 def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
     """Raises AntiphonError permission_denied unless the role has the right that the tool needs."""
@@ -86,11 +84,11 @@ def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> No
 
 
 def check_arrange(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
-    """Collapsing, excluding and moving: one's own blocks; anyone's for owners and editors.
+    """Excluding and moving: one's own blocks; anyone's for owners and editors.
 
     Raises AntiphonError permission_denied.
     """
-    if caller.id != header.author and role not in _ARRANGES:
+    if caller.id != header.author and not role.may(Permission.ARRANGE):
         raise _denied(
             f"Block {header.id} is not yours, and {role.described()} arranges only its own blocks:"
             " ask an editor.",
@@ -113,7 +111,7 @@ def check_undo_of(whose: Principal, caller: Principal, role: AccessRole) -> None
             caller,
             role,
         )
-    if role not in _ARRANGES:
+    if not role.may(Permission.ARRANGE):
         raise _denied(
             f"Only an editor undoes edits of {whose.username}; you are {caller.username},"
             f" {role.described()}.",
@@ -129,7 +127,7 @@ def check_interrupt(whose: str | None, caller: Principal, role: AccessRole) -> N
 
     Raises AntiphonError permission_denied.
     """
-    if role in _ARRANGES or whose in (caller.username, caller.id):
+    if role.may(Permission.ARRANGE) or whose in (caller.username, caller.id):
         return
     raise _denied(
         f"Only an editor stops what others run; you are {caller.username}, {role.described()}:"
@@ -151,27 +149,6 @@ def check_shell(caller: Principal, role: AccessRole) -> None:
             caller,
             role,
         )
-
-
-def check_shell_of_turn(asker: Principal, role: AccessRole, *, barred: bool) -> None:
-    """Raise unless the message of `asker` may make a model run commands on the kernel's host.
-
-    Args:
-        role: the asker's, as it is now.
-        barred: whether the asker has been kicked and may not come in now.
-
-    Raises:
-        AntiphonError: permission_denied.
-    """
-    if role is AccessRole.OWNER and not barred:
-        return
-    standing = "who has been kicked" if barred else role.described()
-    raise _denied(
-        f"Not run: this turn answers a message of {asker.username}, {standing}, and only the"
-        " owner of the kernel has commands run on its host: ask the owner to run it.",
-        asker,
-        role,
-    )
 
 
 def check_act_as(name: str, caller: Principal, founder: Principal) -> None:

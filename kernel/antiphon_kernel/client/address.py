@@ -23,7 +23,7 @@ _LOOPBACK: Final = re.compile(r"(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)(?::\d{
 
 
 class KernelAddress(BaseModel):
-    """One running kernel: its process, its doors, and the owner's token."""
+    """One running kernel: its process, its addresses, and the owner's token."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -49,6 +49,16 @@ class KernelAddress(BaseModel):
             return None
         path = Path(self.socket)
         return path if path.is_socket() else None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers by which the kernel knows who connects; over the unix socket it sees that."""
+        headers = {}
+        if self.reachable_socket is None and self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}"
+        if self.client is not None:
+            headers["Antiphon-Client"] = self.client
+        return headers
 
 
 Locate = Callable[[], KernelAddress]

@@ -21,7 +21,7 @@ CLOSE_SECONDS: Final = 1.0
 async def open_socket(
     address: KernelAddress, path: tuple[str, ...], *, as_name: str | None, **query: str
 ) -> ClientConnection:
-    """Connect to the door at `path`, acting as `as_name` (by default as the owner).
+    """Connect to the endpoint at `path`, acting as `as_name` (by default as the owner).
 
     Raises:
         AntiphonError: `no_kernel` if nothing answers there; `permission_denied` if the kernel does
@@ -30,11 +30,6 @@ async def open_socket(
     if as_name is not None:
         query["as"] = as_name
     socket = address.reachable_socket
-    headers = {}
-    if socket is None and address.token is not None:
-        headers["Authorization"] = f"Bearer {address.token}"
-    if address.client is not None:
-        headers["Antiphon-Client"] = address.client
     target = "/" + "/".join(quote(part, safe="") for part in path)
     if query:
         target += "?" + urlencode(query)
@@ -50,7 +45,7 @@ async def open_socket(
             )
         return await connect(
             _websocket_base(address) + target,
-            additional_headers=headers,
+            additional_headers=address.headers,
             compression=None,
             max_size=None,
             open_timeout=OPEN_SECONDS,

@@ -10,8 +10,9 @@ from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.client.local_replica import LocalReplica
-from antiphon_kernel.client.state import ConnectionStateMachine, Listeners, ReplicaState
+from antiphon_kernel.client.state import ConnectionStateMachine, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
+from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.awareness import decode_awareness
 from antiphon_kernel.yjs.close_codes import CloseCode, is_final
 from antiphon_kernel.yjs.frames import (
@@ -59,7 +60,7 @@ class ReplicaConnection:
         socket: ClientConnection,
         copy: LocalReplica,
         standing: ConnectionStateMachine,
-        presence: Listeners,
+        presence: Signal[()],
     ) -> None:
         """`presence` is told when anyone's presence has changed."""
         self._socket = socket
@@ -81,9 +82,9 @@ class ReplicaConnection:
 
     async def run(self) -> bool:
         """Speak until the connection ends; whether it got live."""
-        standing, attendance = self._standing, self._copy.attendance
+        standing, awareness = self._standing, self._copy.awareness
         self._copy.outbox.start_connection()
-        attendance.start_connection()
+        awareness.start_connection()
         standing.become(ReplicaState.CATCHING_UP)
         writer = asyncio.create_task(self._write(), name="replica writer")
         reader = asyncio.create_task(self._read(), name="replica reader")
@@ -102,7 +103,7 @@ class ReplicaConnection:
             await asyncio.wait({reader, writer})
             await self._socket.close()
             standing.become(ReplicaState.OFFLINE)
-            if attendance.start_connection():
+            if awareness.start_connection():
                 self._presence.notify()
 
     async def send_due(self) -> None:
@@ -148,12 +149,12 @@ class ReplicaConnection:
                 copy.edits.keep(copy.outbox.unsaved)
                 self._standing.changed.notify()
             case AwarenessUpdate(update):
-                if copy.attendance.receive(decode_awareness(update)):
+                if copy.awareness.receive(decode_awareness(update)):
                     self._presence.notify()
             case PermissionDenied(reason):
                 self._denied = reason
             case QueryAwareness():
-                copy.attendance.republish()
+                copy.awareness.republish()
                 self._wake.set()
 
     async def _write(self) -> None:
@@ -163,7 +164,7 @@ class ReplicaConnection:
                 await self.send_due()
                 timer = None
                 if copy.outbox.open:
-                    timer = loop.call_later(copy.attendance.delay(), self._wake.set)
+                    timer = loop.call_later(copy.awareness.delay(), self._wake.set)
                 await self._wake.wait()
                 self._wake.clear()
                 if timer is not None:
@@ -171,7 +172,7 @@ class ReplicaConnection:
 
     def _frames_due(self) -> list[bytes]:
         """What is to be sent now: text first, so that no cursor is ahead of its text."""
-        outbox, attendance = self._copy.outbox, self._copy.attendance
+        outbox, awareness = self._copy.outbox, self._copy.awareness
         frames = []
         if self._asked is not None:
             missing = self._copy.document.update_since(self._asked)
@@ -181,6 +182,6 @@ class ReplicaConnection:
         update = outbox.take()
         if update is not None:
             frames.append(encode_frame(SyncUpdate(update)))
-        if outbox.open and attendance.delay() == 0:
-            frames.append(attendance.take())
+        if outbox.open and awareness.delay() == 0:
+            frames.append(awareness.take())
         return frames

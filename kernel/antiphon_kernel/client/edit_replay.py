@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from antiphon_kernel.client.pending_edits import PendingEdit
+from antiphon_kernel.client.local_replica import PendingEdit
 from antiphon_kernel.client.rebase import OrphanedEditError, Rebase
 from antiphon_kernel.client.rejected_edits import RejectedEdit
 from antiphon_kernel.yjs.close_codes import CloseCode

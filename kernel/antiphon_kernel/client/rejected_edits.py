@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from antiphon_kernel.client.pending_edits import PendingEdit
+from antiphon_kernel.client.local_replica import PendingEdit
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.update import ContentKind, decode_update

@@ -21,7 +21,7 @@ from antiphon_kernel.client.connection import ReplicaConnection, ServerRejection
 from antiphon_kernel.client.edit_replay import EditReplay
 from antiphon_kernel.client.local_replica import LocalReplica
 from antiphon_kernel.client.rejected_edits import Keep, RejectedEdit, Rejection, format_report
-from antiphon_kernel.client.state import ConnectionStateMachine, Listeners, ReplicaState
+from antiphon_kernel.client.state import ConnectionStateMachine, ReplicaState
 from antiphon_kernel.document.changes import REMOTE
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
@@ -29,6 +29,7 @@ from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import RandomIds
 from antiphon_kernel.types.presence import PresenceState
+from antiphon_kernel.types.signal import Signal
 from antiphon_kernel.yjs.close_codes import CloseCode
 
 LEFT_BEHIND = "nothing: there was no connection to it when the program ended."
@@ -60,8 +61,8 @@ class Replica:
         Without it a refused edit is the end of the replica.
         """
         self._standing = ConnectionStateMachine()
-        self._presence = Listeners()
-        self._rebuilt = Listeners()
+        self._presence = Signal[()]()
+        self._rebuilt = Signal[()]()
         self._copy = LocalReplica(
             client_id if client_id is not None else RandomIds().client_id(), self._wrote
         )
@@ -114,11 +115,11 @@ class Replica:
     @property
     def me(self) -> PresenceState | None:
         """This replica as the kernel knows it; None until it has been connected."""
-        return self._copy.attendance.me
+        return self._copy.awareness.me
 
     def presence(self) -> Mapping[int, PresenceState]:
         """Everyone in the context but this replica, by awareness client id."""
-        return self._copy.attendance.others
+        return self._copy.awareness.others
 
     async def saved(self) -> None:
         """Wait, through reconnects, until all that was written here is on the kernel's disk.
@@ -132,23 +133,23 @@ class Replica:
         self, block: str | None, cursor: int | None, anchor: int | None, activity: Activity
     ) -> None:
         """Say where this replica's cursor is; the last of several in quick succession is sent."""
-        if self._copy.attendance.publish(block, cursor, anchor, activity):
+        if self._copy.awareness.publish(block, cursor, anchor, activity):
             self._wake()
 
     def watch_state(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` when state, refusal or unsaved may have changed; returns the way out."""
-        return self._standing.changed.add(listener)
+        return self._standing.changed.listen(listener)
 
     def watch_presence(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` when anyone's presence changed; returns the way to stop."""
-        return self._presence.add(listener)
+        return self._presence.listen(listener)
 
     def on_document_replaced(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` when `document` is another object; returns the way to stop.
 
         That is so after the kernel has refused an edit: see `rejected_edits`.
         """
-        return self._rebuilt.add(listener)
+        return self._rebuilt.listen(listener)
 
     async def run(self) -> None:
         """Keep the replica in step until it is closed or refused; reconnects by itself."""

@@ -1,9 +1,10 @@
-"""Connection state of a replica to its kernel, and listeners to it."""
+"""Connection state of a replica to its kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
+
+from antiphon_kernel.types.signal import Signal
 
 
 class ReplicaState(StrEnum):
@@ -20,23 +21,6 @@ class ReplicaState(StrEnum):
     """The kernel will not have this replica, for the reason `refusal`; it has given up."""
 
 
-class Listeners:
-    """Listeners to possible changes."""
-
-    def __init__(self) -> None:
-        self._listeners: list[Callable[[], None]] = []
-
-    def add(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Tell `listener` from now on; returns the way to stop."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
-
-    def notify(self) -> None:
-        """It may have changed."""
-        for listener in tuple(self._listeners):
-            listener()
-
-
 class ConnectionStateMachine:
     """The state of a replica; the connections that it has one after the other change it."""
 
@@ -44,7 +28,7 @@ class ConnectionStateMachine:
         self.state = ReplicaState.CONNECTING
         self.trouble: str | None = None
         """Why the last attempt to connect, or the last connection, failed; None once live."""
-        self.changed = Listeners()
+        self.changed = Signal[()]()
 
     def become(self, state: ReplicaState) -> None:
         """Take on a state; who is refused stays so."""

@@ -27,8 +27,19 @@ class ToolClient:
         locate: Callable[[], KernelAddress],
         *,
         as_name: str | None = None,
+        as_kind: str | None = None,
+        once: bool = False,
     ) -> None:
+        """
+        Args:
+            as_kind: what `as_name` is, a person if None.
+            once: whether the connection is for a single call: a block that this leaves open is not
+                interrupted at once, so that the next command can write in it.
+        """
         self._locate = locate
+        self._query = {"once": "1"} if once else {}
+        if as_kind is not None:
+            self._query["kind"] = as_kind
         self.on_push: Callable[[dict[str, Any]], None] = lambda _: None
         """Gets what comes unasked: `{"subscription", "event"}`, and as the last one of a
         subscription that is cut off `{"subscription", "error"}`."""
@@ -56,6 +67,7 @@ class ToolClient:
                 f"This call of {quote(tool)} has {len(frame)} bytes as JSON, one call takes"
                 f" {CALL_BYTES} at most: send less at a time.",
                 limit=CALL_BYTES,
+                limit_name="frame",
             )
         async with self._connecting:
             socket = self._socket or await self._connect()
@@ -87,7 +99,7 @@ class ToolClient:
             await reader
 
     async def _connect(self) -> ClientConnection:
-        socket = await open_socket(self._locate(), ("call",), as_name=self._as_name)
+        socket = await open_socket(self._locate(), ("call",), as_name=self._as_name, **self._query)
         self._socket = socket
         self._reader = asyncio.create_task(self._read(socket), name="answers to tool calls")
         return socket
@@ -151,6 +163,7 @@ def _lost(socket: ClientConnection) -> AntiphonError:
         return AntiphonError(
             ErrorCode.TOO_LARGE,
             "The kernel takes less than this call in one message: send less at a time.",
+            limit_name="frame",
         )
     return AntiphonError(
         ErrorCode.NO_KERNEL,

@@ -32,7 +32,7 @@ def export_context(address: KernelAddress, params: Mapping[str, str]) -> Iterato
     """
     with closing(_connect(address)) as connection:
         try:
-            connection.request("GET", _target(address, "export", params), headers=_headers(address))
+            connection.request("GET", _target(address, "export", params), headers=address.headers)
             response = connection.getresponse()
             _check(response)
             lines = _whole_lines(response)
@@ -58,7 +58,7 @@ def import_context(
             or went away before it answered.
     """
     with closing(_connect(address)) as connection:
-        headers = {**_headers(address), "Transfer-Encoding": "chunked"}
+        headers = {**address.headers, "Transfer-Encoding": "chunked"}
         target = _target(address, "import", params)
         try:
             # Who refuses it may have answered before all of it was sent.
@@ -131,17 +131,8 @@ def _connect(address: KernelAddress) -> HTTPConnection:
     return connection
 
 
-def _target(address: KernelAddress, door: str, params: Mapping[str, str]) -> str:
-    return f"{urlsplit(address.http).path.rstrip('/')}/{door}?{urlencode(params)}"
-
-
-def _headers(address: KernelAddress) -> dict[str, str]:
-    headers = {}
-    if address.reachable_socket is None and address.token is not None:
-        headers["Authorization"] = f"Bearer {address.token}"
-    if address.client is not None:
-        headers["Antiphon-Client"] = address.client
-    return headers
+def _target(address: KernelAddress, endpoint: str, params: Mapping[str, str]) -> str:
+    return f"{urlsplit(address.http).path.rstrip('/')}/{endpoint}?{urlencode(params)}"
 
 
 def _check(response: HTTPResponse) -> None:

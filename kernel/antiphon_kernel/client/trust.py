@@ -23,7 +23,7 @@ ID_FILE: Final = "folder.id"
 
 FOUNDED_VARIABLE: Final = "ANTIPHON_FOUNDED"
 """In the environment of the process that founded a folder and could not register it, and of its
-children: the id of the folder."""
+children: the id of the folder and its real path."""
 
 _REGISTRY: Final = "folders"
 _ID: Final = re.compile(r"[0-9a-f]{32}")
@@ -42,11 +42,14 @@ def is_trusted(data: Path) -> bool:
         return True
     if read_id(data) is None and not [name for name in files if name != ID_FILE]:
         return False
+    if is_registered(data):
+        return True  # it has been founded since it was looked at
     command = f"antiphon trust {shlex.quote(str(data))}"
     raise untrusted(
         data,
         "you did not found it here; it may have come with a clone, an archive or a copy, or has"
-        f" been moved. `{command}` shows what it holds and asks whether to trust it",
+        f" been moved. {_state_folder_advice()}`{command}` shows what it holds and asks whether to"
+        " trust it",
     )
 
 
@@ -84,7 +87,7 @@ def found(data: Path) -> str | None:
     finally:
         fresh.unlink(missing_ok=True)
     if warning is not None:
-        os.environ[FOUNDED_VARIABLE] = folder_id
+        os.environ[FOUNDED_VARIABLE] = _founded_here(folder_id, data)
     return warning
 
 
@@ -122,13 +125,17 @@ def is_registered(data: Path) -> bool:
     folder_id = read_id(data)
     if folder_id is None:
         return False
-    if os.environ.get(FOUNDED_VARIABLE) == folder_id:
+    if os.environ.get(FOUNDED_VARIABLE) == _founded_here(folder_id, data):
         return True
     try:
         entry = _entry(folder_id, data)
         return _is_own(entry.parent) and _folder_of(entry) == os.path.realpath(data)
     except (OSError, ValueError):
         return False
+
+
+def _founded_here(folder_id: str, data: Path) -> str:
+    return f"{folder_id} {os.path.realpath(data)}"
 
 
 def _entry(folder_id: str, data: Path) -> Path:
@@ -190,6 +197,22 @@ def _is_stale(entry: Path) -> bool:
         return True
     except OSError:
         return False
+
+
+def _state_folder_advice() -> str:
+    """Return what to do first if nothing can be remembered; nothing if it can."""
+    try:
+        place = state_path(_REGISTRY)
+        while not place.exists():
+            place = place.parent
+        if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+            return ""
+    except OSError:
+        pass
+    return (
+        "No folder is remembered as yours while your state folder cannot be written to: first set"
+        " XDG_STATE_HOME (or HOME) to a folder of yours where you may write, for every start. Then "
+    )
 
 
 def _not_remembered(data: Path, error: OSError) -> str:

@@ -3,7 +3,7 @@
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
@@ -18,7 +18,7 @@ from antiphon_kernel.contexts.ordering import order_after, order_at_end, order_b
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
-from antiphon_kernel.contexts.submissions import Submission, Submissions
+from antiphon_kernel.contexts.undo_stack import UndoKind
 
 __all__ = [
     "Applied",
@@ -36,7 +36,7 @@ __all__ = [
     "Quarantine",
     "SearchIndex",
     "Submission",
-    "Submissions",
+    "UndoKind",
     "header_fields",
     "header_values",
     "open_document",

@@ -3,16 +3,51 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final, TypeVar, get_type_hints
+
+from pydantic import create_model
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.contexts.model_fields import mirror_fields
-from antiphon_kernel.document.header import ENUMS, FIELDS
+from antiphon_kernel.document.header import ENUMS, FIELDS, json_object
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.validation import check_value
+
+R = TypeVar("R", bound=Result)
+
+
+def mirror_fields(record: type[Any], *, but: Collection[str]) -> Callable[[type[R]], type[R]]:
+    """Give a result those fields of a dataclass that it does not name itself, with their defaults.
+
+    Args:
+        but: fields that are not shown.
+    """
+
+    def add(result: type[R]) -> type[R]:
+        types = get_type_hints(record)
+        added: dict[str, Any] = {
+            one.name: (types[one.name], one)
+            for one in fields(record)
+            if one.name not in but and one.name not in result.model_fields
+        }
+        shown = create_model(
+            result.__name__,
+            __base__=result,
+            __module__=result.__module__,
+            __doc__=result.__doc__,
+            **added,
+        )
+        shown.record = record
+        return shown
+
+    return add
+
 
 _OTHERWISE: Final = frozenset(("id", "parent", "order"))
 """Fields that go by another name, or are none of a caller's business."""
@@ -30,12 +65,17 @@ class BlockInfo(Result):
     """The header of a block."""
 
     block_id: str
+    name: str
     parent_id: str | None = None
     """The block it answers."""
     role: str
     kind: str
     status: str
     author: str
+    username: str
+    """Name of the author."""
+    input: dict[str, Any] | None = None
+    """Input of the tool call."""
     created: str
     version: int
 
@@ -51,25 +91,62 @@ def header_values(context: Context, block: str) -> dict[str, Any]:
         values[name] = str(values[name])
     return {
         **values,
+        "input": json_object(header.input) if header.input is not None else None,
         "block_id": block,
+        "name": context.block_name(block),
+        "username": context.username(header.author),
         "parent_id": header.parent,
         "version": context.version(block),
     }
 
 
-def header_fields(metadata: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) -> dict[str, Any]:
     """Header fields out of a request's `metadata`; unknown keys stay together as `metadata`.
+
+    Args:
+        project: the folder that a `path` must be in.
 
     Raises:
         AntiphonError: invalid_params or too_large for what `check_value` refuses.
     """
+    for name in metadata:
+        if name in _KERNELS:
+            raise _not_metadata(name)
     fields = {name: value for name, value in metadata.items() if name in _OF_REQUESTS}
     if not isinstance(fields.get("input", ""), str):
         fields["input"] = json.dumps(fields["input"], ensure_ascii=False)
     for name, value in fields.items():
         check_value(name, value, limits, prefix="metadata.")
+    if "path" in fields and not _is_inside(project, fields["path"]):
+        raise _leaves_project()
     rest = {name: value for name, value in metadata.items() if name not in _OF_REQUESTS}
     if rest:
         check_value("metadata", rest, limits)
         fields["metadata"] = rest
     return fields
+
+
+def _not_metadata(name: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"metadata.{name} has the name of a header field that metadata does not set: give the"
+        " parameter of the call that does, or use another name.",
+        field=f"metadata.{name}",
+        allowed=sorted(_OF_REQUESTS),
+    )
+
+
+def _leaves_project() -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        "metadata.path must be a path inside the project, and a symbolic link leads this one out"
+        " of it: name a file of the project.",
+        field="metadata.path",
+        expected="a path inside the project",
+    )
+
+
+def _is_inside(project: Path, path: str) -> bool:
+    """Whether a path that looks like one of the project is one, symbolic links followed."""
+    root = os.path.realpath(project)
+    return Path(os.path.realpath(Path(root, path))).is_relative_to(root)

@@ -1,48 +1,90 @@
-"""Sessions that keep running blocks alive, and interruption of the blocks when one ends."""
+"""Sessions and leases that keep running blocks alive, and interruption when one ends."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 from antiphon_kernel.access import Members
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.enums import PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.records import Actor
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class BlockOwners:
     """The writers of the blocks of models and tools, in every open context."""
 
-    def __init__(self, members: Members, system: Actor) -> None:
+    def __init__(self, members: Members, system: Actor, lease_seconds: float) -> None:
+        """`lease_seconds`: for how long a session of a single call keeps a block alive."""
         self.system = system
         """Who interrupts."""
         self._members = members
         self._sessions: dict[str, SessionId] = {}
+        self._lease_seconds = lease_seconds
+        self._leases: dict[str, float] = {}
+        """When the lease of a block ends, by the clock of the event loop."""
 
     def writes(self, actor: Actor, block: str) -> None:
         """From now on this session keeps the block alive."""
         self._sessions[block] = actor.session
+        self._leases.pop(block, None)
 
     def watch(self, context: Context) -> None:
         """A context has been opened: what nobody writes in any more is interrupted."""
-        context.commits.on_applied(lambda applied: self._keep_alive(context, applied))
+        context.applied.listen(lambda applied: self._keep_alive(context, applied))
         if context.is_writable:
-            self.interrupt(context, lambda block: block not in self._sessions)
+            self.interrupt(context, self._is_left)
 
-    def end_session(self, session: SessionId) -> set[str]:
-        """The blocks that nobody keeps alive now that the session has ended."""
+    def _is_left(self, block: str) -> bool:
+        return block not in self._sessions and block not in self._leases
+
+    def end_session(self, session: SessionId, *, leaves_leases: bool) -> set[str]:
+        """Return the blocks that nobody keeps alive now that the session has ended.
+
+        Args:
+            leaves_leases: whether its blocks stay open for a while, because the next call that
+                writes in them comes through a session of its own.
+        """
         left = {block for block, writer in self._sessions.items() if writer == session}
         for block in left:
             del self._sessions[block]
-        return left
+        if not leaves_leases:
+            return left
+        self._leases |= dict.fromkeys(left, self._lease_end())
+        return set()
+
+    def lease_seconds(self, block: str) -> float | None:
+        """Return for how long the lease of a block still lasts; None if it has none."""
+        end = self._leases.get(block)
+        return max(0.0, end - _now()) if end is not None else None
+
+    @property
+    def next_lease_end(self) -> float | None:
+        """When the next lease ends, by the clock of the event loop; None if there is none."""
+        return min(self._leases.values(), default=None)
+
+    def end_leases(self) -> set[str]:
+        """Return the blocks whose leases have ended."""
+        over = {block for block, end in self._leases.items() if end <= _now()}
+        for block in over:
+            del self._leases[block]
+        return over
+
+    def _lease_end(self) -> float:
+        return _now() + self._lease_seconds
 
     def forget(self, context: ContextId) -> None:
         """Nobody keeps anything in a context alive any more."""
-        for block in [block for block in self._sessions if block.startswith(context)]:
-            del self._sessions[block]
+        for kept in (self._sessions, self._leases):
+            for block in [block for block in kept if block.startswith(context)]:
+                del kept[block]
 
     def interrupt(self, context: Context, left: Callable[[str], bool]) -> bool:
         """End every open block of a model or tool for which `left` says so; whether there was any.
@@ -54,7 +96,7 @@ class BlockOwners:
         due = []
         for block in document.block_ids():
             header = document.header(block)
-            if header.role not in (Role.MODEL, Role.TOOL):
+            if not header.is_written_by_program:
                 continue
             # A block that a person's script has made for later may wait; a model's may not.
             waits = header.status == Status.PENDING and header.author in models
@@ -62,6 +104,7 @@ class BlockOwners:
                 due.append(block)
                 context.appends.flush(block)
                 self._sessions.pop(block, None)
+                self._leases.pop(block, None)
         if not due:
             return False
 
@@ -73,11 +116,20 @@ class BlockOwners:
         return True
 
     def _keep_alive(self, context: Context, applied: Applied) -> None:
-        """Whoever makes a block of a model or tool run, by writing into it, is its owner."""
+        """Make whoever starts a program's block, by writing into it, its owner.
+
+        A write into a block with a lease renews that.
+        """
+        for block in applied.versions.keys() & self._leases.keys():
+            status = context.document.header(block).status
+            if status in (Status.DONE, Status.ERROR):
+                del self._leases[block]
+            else:
+                self._leases[block] = self._lease_end()
         for change in applied.changes:
             for header in change.headers:
-                if "status" not in header.fields or header.block in self._sessions:
+                if "status" not in header.fields or not self._is_left(header.block):
                     continue
                 now = context.document.header(header.block)
-                if now.status == Status.RUNNING and now.role in (Role.MODEL, Role.TOOL):
+                if now.status == Status.RUNNING and now.is_written_by_program:
                     self._sessions[header.block] = applied.actor.session

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from antiphon_kernel.contexts.undo_stack import StackChange, UndoKind
+from antiphon_kernel.contexts.undo_stack import Keystroke, StackChange, UndoKind
 from antiphon_kernel.document.changes import DocumentChange, Transaction
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.restored_ids import RestoredRange
@@ -38,13 +38,15 @@ class PendingCommit:
     """All that has to be stored of it; None if nothing changed."""
     undo: UndoKind | None = None
     """How it counts for the actor's undo; None if not at all."""
+    keystroke: Keystroke | None = None
+    """Keystroke that the change is; None if it is more."""
     stacks: StackChange | None = None
     """What it does to the undo stacks, if it turns a unit."""
     revivals: tuple[RestoredRange, ...] = ()
     """Which of its ids are others come back."""
     restated: bool = False
     """Whether the journal's row of the context changes with it."""
-    handed_in: ClientOrigin | None = None
+    client_origin: ClientOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)

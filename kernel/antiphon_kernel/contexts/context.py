@@ -1,38 +1,74 @@
-"""One context while it is open: its document, its journal, its outbox.
+"""One context while it is open: its document, its commits, its undo stacks and its histories.
 
-Every change goes the same way: it is applied to the document, handed to the journal, and when it is
-on disk it is acknowledged and given to the subscribers, in the order of `seq`.
+Every change goes the same way: whoever makes it is checked, it is applied to the document, numbered
+and handed to the journal; when it is on disk it is acknowledged and broadcast, in the order of
+`seq`. After a failed commit nothing more is taken: the context has to be read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Final
 
-from antiphon_kernel.access import check_draft
+from antiphon_kernel.access import WriteGuard, check_draft
 from antiphon_kernel.contexts.append_buffer import AppendBuffers
 from antiphon_kernel.contexts.block_ids import BlockIds
 from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.contexts.commit_types import (
+    Applied,
+    Broadcast,
+    ClientOrigin,
     CommitHandle,
     PendingCommit,
 )
-from antiphon_kernel.contexts.commits import Commits
+from antiphon_kernel.contexts.header_rules import complete_drafts, follow_change
 from antiphon_kernel.contexts.history_cache import HistoryCache
+from antiphon_kernel.contexts.in_flight import InFlightUpdates
 from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.contexts.presence import Presence
-from antiphon_kernel.contexts.remote_updates import RemoteUpdates
-from antiphon_kernel.contexts.undo_stack import UndoKind, UndoStacks
-from antiphon_kernel.document.changes import Transaction
+from antiphon_kernel.contexts.undo_stack import (
+    NOTHING_RECORDED,
+    Keystroke,
+    StackChange,
+    UndoKind,
+    UndoStacks,
+)
+from antiphon_kernel.document.changes import DocumentChange, Transaction
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.update_builder import UpdatePlan
+from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.limits import Limits
-from antiphon_kernel.storage import BlockChangeRow, ContextRow, Journal, StoredContext, UndoRow
+from antiphon_kernel.storage import (
+    BlockChangeRow,
+    BlockRow,
+    Commit,
+    ContextRow,
+    Journal,
+    SessionRow,
+    StoredContext,
+    UndoRow,
+)
 from antiphon_kernel.types.clock import Clock, iso_time_if
+from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
 from antiphon_kernel.types.ids import BlockId, ContextId, PrincipalId
 from antiphon_kernel.types.records import Actor, Member
-from antiphon_kernel.validation import LazyItemIndex
+from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.validation import (
+    Chunk,
+    ItemIndex,
+    LazyItemIndex,
+    ValidatedUpdate,
+    validate,
+    validate_incrementally,
+)
+from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _ORDER: Final = frozenset({"order"})
@@ -48,41 +84,61 @@ class Context:
         journal: Journal,
         clock: Clock,
         limits: Limits,
+        guard: WriteGuard,
     ) -> None:
+        self.row = stored.row
+        """As the journal knows the context, or will when what is on its way is on disk."""
+        self.seq = stored.seq
+        """The version of the context: the number of its last transaction."""
         self.document = document
         self.presence = Presence()
         self.limits = limits
+        self.guard = guard
         self.structure = LazyItemIndex(document)
-        self.family = BlockTree(document)
+        self.block_tree = BlockTree(document)
+        self.appends = AppendBuffers(self._append, self._check_writer, limits)
+        """Streamed appends that are not in the document yet."""
+        self.in_flight = InFlightUpdates()
+        """Large raw updates on their way in."""
+        self.undo = UndoStacks(stored.undo, limits.undo_entries)
+        """Undo and redo stacks of everybody."""
+        self.histories = HistoryCache(
+            journal,
+            stored.row,
+            document,
+            seq=lambda: self.seq,
+            number_of=self.number,
+            settled=self.wait_persisted,
+        )
+        """Content histories of the blocks."""
+        self.applied = Signal[Applied]()
+        """Each change when it is applied, not on disk yet.
+
+        What a listener learns is to be told to nobody before the broadcast of the same `seq`.
+        """
+        self.committed = Signal[Broadcast]()
+        """Each change once it is on disk."""
+        self.failed = Signal[AntiphonError]()
+        """The failure after which nothing more is taken."""
+        self.submitted = Signal[Submission]()
+        """Each draft that a raw update has submitted, once that is on disk."""
         self._journal = journal
         self._clock = clock
-        self.appends = AppendBuffers(self.append, self._check_writer, limits)
-        """Streamed appends that are not in the document yet."""
-        self.commits = Commits(
-            stored, document, self.structure, journal, clock, limits.undo_entries
-        )
-        """What has been committed, and who is told."""
-        self._introductions = MemberRegistry(document)
-        self.remote = RemoteUpdates(
-            document,
-            self.structure,
-            self.commits,
-            self._introductions,
-            self.appends,
-            stored.clients,
-            limits,
-        )
-        """What connected clients write."""
+        self._members = MemberRegistry(document)
         self._numbering = BlockIds(stored.row.id, document.block_ids())
+        self._client_owners = dict(stored.clients)
+        """Principal of each CRDT client id that has written so far."""
+        self._generation = stored.generation
+        self._blocks = {row.id: row for row in stored.blocks}
+        self._persisted = {row.id: row.version for row in stored.blocks}
+        self._changes: list[DocumentChange] = []
+        document.watch(self._changes.append)
+        self._last: asyncio.Future[None] | None = None
+        self._failure: AntiphonError | None = None
 
     @property
     def id(self) -> ContextId:
         return self.row.id
-
-    @property
-    def row(self) -> ContextRow:
-        """As the journal knows the context, or will when what is on its way is on disk."""
-        return self.commits.row
 
     @property
     def label(self) -> str:
@@ -92,28 +148,28 @@ class Context:
     def epoch(self) -> str:
         return self.row.epoch
 
-    @property
-    def seq(self) -> int:
-        """The version of the context: the number of its last transaction."""
-        return self.commits.seq
+    def username(self, principal: str) -> str:
+        """Return the name of a principal who has been here; the id of anybody else."""
+        member = self.document.member(principal)
+        return member.username if member is not None else principal
 
-    @property
-    def undo(self) -> UndoStacks:
-        """Undo and redo stacks of everybody."""
-        return self.commits.undo
-
-    @property
-    def histories(self) -> HistoryCache:
-        """Content histories of the blocks."""
-        return self.commits.histories
+    def block_name(self, block: str) -> str:
+        """Return the short form of a block's id: label, username and number."""
+        _, principal, seq = block.split(".")
+        return f"{self.label}.{self.username(principal)}.{seq}"
 
     def number(self, block: str) -> int:
         """Return the journal's number of a block."""
-        return self.commits.number(block)
+        return self._blocks[block].number
 
     def version(self, block: str) -> int:
         """Return the change count of a block; 1 at creation, 0 if there is no such block."""
-        return self.commits.version(block)
+        row = self._blocks.get(block)
+        return row.version if row is not None else 0
+
+    def persisted_version(self, block: str) -> int:
+        """The last version of a block that is on disk; 0 if there is none yet."""
+        return self._persisted.get(block, 0)
 
     async def history(self, block: str) -> BlockHistory:
         """The history of a block's content, up to date with the document until the next await.
@@ -131,7 +187,28 @@ class Context:
         """
         return await self._journal.changes_of(self.row, self.number(block))
 
-    # Writing
+    async def wait_persisted(self) -> None:
+        """Wait until everything that has been applied so far is on disk.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        if self._last is not None:
+            await asyncio.shield(self._last)
+
+    async def committed_state(self, state_vector: bytes | None) -> bytes:
+        """The update that brings a peer up to date; everything in it is on disk."""
+        update = self.document.update_since(state_vector)
+        await self.wait_persisted()
+        return update
+
+    def close(self) -> None:
+        """Let go of the document; what was handed to the journal is still written."""
+        self._failure = self._failure or kernel_is_closing()
+        self.committed.clear()
+        self.document.close()
+
+    # Writing of tools
 
     @property
     def is_writable(self) -> bool:
@@ -155,16 +232,12 @@ class Context:
             undo: how its text counts for the actor's undo; None if not at all.
 
         Raises:
-            AntiphonError: permission_denied, if one of the blocks is somebody else's draft;
-                storage_failed, if the context has been stopped by an earlier failure.
+            AntiphonError: permission_denied, if the actor may not write any more or one of the
+                blocks is somebody else's draft; storage_failed, if the context has been stopped by
+                an earlier failure.
         """
         self._check_writer(actor, blocks)
-        with self.commits.fail_context_on_error():
-            with self.document.transaction(operation) as transaction:
-                change()
-            _check_stated(transaction, blocks)
-            update = self._introductions.with_member(actor, transaction)
-        return self.commits.commit(PendingCommit(actor, operation, transaction, update, undo))
+        return self._write(actor, operation, change, blocks, undo)
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it.
@@ -183,37 +256,23 @@ class Context:
         Otherwise a deletion that is undone would stand between two appends, in the wrong order.
 
         Raises:
-            AntiphonError: storage_failed.
+            AntiphonError: permission_denied, storage_failed.
         """
-        known = self.histories.opened([block])
-        if known is None or not text or self.document.tail_is_live(block, section):
-            return self.write(
-                actor,
-                "append",
-                lambda: self.document.append(block, text, section),
-                blocks=[block],
-                undo=UndoKind.STREAM,
-            )
-        plan = known[0].plan_append(section, text)
-        written = self._edit(actor, "append", block, plan, UndoKind.STREAM)
-        self.document.restore_live_tail(block, section)
-        return written
+        self._check_writer(actor, (block,))
+        return self._append(actor, block, text, section, UndoKind.CALL)
 
-    def apply_undo(
-        self, actor: Actor, row: UndoRow, plans: Mapping[str, UpdatePlan]
-    ) -> CommitHandle:
-        """Undo a unit, or do it again, on behalf of `actor`, as the histories of its blocks say.
+    def apply_undo(self, actor: Actor, row: UndoRow, plan: UpdatePlan) -> CommitHandle:
+        """Undo a unit, or do it again, on behalf of `actor`, as the history of its block says.
 
         Args:
-            plans: for each block that changes, what has to be written there.
+            plan: what has to be written there.
 
         Raises:
-            AntiphonError: permission_denied, if one of the blocks is somebody else's draft;
-                storage_failed.
+            AntiphonError: permission_denied, storage_failed.
         """
-        plan = sum(plans.values(), UpdatePlan())
-        clock, transaction, update = self._execute(actor, row.stack, plan, tuple(plans))
-        return self.commits.commit(
+        self._check_writer(actor, (row.block,))
+        clock, transaction, update = self._execute(actor, row.stack, plan, (row.block,))
+        return self._commit(
             PendingCommit(
                 actor,
                 row.stack,
@@ -228,16 +287,90 @@ class Context:
         """Give a text back what it was, as its history says: an edit like any other.
 
         Raises:
-            AntiphonError: permission_denied, if the block is somebody else's draft;
-                storage_failed.
+            AntiphonError: permission_denied, storage_failed.
         """
-        return self._edit(actor, "restore", block, plan, UndoKind.CALL)
+        self._check_writer(actor, (block,))
+        _, transaction, update = self._execute(actor, "restore", plan, (block,))
+        return self._commit(PendingCommit(actor, "restore", transaction, update, UndoKind.CALL))
 
-    def _edit(
-        self, actor: Actor, operation: str, block: str, plan: UpdatePlan, undo: UndoKind
+    def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
+        """The context has another label, or is archived, or is not any more.
+
+        Raises:
+            AntiphonError: permission_denied, storage_failed.
+        """
+        self._check_writer(actor, ())
+        with self._fail_on_error(), self.document.transaction(operation) as transaction:
+            self._members.ensure_member(actor)
+            self.document.set_meta(label=row.label, archived=iso_time_if(row.archived))
+        self.row = row
+        return self._commit(
+            PendingCommit(actor, operation, transaction, transaction.update, restated=True)
+        )
+
+    def ensure_member(self, actor: Actor) -> Member:
+        """Make a principal, who may be a reader, known to the document; its name and colour."""
+        if self.document.member(actor.principal.id) is None:
+            self._raise_if_stopped()
+            self._write(actor, "join", lambda: self._members.ensure_member(actor), (), None)
+        member = self.document.member(actor.principal.id)
+        assert member is not None
+        return member
+
+    def next_block_id(self, principal: PrincipalId) -> BlockId:
+        """A fresh id for a block that this principal creates through a tool."""
+        return self._numbering.next(principal)
+
+    def _check_writer(self, actor: Actor, blocks: Sequence[str]) -> None:
+        """Raise unless the context takes changes, and these blocks may be changed by the actor.
+
+        Every change of a tool is checked here, in the moment of the write: whatever a tool has
+        waited for, its caller has the right to write now.
+        """
+        self.guard.check_writer(actor)
+        self._raise_if_stopped()
+        for block in blocks:
+            check_draft(self.document, block, actor.principal)
+
+    def _write(
+        self,
+        actor: Actor,
+        operation: str,
+        change: Callable[[], None],
+        blocks: Sequence[str],
+        undo: UndoKind | None,
     ) -> CommitHandle:
-        _, transaction, update = self._execute(actor, operation, plan, (block,))
-        return self.commits.commit(PendingCommit(actor, operation, transaction, update, undo))
+        with self._fail_on_error():
+            with self.document.transaction(operation) as transaction:
+                change()
+            _check_stated(transaction, blocks)
+            update = self._members.with_member(actor, transaction)
+        return self._commit(PendingCommit(actor, operation, transaction, update, undo))
+
+    def _append(
+        self,
+        actor: Actor,
+        block: str,
+        text: str,
+        section: str | None,
+        undo: UndoKind = UndoKind.STREAM,
+    ) -> CommitHandle:
+        """Write at the end of a text; text that was buffered is accepted, whatever has changed."""
+        self._raise_if_stopped()
+        known = self.histories.opened([block])
+        if known is None or not text or self.document.tail_is_live(block, section):
+            return self._write(
+                actor,
+                "append",
+                lambda: self.document.append(block, text, section),
+                (block,),
+                undo,
+            )
+        plan = known[0].plan_append(section, text)
+        _, transaction, update = self._execute(actor, "append", plan, (block,))
+        written = self._commit(PendingCommit(actor, "append", transaction, update, undo))
+        self.document.restore_live_tail(block, section)
+        return written
 
     def _execute(
         self, actor: Actor, operation: str, plan: UpdatePlan, blocks: Sequence[str]
@@ -247,76 +380,301 @@ class Context:
         Returns the clock with which what is written begins, what changed, and all that has to be
         stored of it.
         """
-        self._check_writer(actor, blocks)
         client = self.document.client_id
         clock = decode_state_vector(self.document.state_vector()).get(client, 0)
-        with self.commits.fail_context_on_error():
+        with self._fail_on_error():
             transaction = self.document.apply_update(plan.update(client, clock), operation)
             _check_stated(transaction, blocks)
-            update = self._introductions.with_member(actor, transaction)
+            update = self._members.with_member(actor, transaction)
         return clock, transaction, update
 
-    def _check_writer(self, actor: Actor, blocks: Sequence[str]) -> None:
-        """Raise unless the context takes changes, and these blocks may be changed by the actor."""
-        self.commits.raise_if_stopped()
-        for block in blocks:
-            check_draft(self.document, block, actor.principal)
+    # Raw updates of connected clients
 
-    def ensure_member(self, actor: Actor) -> Member:
-        """Make a principal known to the context's document; its name and colour."""
-        if self.document.member(actor.principal.id) is None:
-            self.write(
-                actor,
-                "join",
-                lambda: self._introductions.ensure_member(actor),
-                blocks=(),
-                undo=None,
-            )
-        member = self.document.member(actor.principal.id)
-        assert member is not None
-        return member
-
-    def next_block_id(self, principal: PrincipalId) -> BlockId:
-        """A fresh id for a block that this principal creates through a tool."""
-        return self._numbering.next(principal)
-
-    def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
-        """The context has another label, or is archived, or is not any more.
+    def apply_update(
+        self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
+    ) -> asyncio.Future[int]:
+        """Check and apply a raw update of a connected client; the future gives `seq` when on disk.
 
         Raises:
-            AntiphonError: storage_failed.
+            AntiphonError: what `validate` refuses; permission_denied, if the session has been
+                dismissed; storage_failed; gap, while an accepted update of the same principal is
+                going in, which it might build on.
         """
-        self.commits.raise_if_stopped()
-        with (
-            self.commits.fail_context_on_error(),
-            self.document.transaction(operation) as transaction,
-        ):
-            self._introductions.ensure_member(actor)
-            archived = iso_time_if(row.archived)
-            self.document.set_meta(label=row.label, archived=archived)
-        self.commits.row = row
-        return self.commits.commit(
-            PendingCommit(actor, operation, transaction, transaction.update, restated=True)
+        self.guard.check_session(actor)
+        self._raise_if_stopped()
+        self.in_flight.reject_overtaking(actor)
+        validated = validate(
+            self.document,
+            actor,
+            update,
+            self._client_owners,
+            self.structure.item_index,
+            self.limits,
+            catching_up=catching_up,
+        )
+        if validated.placed is None:
+            return asyncio.ensure_future(self._seq_persisted())
+        return self._apply(actor, validated, validated.placed, source)
+
+    async def apply_large_update(
+        self, actor: Actor, update: bytes, source: object, *, catching_up: bool = False
+    ) -> asyncio.Future[int]:
+        """The same for an update that may be large: others work while it is checked and applied.
+
+        It is accepted or refused whole, at one moment. Once accepted it goes in, also if this is
+        cancelled, and raw updates of the same principal have to wait for that; see `in_flight`.
+
+        Raises:
+            AntiphonError: what `validate` refuses; permission_denied, if the session has been
+                dismissed while the update was checked; storage_failed.
+        """
+        async with self.in_flight.turn(actor):
+            await self.structure.read()
+            self._raise_if_stopped()
+            large = await validate_incrementally(
+                self.document,
+                actor,
+                update,
+                self._client_owners,
+                self.structure.item_index,
+                self.limits,
+                catching_up=catching_up,
+            )
+            if large is None:
+                return self.apply_update(actor, update, source, catching_up=catching_up)
+            self.guard.check_session(actor)
+            self._raise_if_stopped()
+            parts = large.accept()
+            if not parts:
+                return asyncio.ensure_future(self._seq_persisted())
+            for client in chain.from_iterable(part.validated.clients for part in parts):
+                self._client_owners[client] = actor.principal.id
+            arrival = self.in_flight.start(actor, parts, partial(self._apply_chunk, actor, source))
+        return await asyncio.shield(arrival)
+
+    def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[int]:
+        """Apply a part of an update that has been accepted."""
+        self._raise_if_stopped()
+        placed = part.placed(self.structure.item_index)
+        return self._apply(actor, part.validated, placed, source)
+
+    def _apply(
+        self, actor: Actor, validated: ValidatedUpdate, placed: ItemIndex, source: object
+    ) -> asyncio.Future[int]:
+        """Apply what may be applied; the future gives `seq` when it is on disk."""
+        document = self.document
+        if not validated.is_text:
+            # What it removes is behind what has been appended before.
+            self.appends.flush_all()
+        update = validated.update
+        known = [block for block in validated.submitted if block not in validated.drafts]
+        before = {block: document.header(block).status for block in known}
+        with self._fail_on_error():
+            transaction = document.apply_update(update, source, is_text=validated.is_text)
+            self.structure.commit(update, placed, transaction.deleted)
+            for client in validated.clients:
+                self._client_owners[client] = actor.principal.id
+            raw = update if transaction.update is not None else None
+            added, submitted = self._complete(actor, validated, before)
+        if raw is not None and added is not None:
+            raw = merge((raw, added))
+        written = self._commit(
+            PendingCommit(
+                actor,
+                "sync",
+                transaction,
+                raw if raw is not None else added,
+                UndoKind.TYPING,
+                keystroke=Keystroke.of(placed.staged, placed.deletions),
+                client_origin=ClientOrigin(source, validated.clients, added, submitted),
+            )
+        )
+        for block in submitted:
+            submission = Submission(self, block, document.text(block), actor)
+            written.on_disk.add_done_callback(partial(self._notify_submitted, submission))
+        return written.seq_on_disk()
+
+    def _complete(
+        self, actor: Actor, validated: ValidatedUpdate, before: Mapping[str, Status | str]
+    ) -> tuple[bytes | None, tuple[str, ...]]:
+        """Add to a client's update who it is, and what its drafts must say.
+
+        Args:
+            before: the status that submitted drafts had.
+
+        Returns the update with it, and the drafts that are submitted.
+        """
+        document, drafts = self.document, validated.drafts
+        due = [
+            block
+            for block in validated.submitted
+            if block in before or document.header(block).status == Status.DONE
+        ]
+        if not due and not drafts and self._members.knows(actor):
+            return None, ()
+        with document.transaction("draft") as completed:
+            self._members.ensure_member(actor)
+            done = complete_drafts(document, actor, drafts, due, before)
+        return completed.update, done
+
+    def _notify_submitted(self, submission: Submission, on_disk: asyncio.Future[None]) -> None:
+        if on_disk.exception() is None:
+            self.submitted.notify(submission)
+
+    async def _seq_persisted(self) -> int:
+        seq = self.seq
+        await self.wait_persisted()
+        return seq
+
+    # The way of every change to disk
+
+    def _commit(self, change: PendingCommit) -> CommitHandle:
+        """Number a change that the document has taken in, and send it on its way to disk."""
+        if change.update is None:
+            return CommitHandle(self.seq, {}, self._last or _done())
+        update, added = self._with_consequences(change, change.update)
+        self.structure.follow(update)
+        row = self._next_row(change, update)
+        on_disk = self._journal.commit(row)
+        versions = {block.id: block.version for block in row.blocks}
+        changes = tuple(self._changes)
+        self._changes.clear()
+        self.applied.notify(
+            Applied(row.seq, row.time, change.actor, row.operation, changes, versions)
+        )
+        self.histories.follow(row.as_stored)
+        source = change.client_origin.source if change.client_origin is not None else None
+        broadcasts = [Broadcast(row.seq, update, source)]
+        if source is not None and added is not None:
+            # Its own update does not go back to a client, but what the kernel added does.
+            broadcasts.append(Broadcast(row.seq, added, None))
+        on_disk.add_done_callback(partial(self._after_commit, broadcasts, versions))
+        self._last = on_disk
+        return CommitHandle(row.seq, versions, on_disk)
+
+    def _with_consequences(
+        self, change: PendingCommit, update: bytes
+    ) -> tuple[bytes, bytes | None]:
+        """The update with what the kernel writes because of it; and all that the kernel wrote."""
+        client_origin = change.client_origin
+        added = client_origin.added if client_origin is not None else None
+        submitted = client_origin.submitted if client_origin is not None else ()
+        follow_up = follow_change(self.document, change.transaction.change, submitted)
+        if follow_up is None:
+            return update, added
+        return (
+            merge((update, follow_up)),
+            merge((added, follow_up)) if added is not None else follow_up,
         )
 
-    async def wait_persisted(self) -> None:
-        """Wait until everything that has been applied so far is on disk.
+    def _next_row(self, change: PendingCommit, update: bytes) -> Commit:
+        """Return what is stored of a change, under the next number."""
+        time = self._clock.now_ms()
+        self.seq += 1
+        stacks = change.stacks if change.stacks is not None else self._record_undo(change, time)
+        client_origin = change.client_origin
+        touched = change.transaction.change.touched
+        if client_origin is not None and client_origin.submitted:
+            touched = tuple(dict.fromkeys((*touched, *client_origin.submitted)))
+        return Commit(
+            context=self.row,
+            seq=self.seq,
+            time=time,
+            principal=change.actor.principal,
+            session=SessionRow.of(change.actor),
+            operation=change.operation,
+            blocks=tuple(map(self._next_version, touched)),
+            update=update,
+            unit=stacks.unit,
+            undo=stacks.kept,
+            dropped_undo=stacks.dropped,
+            clients=client_origin.clients if client_origin is not None else (),
+            revivals=change.revivals,
+            restated=change.restated,
+            generation=self._generation,
+        )
 
-        Raises:
-            AntiphonError: storage_failed.
-        """
-        await self.commits.wait_persisted()
+    def _record_undo(self, change: PendingCommit, time: int) -> StackChange:
+        if change.undo is None:
+            return NOTHING_RECORDED
+        of_document = change.transaction.change
+        written = {text.block for text in of_document.texts}
+        written.update(content.block for content in of_document.contents)
+        # What a structured block begins with is its form, not something that somebody wrote.
+        written.update(one for one in of_document.added if is_text(self.document.schema(one)))
+        if not written:
+            return NOTHING_RECORDED
+        return self.undo.record(
+            change.actor, change.undo, sorted(written), change.keystroke, self.seq, time
+        )
 
-    async def committed_state(self, state_vector: bytes | None) -> bytes:
-        """The update that brings a peer up to date; everything in it is on disk."""
-        update = self.document.update_since(state_vector)
-        await self.wait_persisted()
-        return update
+    def _next_version(self, block: str) -> BlockRow:
+        row = self._blocks.get(block)
+        if row is None:
+            row = BlockRow(len(self._blocks) + 1, block, 1)
+        else:
+            row = BlockRow(row.number, block, row.version + 1)
+        self._blocks[block] = row
+        return row
 
-    def close(self) -> None:
-        """Let go of the document; what was handed to the journal is still written."""
-        self.commits.close()
-        self.document.close()
+    def _after_commit(
+        self,
+        broadcasts: Sequence[Broadcast],
+        versions: Mapping[str, int],
+        future: asyncio.Future[None],
+    ) -> None:
+        error = future.exception()
+        if error is not None:
+            assert isinstance(error, AntiphonError)
+            self._stop(error)
+            return
+        self._persisted.update(versions)
+        for broadcast in broadcasts:
+            self.committed.notify(broadcast)
+
+    def _stop(self, error: AntiphonError) -> None:
+        """Take nothing more: the document is not what is on disk."""
+        if self._failure is None:
+            self._failure = error
+            self.failed.notify(error)
+
+    @contextmanager
+    def _fail_on_error(self) -> Iterator[None]:
+        """There is no roll-back: after a failure what is on disk is right, and read again."""
+        try:
+            yield
+        except BaseException:
+            self._stop(
+                AntiphonError(
+                    ErrorCode.STORAGE_FAILED,
+                    f"A change of context {self.row.label} failed half-way, so the context is read"
+                    " again as it is on disk: call once more.",
+                )
+            )
+            raise
+
+    def _raise_if_stopped(self) -> None:
+        """Raises AntiphonError storage_failed if a commit has failed, or none can be made."""
+        if self._failure is not None:
+            raise self._failure
+        self._journal.refuse_if_broken()
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A person's draft has become part of the conversation."""
+
+    context: Context
+    block: str
+    text: str
+    """Its text at that moment; others may have edited it since."""
+    actor: Actor
+
+
+def _done() -> asyncio.Future[None]:
+    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    future.set_result(None)
+    return future
 
 
 def _check_stated(transaction: Transaction, blocks: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.storage import Commit, ContextRow, Journal, SessionRow, Snapshot
@@ -35,10 +36,11 @@ First = Callable[[ContextRow], Awaitable[InitialContent]]
 class ContextRegistry:
     """Every context as the journal has it; whether one is open is not known here."""
 
-    def __init__(self, journal: Journal, clock: Clock, ids: IdSource) -> None:
+    def __init__(self, journal: Journal, clock: Clock, ids: IdSource, guard: WriteGuard) -> None:
         self._journal = journal
         self._clock = clock
         self._ids = ids
+        self._guard = guard
         self._rows: dict[ContextId, ContextRow] = {}
         self._labels: dict[str, ContextId] = {}
         self._reserved: set[str] = set()
@@ -85,14 +87,23 @@ class ContextRegistry:
             label = stem[: NAME_LENGTH - len(behind)] + behind
         return label
 
-    async def create(self, label: str, founder: Actor, first: First | None = None) -> ContextRow:
+    async def create(
+        self,
+        label: str,
+        founder: Actor,
+        first: First | None = None,
+        *,
+        asker: Actor,
+    ) -> ContextRow:
         """A new context; empty, unless something is to be in it from the start.
 
         Args:
             first: the transactions it makes are there together with the founding one, or none is.
+            asker: whoever wants it, and must have the right to write when it is committed.
 
         Raises:
-            AntiphonError: invalid_params if the label is taken or cannot be one; storage_failed.
+            AntiphonError: invalid_params if the label is taken or cannot be one; permission_denied;
+                storage_failed.
         """
         self._reserve(label)
         try:
@@ -100,6 +111,7 @@ class ContextRegistry:
             time = self._clock.now_ms()
             row = self._journal.add_context(context, label, epoch, time)
             beginning = await first(row) if first is not None else InitialContent()
+            self._guard.check_writer(asker)
             commits = [
                 Commit(
                     context=row,

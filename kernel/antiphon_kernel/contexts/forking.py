@@ -13,11 +13,10 @@ from typing import Any, Final
 from antiphon_kernel.contexts.context_registry import InitialContent
 from antiphon_kernel.contexts.history_cache import inherit
 from antiphon_kernel.document.block_copy import copy_block
-from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.header_table import encode_headers
+from antiphon_kernel.document.document import Document, DocumentLoader
+from antiphon_kernel.document.header import encode_headers
 from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
 from antiphon_kernel.document.history.undo_units import UndoDirection
-from antiphon_kernel.document.loading import DocumentLoader
 from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (

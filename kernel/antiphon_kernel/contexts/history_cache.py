@@ -159,7 +159,7 @@ class HistoryCache:
             if not self._same_result(history):
                 if not index.is_exact:
                     return None
-                self._arrange(history)
+                raise _difference(history.block)
             results.append(read(history))
         return results
 
@@ -186,15 +186,8 @@ class HistoryCache:
             # but later text may stand beside it.
             history = await self._replay(block, None)
         if not self._same_result(history):
-            self._arrange(history)
+            raise _difference(block)
         self._open[block] = history
-
-    def _arrange(self, history: BlockHistory) -> None:
-        """Follow the document where it holds the same characters in another order."""
-        for path in self._texts(history.block):
-            history.arrange(path, self._document.peek_text(history.block, path))
-        if not self._same_result(history):
-            raise _difference(history.block)
 
     def _same_result(self, history: BlockHistory) -> bool:
         return self._agrees(history, history.text, self._document.peek_text)

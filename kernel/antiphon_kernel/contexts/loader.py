@@ -11,9 +11,8 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.header_table import decode_headers
-from antiphon_kernel.document.loading import DocumentLoader
+from antiphon_kernel.document.document import Document, DocumentLoader
+from antiphon_kernel.document.header import decode_headers
 from antiphon_kernel.storage import (
     ContextRow,
     CorruptContextError,

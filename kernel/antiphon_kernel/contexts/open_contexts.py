@@ -6,18 +6,19 @@ import asyncio
 import logging
 from collections import defaultdict
 
+from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.block_owners import BlockOwners
-from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context import Context, Submission
 from antiphon_kernel.contexts.context_registry import ContextRegistry
 from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.snapshot_writer import SnapshotWriter
-from antiphon_kernel.contexts.submissions import Submission, Submissions
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, CorruptContextError, Journal
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import ContextId, IdSource, SessionId
+from antiphon_kernel.types.signal import Signal
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +32,8 @@ class OpenContexts:
         directory: ContextRegistry,
         quarantine: Quarantine,
         writers: BlockOwners,
-        submissions: Submissions,
+        submissions: Signal[Submission],
+        guard: WriteGuard,
         clock: Clock,
         ids: IdSource,
         limits: Limits,
@@ -41,11 +43,13 @@ class OpenContexts:
         self._quarantine = quarantine
         self._writers = writers
         self._submissions = submissions
+        self._guard = guard
         self._clock = clock
         self._ids = ids
         self._limits = limits
         self._open: dict[ContextId, Context] = {}
         self._snapshots: dict[ContextId, SnapshotWriter] = {}
+        self._lease_timer: asyncio.TimerHandle | None = None
         self._opening: defaultdict[ContextId, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def get(self, context: ContextId) -> Context | None:
@@ -68,11 +72,9 @@ class OpenContexts:
         except CorruptContextError as error:
             self._quarantine.add(row.id, error)
             raise
-        context = Context(stored, document, self._journal, self._clock, self._limits)
-        context.commits.on_failure(lambda error: self._drop(context, error))
-        context.remote.on_submitted(
-            lambda block, text, by: self._submissions.notify(Submission(context, block, text, by))
-        )
+        context = Context(stored, document, self._journal, self._clock, self._limits, self._guard)
+        context.failed.listen(lambda error: self._drop(context, error))
+        context.submitted.listen(self._submissions.notify)
         self._open[row.id] = context
         self._snapshots[row.id] = SnapshotWriter(
             self._journal, row, context, self._limits, behind=len(stored.updates)
@@ -89,16 +91,36 @@ class OpenContexts:
         # Streams into it have lost text: their blocks must not go on as if nothing had happened.
         self._writers.forget(context.id)
 
-    async def end_session(self, session: SessionId) -> None:
+    async def end_session(self, session: SessionId, *, leaves_leases: bool) -> None:
         """Interrupt the blocks a session has left running; wait until that is on disk.
+
+        Args:
+            leaves_leases: whether they are interrupted only when nobody writes in them for a while.
 
         Raises:
             AntiphonError: storage_failed.
         """
-        left = self._writers.end_session(session)
+        left = self._writers.end_session(session, leaves_leases=leaves_leases)
+        self._watch_leases()
         for context in tuple(self._open.values()):
             if left and self._writers.interrupt(context, left.__contains__):
                 await context.wait_persisted()
+
+    def _watch_leases(self) -> None:
+        end = self._writers.next_lease_end
+        if end is not None and self._lease_timer is None:
+            loop = asyncio.get_running_loop()
+            self._lease_timer = loop.call_at(end, self._end_leases)
+
+    def _end_leases(self) -> None:
+        self._lease_timer = None
+        over = self._writers.end_leases()
+        for context in tuple(self._open.values()) if over else ():
+            try:
+                self._writers.interrupt(context, over.__contains__)
+            except AntiphonError as error:
+                _log.error("blocks of context %s stay open: %s", context.label, error)
+        self._watch_leases()
 
     async def flush(self) -> None:
         """Write every streamed append into its block and wait until all is on disk.
@@ -116,9 +138,11 @@ class OpenContexts:
 
         What cannot be saved is logged.
         """
+        if self._lease_timer is not None:
+            self._lease_timer.cancel()
         for context in tuple(self._open.values()):
             try:
-                await context.remote.arrivals.finish()
+                await context.in_flight.finish()
                 context.appends.flush_all()
                 self._writers.interrupt(context, lambda _: True)
                 await context.wait_persisted()

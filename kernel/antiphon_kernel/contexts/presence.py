@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from antiphon_kernel.types.presence import PresenceState
-
-Watcher = Callable[[int, PresenceState | None], None]
+from antiphon_kernel.types.signal import Signal
 
 
 class Presence:
@@ -15,7 +14,7 @@ class Presence:
     def __init__(self) -> None:
         self._states: dict[int, PresenceState] = {}
         self._clocks: dict[int, int] = {}
-        self._watchers: list[Watcher] = []
+        self._changed = Signal[int, PresenceState | None]()
 
     def put(self, client: int, state: PresenceState) -> None:
         """Add or replace what one session shows of itself."""
@@ -36,12 +35,10 @@ class Presence:
         """Counts the versions of one client's state, removal included."""
         return self._clocks.get(client, 0)
 
-    def watch(self, watcher: Watcher) -> Callable[[], None]:
+    def watch(self, watcher: Callable[[int, PresenceState | None], None]) -> Callable[[], None]:
         """Call `watcher` with each change; None means gone. Returns the way to stop."""
-        self._watchers.append(watcher)
-        return lambda: self._watchers.remove(watcher)
+        return self._changed.listen(watcher)
 
     def _notify(self, client: int, state: PresenceState | None) -> None:
         self._clocks[client] = self._clocks.get(client, 0) + 1
-        for watcher in tuple(self._watchers):
-            watcher(client, state)
+        self._changed.notify(client, state)

@@ -8,7 +8,7 @@ from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Broadcast
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.document.header_table import encode_headers
+from antiphon_kernel.document.header import encode_headers
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import ContextRow, Journal, Snapshot
 from antiphon_kernel.types.errors import AntiphonError
@@ -34,7 +34,7 @@ class SnapshotWriter:
         self._bytes = 0
         self._size = 0
         self._writing: asyncio.Task[None] | None = None
-        self._unsubscribe = context.commits.subscribe(self._committed)
+        self._unsubscribe = context.committed.listen(self._committed)
         if self._is_due():
             self._start()
 

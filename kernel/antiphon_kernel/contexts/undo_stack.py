@@ -1,8 +1,8 @@
 """Undo and redo stacks of one context, per principal.
 
-A unit is one tool call, one typing run (same session and blocks, gaps under a second) or one
-streaming run of a block. A new unit of a principal clears what that principal could redo. What a
-unit did is not kept here: it follows from the journal's transactions (`document.history`).
+A unit is what one tool call, one typing run or one streaming run has changed in one block. A new
+unit of a principal clears what that principal could redo. What a unit did is not kept here: it
+follows from the journal's transactions (`document.history`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,29 @@ from enum import StrEnum
 from typing import Final
 
 from antiphon_kernel.document.history.undo_units import UndoDirection
-from antiphon_kernel.storage import UndoRow
+from antiphon_kernel.storage import UndoKey, UndoRow
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct
 
-TYPING_GAP_MS: Final = 1_000
+TYPING_PAUSE_MS: Final = 1_000
 """A pause as long as this ends a typing run."""
+
+TYPING_MS: Final = 3_000
+"""A typing run ends when it has lasted this long."""
+
+TYPING_UNITS: Final = 30
+"""UTF-16 units typed or deleted after which a typing run ends."""
+
+KEYSTROKE_UNITS: Final = 3
+"""UTF-16 units that one keystroke brings at most; more is a paste, a cut or a kill."""
+
+STREAM_PAUSE_MS: Final = 2_000
+"""A pause as long as this ends a streaming run, unless it is a model's."""
+
+
+_UNSEEN: Final = (ContentKind.TYPE, ContentKind.FORMAT)
 
 
 class UndoKind(StrEnum):
@@ -29,12 +47,101 @@ class UndoKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Keystroke:
+    """Text inserted or deleted at one place of a text."""
+
+    inserts: bool
+    ids: IdRange
+    """The items that were inserted or deleted."""
+    origin: ItemId | None
+    """Item left of inserted text."""
+    has_newline: bool
+
+    @classmethod
+    def of(
+        cls, inserted: Sequence[tuple[Struct, int]], deleted: Sequence[IdRange]
+    ) -> Keystroke | None:
+        """Return the keystroke that an update is; None if it is more, or something else.
+
+        The first letter of a draft comes with the draft; format marks do not count.
+
+        Args:
+            inserted: new items of texts, and new shared types, each with the clock from which on
+                it is new.
+        """
+        inserted = [one for one in inserted if one[0].kind not in _UNSEEN]
+        if not inserted:
+            return cls(False, deleted[0], None, False) if len(deleted) == 1 else None
+        first, start = inserted[0]
+        end = start
+        for item, begin in inserted:
+            if deleted or item.kind is not ContentKind.STRING or item.client != first.client:
+                return None
+            if begin != end or (end > start and item.origin != ItemId(item.client, end - 1)):
+                return None
+            end = item.clock + item.length
+        text = "".join(str(item.content) for item, _ in inserted)
+        origin = first.origin if start == first.clock else ItemId(first.client, start - 1)
+        return cls(True, IdRange(first.client, start, end), origin, "\n" in text)
+
+    @property
+    def size(self) -> int:
+        """UTF-16 units."""
+        return self.ids.end - self.ids.start
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it is a paste, a cut or a kill."""
+        return self.size > KEYSTROKE_UNITS
+
+    def follows(self, last: Keystroke) -> bool:
+        """Return whether it goes on where the last one of a run has left the cursor."""
+        ids, before = self.ids, last.ids
+        if self.inserts != last.inserts:
+            return False
+        if self.inserts:
+            return self.origin == ItemId(before.client, before.end - 1)
+        return ids.client == before.client and before.start in (ids.end, ids.start - 1, before.end)
+
+
+@dataclass(slots=True)
+class _UndoRun:
+    """The typing or streaming run that a principal's last unit is, as long as it may go on."""
+
+    key: UndoKey
+    session: str
+    kind: UndoKind
+    begun: int
+    last: int
+    keystroke: Keystroke | None
+    size: int
+
+    def goes_on(self, actor: Actor, kind: UndoKind, now: Keystroke | None, time: int) -> bool:
+        """Return whether a change of the same block is part of this run."""
+        if kind is not self.kind or actor.session != self.session:
+            return False
+        if kind is UndoKind.STREAM:
+            is_model = actor.principal.kind is PrincipalKind.MODEL
+            return is_model or time - self.last < STREAM_PAUSE_MS
+        before = self.keystroke
+        if kind is not UndoKind.TYPING or before is None or now is None:
+            return False
+        return (
+            time - self.last < TYPING_PAUSE_MS
+            and time - self.begun < TYPING_MS
+            and self.size < TYPING_UNITS
+            and not (before.has_newline or before.is_long or now.is_long)
+            and now.follows(before)
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class StackChange:
     """Changes to the stacks to be stored."""
 
     unit: int | None = None
     kept: tuple[UndoRow, ...] = ()
-    dropped: tuple[int, ...] = ()
+    dropped: tuple[UndoKey, ...] = ()
 
 
 NOTHING_RECORDED: Final = StackChange()
@@ -44,53 +151,68 @@ NOTHING_RECORDED: Final = StackChange()
 class UndoStacks:
     """The undo and redo stacks of everybody in one context, in memory; the journal stores them.
 
-    A stack goes by the turn that its units can take.
+    A stack goes by the turn that its units can take. Runs do not go on after a restart.
     """
 
     def __init__(self, rows: Iterable[UndoRow], limit: int) -> None:
         self._stacks: dict[tuple[str, str], list[UndoRow]] = {}
+        self._runs: dict[str, _UndoRun] = {}
         self._limit = limit
         for row in rows:
             self._stacks.setdefault((row.principal, row.stack), []).append(row)
 
     def record(
-        self, actor: Actor, kind: UndoKind, blocks: tuple[str, ...], seq: int, time: int
+        self,
+        actor: Actor,
+        kind: UndoKind,
+        blocks: Sequence[str],
+        keystroke: Keystroke | None,
+        seq: int,
+        time: int,
     ) -> StackChange:
-        """A principal has written: a new unit, or more of the last one.
+        """Record that a principal has changed texts: a unit of each block, or more of the last one.
 
         Args:
-            seq: the number of the transaction, which is the unit's from now on.
+            blocks: sorted, so that their units have the same order after a restart.
+            keystroke: what was typed, if it is no more than that.
+            seq: the number of the transaction, which is that of new units from now on.
         """
         principal = actor.principal.id
         stack = self._stacks.setdefault((principal, UndoDirection.UNDO), [])
-        redo = self._stacks.pop((principal, UndoDirection.REDO), [])
-        dropped = [row.unit for row in redo]
-        last = stack[-1] if stack else None
-        if last is not None and _continues(last, actor, kind, blocks, time):
-            row = last.at(time)
-            stack[-1] = row
+        dropped = [row.key for row in self._stacks.pop((principal, UndoDirection.REDO), [])]
+        run = self._runs.pop(principal, None)
+        if (
+            run is not None
+            and stack
+            and stack[-1].key == run.key
+            and (*blocks,) == (run.key.block,)
+            and run.goes_on(actor, kind, keystroke, time)
+        ):
+            row = stack[-1] = replace(stack[-1], time=time)
+            new: tuple[UndoRow, ...] = (row,)
         else:
-            row = UndoRow(
-                unit=seq,
-                principal=principal,
-                session=actor.session,
-                kind=kind,
-                stack=UndoDirection.UNDO,
-                place=seq,
-                time=time,
-                blocks=blocks,
+            new = tuple(
+                UndoRow(seq, block, principal, kind, UndoDirection.UNDO, seq, time)
+                for block in blocks
             )
-            stack.append(row)
-            if len(stack) > self._limit:
-                dropped.append(stack.pop(0).unit)
-        return StackChange(row.unit, (row,), tuple(dropped))
+            stack += new
+            over = max(len(stack) - self._limit, 0)
+            dropped += [row.key for row in stack[:over]]
+            del stack[:over]
+            new = tuple(row for row in new if row in stack[-len(new) :])
+            run = _UndoRun(UndoKey(seq, blocks[0]), actor.session, kind, time, time, None, 0)
+        if len(blocks) == 1:
+            run.last, run.keystroke = time, keystroke
+            run.size += keystroke.size if keystroke is not None else 0
+            self._runs[principal] = run
+        return StackChange(run.key.unit, new, tuple(dropped))
 
     def rows(self, principal: str, turn: UndoDirection, block: str | None) -> Sequence[UndoRow]:
         """Return the units a principal can undo (or redo), last first; only in `block` if named."""
         return [
             row
             for row in reversed(self._stacks.get((principal, turn), []))
-            if block is None or block in row.blocks
+            if block is None or block == row.block
         ]
 
     def apply(self, row: UndoRow, seq: int, time: int) -> StackChange:
@@ -100,13 +222,3 @@ class UndoStacks:
         turned = replace(row, stack=other, place=seq, time=time)
         self._stacks.setdefault((row.principal, other), []).append(turned)
         return StackChange(row.unit, (turned,))
-
-
-def _continues(
-    last: UndoRow, actor: Actor, kind: UndoKind, blocks: tuple[str, ...], time: int
-) -> bool:
-    if last.kind != kind or last.session != actor.session or last.blocks != blocks:
-        return False
-    if kind is UndoKind.TYPING:
-        return time - last.time < TYPING_GAP_MS
-    return kind is UndoKind.STREAM

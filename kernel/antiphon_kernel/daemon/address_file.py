@@ -1,12 +1,15 @@
-"""`kernel.json`: where this kernel can be reached, for whoever may read its data folder."""
+"""`kernel.json` and `kernel.port`: where this kernel can be reached, now and the next time."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Final
 
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, stated_address
 from antiphon_kernel.client.private_files import write_private
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.server import Server, serve
 from antiphon_kernel.types.errors import AntiphonError
 
 
@@ -23,3 +26,33 @@ def remove_address(data: Path) -> None:
         return
     if address.pid == os.getpid():
         (data / ADDRESS_FILE).unlink(missing_ok=True)
+
+
+PORT_FILE: Final = "kernel.port"
+
+
+async def serve_on_last_port(kernel: Kernel, data: Path, *, port: int, socket: Path) -> Server:
+    """Listen on `port`; if that is 0, on the last one, or on any if that is taken.
+
+    Raises:
+        OSError: if the port that was asked for is taken.
+    """
+    last = _read(data) if port == 0 else None
+    server = None
+    if last is not None:
+        try:
+            server = await serve(kernel, port=last, socket=socket)
+        except OSError:
+            server = None  # somebody else has it now
+    if server is None:
+        server = await serve(kernel, port=port, socket=socket)
+    write_private(data / PORT_FILE, f"{server.port}\n")
+    return server
+
+
+def _read(data: Path) -> int | None:
+    try:
+        port = int((data / PORT_FILE).read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+    return port if 0 < port < 65536 else None

@@ -101,7 +101,7 @@ def serve(
         recordings=recordings,
         demo=demo,
         speed=speed,
-        patience=IdlePolicy.with_last_client() if with_last_client else IdlePolicy(alone, alone),
+        idle_policy=IdlePolicy.with_last_client() if with_last_client else IdlePolicy(alone, alone),
     )
 
     def ready(address: KernelAddress) -> None:

@@ -33,8 +33,8 @@ class IdlePolicy:
 class IdleShutdown:
     """Watches how long a kernel has been alone."""
 
-    def __init__(self, patience: IdlePolicy, clock: Clock) -> None:
-        self._patience = patience
+    def __init__(self, idle_policy: IdlePolicy, clock: Clock) -> None:
+        self._idle_policy = idle_policy
         self._clock = clock
         self._someone_came = False
         self._visits = 0
@@ -55,9 +55,9 @@ class IdleShutdown:
         if connections or came or busy:
             self._alone_since = now
         wait = (
-            self._patience.after_last_client
+            self._idle_policy.after_last_client
             if self._someone_came
-            else self._patience.before_first_client
+            else self._idle_policy.before_first_client
         )
         return wait is not None and now - self._alone_since >= wait
 

@@ -137,17 +137,19 @@ def log_command(context: str | None, limit: int | None, data: Path, as_json: boo
 def _line(event: AuditEvent) -> str:
     words = [iso_time(event.time), event.username]
     if event.kind is AuditKind.JOINED:
-        return " ".join([*words, "joined via", event.what])
-    words += [str(event.kind), "in", event.context or ""]
+        words += ["joined via", event.what]
+    else:
+        words += [str(event.kind), "in", event.context or ""]
     if event.kind is AuditKind.WROTE:
         words.append(f"({event.what})")
         if event.count > 1:
             words.append(f"{event.count} times until {iso_time(event.until)}")
         words += [block.rpartition(".")[2] for block in event.blocks[:5]]
-    else:
+    elif event.kind is not AuditKind.JOINED:
         what = " ".join(event.what.split())
         words.append(what if len(what) <= _SHOWN else what[: _SHOWN - 1] + "…")
-    return " ".join(words)
+    # One line: in a journal that others wrote, labels and names may hold anything.
+    return " ".join(" ".join(words).split())
 
 
 def _number(count: int, what: str) -> str:

@@ -20,11 +20,10 @@ from platformdirs import user_state_path
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress
 from antiphon_kernel.client.discovery import RunningKernel, register_kernel
 from antiphon_kernel.client.ownership import SOCKET_FILE
-from antiphon_kernel.daemon.address_file import remove_address, write_address
+from antiphon_kernel.daemon.address_file import remove_address, serve_on_last_port, write_address
 from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.daemon.event_loop import run
 from antiphon_kernel.daemon.idle_shutdown import IdlePolicy, IdleShutdown
-from antiphon_kernel.daemon.last_port import serve_on_last_port
 from antiphon_kernel.daemon.logging_setup import log_to, report_task_failure
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
@@ -53,7 +52,7 @@ class Settings:
     """A throw-away kernel: it plays the demo's recordings unless others are named."""
     speed: float = 1.0
     """How much faster than recorded."""
-    patience: IdlePolicy = field(default_factory=IdlePolicy)
+    idle_policy: IdlePolicy = field(default_factory=IdlePolicy)
 
 
 def run_kernel(settings: Settings, ready: Callable[[KernelAddress], None], *, echo: bool) -> None:
@@ -83,24 +82,26 @@ async def _run(settings: Settings, ready: Callable[[KernelAddress], None], clock
     ending: asyncio.Future[str] = loop.create_future()
     for number in END_SIGNALS:
         loop.add_signal_handler(number, _end, ending, signal.Signals(number).name)
-    async with _open_kernel(settings, clock) as (kernel, doors, turns):
+    async with _open_kernel(settings, clock) as (kernel, server, turns):
         address = KernelAddress(
             pid=os.getpid(),
             kernel=kernel.id,
-            sync=doors.sync,
-            http=doors.http,
-            socket=str(doors.socket),
-            token=doors.token,
+            sync=server.sync,
+            http=server.http,
+            socket=str(server.socket),
+            token=server.token,
             data=str(settings.data),
         )
         with _registered(settings, address, clock):
-            _log.info("kernel %s serves %s at %s", kernel.id, settings.project, doors.http)
+            _log.info("kernel %s serves %s at %s", kernel.id, settings.project, server.http)
             # What is there now stays: looking through it again and again costs 40 ms each time.
             gc.freeze()
             ready(address)
-            idleness = IdleShutdown(settings.patience, clock)
+            idleness = IdleShutdown(settings.idle_policy, clock)
             alone = asyncio.create_task(
-                idleness.wait(lambda: doors.connections, lambda: doors.visits, lambda: turns.busy),
+                idleness.wait(
+                    lambda: server.connections, lambda: server.visits, lambda: turns.busy
+                ),
                 name="idleness",
             )
             waiting: set[asyncio.Future[Any]] = {ending, alone}
@@ -137,9 +138,9 @@ async def _open_kernel(
         turns = TurnRunner(kernel, models)
         stack.push_async_callback(turns.close)
         socket = settings.data / SOCKET_FILE
-        doors = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)
-        stack.push_async_callback(doors.close)
-        yield kernel, doors, turns
+        server = await serve_on_last_port(kernel, settings.data, port=settings.port, socket=socket)
+        stack.push_async_callback(server.close)
+        yield kernel, server, turns
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from pycrdt import Array, Map, Text
 
 from antiphon_kernel.document.counters import new_counter
 from antiphon_kernel.document.header import CONTENT
+from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.schema import (
     CompositeSchema,
     FieldSchema,
@@ -63,7 +64,8 @@ def fill_lists(container: Container, schema: Schema) -> None:
     if isinstance(schema, MapSchema) and isinstance(container, Map):
         for field in schema.fields:
             if field.field_type is FieldType.LIST and field.default:
-                insert_items(container[field.name], 0, field.default)
+                items = fill_items(field, field.default).value
+                insert_items(container[field.name], 0, items)
     elif isinstance(schema, CompositeSchema) and isinstance(container, Map):
         for section in schema.sections:
             fill_lists(container[section.name], section.content)

@@ -7,7 +7,7 @@ that is full by now): what is there is read all the same, and what is wrong is t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,21 +171,32 @@ class _ContentReader:
                 )
 
     def _json(self, stored: Any, path: str | None) -> Any:
-        """A stored value as JSON: whole numbers come out of the CRDT as floats."""
-        if isinstance(stored, float) and math.isfinite(stored):
-            whole = stored.is_integer() and abs(stored) <= EXACT_INTEGER
-            return int(stored) if whole else stored
-        if isinstance(stored, int) and abs(stored) > EXACT_INTEGER:
-            return float(stored)
-        if stored is None or isinstance(stored, str | bool | int):
-            return stored
-        if isinstance(stored, list):
-            return [self._json(one, path) for one in stored]
-        if isinstance(stored, dict):
-            # The CRDT does not keep the order of their names.
-            return {name: self._json(stored[name], path) for name in sorted(stored)}
-        self._report(path, "JSON", quote(stored))
-        return None
+        def report(odd: object) -> None:
+            self._report(path, "JSON", quote(odd))
+
+        return plain_json(stored, report)
 
     def _report(self, path: str | None, expected: str, found: str) -> None:
         self.broken.append(Violation(path, Rule.UNREADABLE, expected, found))
+
+
+def plain_json(stored: Any, report: Callable[[object], None] = lambda odd: None) -> Any:
+    """Return a stored value as JSON: whole numbers come out of the CRDT as floats.
+
+    Args:
+        report: called with each value that JSON does not have; null stands in its place.
+    """
+    if isinstance(stored, float) and math.isfinite(stored):
+        whole = stored.is_integer() and abs(stored) <= EXACT_INTEGER
+        return int(stored) if whole else stored
+    if isinstance(stored, int) and abs(stored) > EXACT_INTEGER:
+        return float(stored)
+    if stored is None or isinstance(stored, str | bool | int):
+        return stored
+    if isinstance(stored, list):
+        return [plain_json(one, report) for one in stored]
+    if isinstance(stored, dict):
+        # The CRDT does not keep the order of their names.
+        return {name: plain_json(stored[name], report) for name in sorted(stored)}
+    report(stored)
+    return None

@@ -18,6 +18,7 @@ from antiphon_kernel.document.containers import insert_items
 from antiphon_kernel.document.content import part_of, read_value, reject_violations
 from antiphon_kernel.document.counters import EXACT, add, as_decimal, as_number, total
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.item_defaults import fill_items
 from antiphon_kernel.document.schema import (
     CompositeSchema,
     FieldSchema,
@@ -28,6 +29,7 @@ from antiphon_kernel.document.schema import (
     Part,
     Schema,
     TextSchema,
+    ValueSchema,
     each_part,
     path_of,
 )
@@ -36,6 +38,7 @@ from antiphon_kernel.document.schema_validation import (
     Violation,
     item_violations,
     joined,
+    lacking,
     too_many,
     violations,
 )
@@ -141,16 +144,29 @@ def check_defaults(schema: Schema) -> None:
     Raises:
         AntiphonError: invalid_params.
     """
-    for names, part in each_part(schema):
-        if not isinstance(part, FieldSchema) or part.default is None:
+    for names, part in _each_field(schema):
+        if part.default is None:
             continue
-        for one in violations(part, part.default, path_of(names)):
+        filled = fill_items(part, part.default).value
+        for one in violations(part, filled, path_of(names)):
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
                 f"The default of a field does not fit it: {one}.",
                 field="schema",
                 **one.as_json(),
             )
+
+
+def _each_field(part: Part | ValueSchema) -> Iterator[tuple[tuple[str, ...], FieldSchema]]:
+    """Every field, those of items of lists too, each with the names that lead to it."""
+    if isinstance(part, ValueSchema):
+        return
+    for names, one in each_part(part):
+        if isinstance(one, FieldSchema):
+            yield names, one
+        item = one.item_schema if isinstance(one, FieldSchema | ListSchema) else None
+        if item is not None:
+            yield from ((names + inner, field) for inner, field in _each_field(item))
 
 
 def check_initial(schema: Schema, value: Any, block: str) -> None:
@@ -167,7 +183,7 @@ def check_initial(schema: Schema, value: Any, block: str) -> None:
             for name in names:
                 given = given.get(name) if isinstance(given, dict) else None
             if given is None:
-                missing.append(_required(part, path_of(names)))
+                missing.append(lacking(part, path_of(names)))
     reject_violations(block, missing)
 
 
@@ -333,11 +349,7 @@ def _unnamed(
             at = joined(path, field.name)
             if field.required and field.name not in value:
                 if read_value(document, block, at) is None:
-                    yield _required(field, at)
-
-
-def _required(field: FieldSchema, path: str | None) -> Violation:
-    return Violation(path, Rule.REQUIRED, f"a {field.field_type}", "nothing")
+                    yield lacking(field, at)
 
 
 def _named(part: Part) -> str:

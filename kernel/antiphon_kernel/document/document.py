@@ -9,31 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, Final
 
-from pycrdt import Doc, Map, Text
+from pycrdt import Doc, Map, MapEvent, Text, TextEvent
 
-from antiphon_kernel.document.block_cache import BlockCache
 from antiphon_kernel.document.block_order import BlockOrder
 from antiphon_kernel.document.block_text import (
+    TextMirror,
     append_text,
     splice_text,
     splice_text_all,
+    takes_the_end,
 )
 from antiphon_kernel.document.changes import (
     REMOTE,
+    ContentChange,
     DocumentChange,
+    HeaderChange,
+    TextChange,
     Transaction,
+    content_changes,
 )
 from antiphon_kernel.document.containers import (
     Container,
     fill_lists,
+    find_container,
     new_container,
 )
 from antiphon_kernel.document.genesis import genesis_client, genesis_update
 from antiphon_kernel.document.header import (
     CONTENT,
     SCHEMA,
+    read_header,
     stored_header,
     stored_value,
     write_keys,
@@ -42,19 +49,27 @@ from antiphon_kernel.document.observers import observe_deep
 from antiphon_kernel.document.schema import (
     TEXT,
     Schema,
+    decode_schema,
     each_part,
     encode_schema,
     is_text,
+    names_of,
     path_of,
 )
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import BlockHeader, Member, TextSplice
+from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.update import ContentKind, Struct
 from antiphon_kernel.yjs.update_writer import encode_update
+
+_TEXTS_AT_HAND: Final = 64
 
 
 class Document:
     """Blocks, in order, each with a header and a content; watched by transaction.
+
+    What has been read is kept, and kept up to date by the events of each transaction.
 
     `section` is the path of a text inside a block's content: of a section, or of a text field of a
     map (see `schema`). None is a content that is one text.
@@ -66,9 +81,20 @@ class Document:
         self._meta: Map[Any] = self._doc.get("meta", type=Map)
         self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
-        self._read = BlockCache(self._doc, self._blocks)
-        self._watchers: list[Callable[[DocumentChange], None]] = []
-        self._update_watchers: list[Callable[[bytes, object], None]] = []
+        self.order = BlockOrder()
+        """Every block in document order, with places; only to be read."""
+        self._headers: dict[str, BlockHeader] = {}
+        self._schemas: dict[str, Schema] = {}
+        self._mirrors: dict[str, TextMirror] = {}
+        """Texts that have been read, kept up to date; see `_place` for the key."""
+        self._at_hand: dict[str, Text] = {}
+        """Texts that were written last. One stays where it is while no map around it changes."""
+        self._spliced: dict[str, list[TextSplice]] = {}
+        """This document's own splices in the current transaction."""
+        self._live_tails: set[str] = set()
+        """Texts of which it is known that no removed character follows the last one."""
+        self._changes = Signal[DocumentChange]()
+        self._updates = Signal[bytes, object]()
         self._current: Transaction | None = None
         self._followed = observe_deep(self._blocks, self._wrote, self._observe_blocks)
         self._told = self._doc.observe(self._observe_transaction)
@@ -101,8 +127,16 @@ class Document:
             headers: those that are known; others are read when asked for.
         """
         document = cls(int(stored.client_id), stored)
-        document._read.preload(headers)
+        document._preload(headers)
         return document
+
+    def _preload(self, headers: Iterable[BlockHeader]) -> None:
+        self._headers = known = {header.id: header for header in headers}
+        with self._doc.transaction():
+            others = [key for key in self._blocks.keys() if key not in known]  # noqa: SIM118
+            blocks = [key for key in others if self._is_block(key)]
+            order = [(key, self._order_key(key)) for key in blocks]
+        self.order.add(order + [(one.id, one.order) for one in known.values()])
 
     def close(self) -> None:
         """Let go of the CRDT; nothing is written or watched any more."""
@@ -110,8 +144,8 @@ class Document:
             self._followed.drop()
             self._doc.unobserve(self._told)
         self._closed = True
-        self._watchers.clear()
-        self._update_watchers.clear()
+        self._changes.clear()
+        self._updates.clear()
 
     # What the document is
 
@@ -151,36 +185,41 @@ class Document:
 
     def block_ids(self) -> Sequence[str]:
         """Every block in document order: by order key, then by id."""
-        return self._read.order.ids()
-
-    @property
-    def order(self) -> BlockOrder:
-        """The same with places; only to be read."""
-        return self._read.order
+        return self.order.ids()
 
     def __len__(self) -> int:
-        return len(self._read.order)
+        return len(self.order)
 
     def __contains__(self, block: object) -> bool:
-        return block in self._read.order
+        return block in self.order
 
     def header(self, block: str) -> BlockHeader:
         """Raises KeyError if there is no such block."""
-        return self._read.header(block)
+        header = self._headers.get(block)
+        if header is None:
+            header = self._headers[block] = read_header(block, self.stored_fields(block))
+        return header
 
     def stored_fields(self, block: str) -> dict[str, Any]:
         """Return the header fields of a block as they are stored, whatever their values are.
 
         Raises KeyError if there is no such block.
         """
-        return self._read.fields(block)
+        stored = self._stored(block)
+        with self._doc.transaction():
+            keys = stored.keys()
+            return {key: stored[key] for key in keys if key not in (CONTENT, SCHEMA)}
 
     def schema(self, block: str) -> Schema:
         """Return the schema of a block's content; a text if what is stored is no schema.
 
         Raises KeyError if there is no such block.
         """
-        return self._read.schema(block)
+        schema = self._schemas.get(block)
+        if schema is None:
+            schema = decode_schema(self._stored(block).get(SCHEMA)) or TEXT
+            self._schemas[block] = schema
+        return schema
 
     def is_draft(self, block: str) -> bool:
         """Return whether a block is a person's message that has not been sent.
@@ -191,6 +230,22 @@ class Document:
         """
         return self.header(block).is_draft and self.schema(block) == TEXT
 
+    def reply_depth(self, block: str, limit: int) -> int:
+        """The number of blocks from this one up through its parents; no more than `limit`.
+
+        Parents that run in a circle, or that are not there, do no harm.
+
+        Raises KeyError if there is no such block.
+        """
+        length, at = 0, self.header(block).id
+        while length < limit:
+            length += 1
+            parent = self.header(at).parent
+            if parent is None or parent not in self:
+                break
+            at = parent
+        return length
+
     def container(self, block: str, path: str | None = None) -> Container | None:
         """Return the container of a block's content, or of a part of it; None if there is none.
 
@@ -199,22 +254,51 @@ class Document:
 
         Raises KeyError if there is no such block.
         """
-        return self._read.container(block, path)
+        return find_container(self._stored(block), names_of(path))
 
     def text(self, block: str, section: str | None = None) -> str:
         """A text; empty if there is none in that place.
 
         Raises KeyError if there is no such block.
         """
-        return self._read.mirror(block, section).text
+        return self._mirror(block, section).text
 
     def peek_text(self, block: str, section: str | None = None) -> str:
         """The same; if nobody has read it yet, it is not kept in memory either."""
-        return self._read.peek(block, section)
+        mirror = self._mirrors.get(_place(block, section))
+        if mirror is not None:
+            return mirror.text
+        content = self._content(block, section)
+        return str(content) if content is not None else ""
 
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
-        return self._read.length(block, section)
+        mirror = self._mirrors.get(_place(block, section))
+        if mirror is not None:
+            return mirror.length
+        content = self._content(block, section)
+        return len(content) if content is not None else 0
+
+    def _stored(self, block: str) -> Map[Any]:
+        if block not in self.order:
+            raise KeyError(block)
+        stored: Map[Any] = self._blocks[block]
+        return stored
+
+    def _content(self, block: str, section: str | None) -> Text | None:
+        content = self.container(block, section)
+        return content if isinstance(content, Text) else None
+
+    def _mirror(self, block: str, section: str | None) -> TextMirror:
+        """The text in a place as a string; empty if there is none."""
+        place = _place(block, section)
+        mirror = self._mirrors.get(place)
+        if mirror is None:
+            content = self._content(block, section)
+            if content is None:
+                return TextMirror("")
+            mirror = self._mirrors[place] = TextMirror(str(content))
+        return mirror
 
     def member(self, principal: str) -> Member | None:
         """Return the member record of a principal; None if it has never been here."""
@@ -269,7 +353,7 @@ class Document:
         Raises:
             ValueError: if the id is taken or a field cannot be stored.
         """
-        if header.id in self._read.order:
+        if header.id in self.order:
             raise ValueError(f"there is already a block {header.id}")
         if content and schema != TEXT:
             raise ValueError(f"the content of block {header.id} is not a text")
@@ -284,10 +368,10 @@ class Document:
                 append_text(held, content)
             if container is None:
                 fill_lists(held, schema)
-            self._read.order.add([(header.id, header.order)])
+            self.order.add([(header.id, header.order)])
         for names, part in each_part(schema):
             if is_text(part):
-                self._read.restore_live_tail(header.id, path_of(names))
+                self.restore_live_tail(header.id, path_of(names))
 
     def splice(
         self, block: str, offset: int, deleted: int, inserted: str, section: str | None = None
@@ -300,12 +384,12 @@ class Document:
                 has half a surrogate pair.
         """
         content = self._writable(block, section)
-        mirror = self._read.mirror(block, section)
+        mirror = self._mirror(block, section)
         if deleted and offset + deleted == mirror.length:
-            self._read.has_end_of(block, section)
+            self._live_tails.discard(_place(block, section))
         with self.transaction(None):
             splice_text(content, mirror, offset, deleted, inserted)
-            own = self._read.record_splice(block, section)
+            own = self._own_splices(block, section)
             own.append(TextSplice(offset, deleted, inserted))
 
     def splice_all(
@@ -315,12 +399,12 @@ class Document:
 
         Raises the same, before anything is written.
         """
-        content, mirror = self._writable(block, section), self._read.mirror(block, section)
+        content, mirror = self._writable(block, section), self._mirror(block, section)
         if any(one.deleted for one in splices):
-            self._read.has_end_of(block, section)
+            self._live_tails.discard(_place(block, section))
         with self.transaction(None):
             splice_text_all(content, mirror, splices)
-            self._read.record_splice(block, section).extend(splices)
+            self._own_splices(block, section).extend(splices)
 
     def tail_is_live(self, block: str, section: str | None = None) -> bool:
         """Return whether no removed character can follow the last character of a text.
@@ -328,7 +412,7 @@ class Document:
         Where one can, `append` could write before it, and restoring it would leave the appended
         text in between.
         """
-        return self._read.tail_is_live(block, section)
+        return _place(block, section) in self._live_tails
 
     def append(self, block: str, text: str, section: str | None = None) -> None:
         """Write behind the last character; cheap at any length.
@@ -338,28 +422,38 @@ class Document:
             ValueError: if there is no text in that place, or `text` has half a surrogate pair.
         """
         content = self._writable(block, section)
-        mirror = self._read.read_mirror(block, section)
+        mirror = self._mirrors.get(_place(block, section))
         text.encode()
         with self.transaction(None):
             append_text(content, text)
-            own = self._read.record_splice(block, section)
+            own = self._own_splices(block, section)
             if mirror is not None:
                 own.append(TextSplice(mirror.length, 0, text))
                 mirror.append(text)
 
     def restore_live_tail(self, block: str, section: str | None = None) -> None:
         """Know that the last item of a text, removed ones included, is its last character."""
-        self._read.restore_live_tail(block, section)
+        self._live_tails.add(_place(block, section))
 
     def _writable(self, block: str, section: str | None) -> Text:
-        content = self._read.written(block, section)
+        place = _place(block, section)
+        content = self._at_hand.get(place)
         if content is None:
-            raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
+            content = self._content(block, section)
+            if content is None:
+                raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
+            if len(self._at_hand) >= _TEXTS_AT_HAND:
+                self._at_hand.clear()
+            self._at_hand[place] = content
         return content
+
+    def _own_splices(self, block: str, section: str | None) -> list[TextSplice]:
+        """Return the list of this document's own splices of a text in the current transaction."""
+        return self._spliced.setdefault(_place(block, section), [])
 
     def set_fields(self, block: str, **fields: object) -> None:
         """Write header fields; None removes one."""
-        stored = self._read.stored(block)
+        stored = self._stored(block)
         values = {name: stored_value(name, value) for name, value in fields.items()}
         with self.transaction(None):
             write_keys(stored, values)
@@ -418,22 +512,19 @@ class Document:
 
     def watch(self, listener: Callable[[DocumentChange], None]) -> Callable[[], None]:
         """Call `listener` after each transaction that changed a block; returns the way to stop."""
-        self._watchers.append(listener)
-        return lambda: self._watchers.remove(listener)
+        return self._changes.listen(listener)
 
     def watch_updates(self, listener: Callable[[bytes, object], None]) -> Callable[[], None]:
         """Call `listener` with the update and origin of each transaction."""
-        self._update_watchers.append(listener)
-        return lambda: self._update_watchers.remove(listener)
+        return self._updates.listen(listener)
 
     def _publish(self, current: Transaction) -> None:
-        self._read.end_transaction()
+        self._spliced.clear()
         if current.update is None:
             return
-        for on_update in tuple(self._update_watchers):
-            on_update(current.update, current.origin)
-        for on_change in tuple(self._watchers) if current.change.touched else ():
-            on_change(current.change)
+        self._updates.notify(current.update, current.origin)
+        if current.change.touched:
+            self._changes.notify(current.change)
 
     def _observe_transaction(self, event: Any) -> None:
         current = self._current
@@ -442,15 +533,118 @@ class Document:
 
     def _wrote(self, path: Sequence[object]) -> bool:
         """Whether the one text that has changed is what this document itself has written."""
-        current, change = self._current, self._read.own_change(path)
-        if current is None or change is None:
+        current = self._current
+        if current is None or len(path) < 2 or path[1] != CONTENT:
             return False
+        block, section = str(path[0]), path_of(tuple(map(str, path[2:])))
+        own = self._spliced.get(_place(block, section))
+        if own is None:
+            return False
+        change = TextChange(block, tuple(own), section)
         current.change = DocumentChange(current.origin, texts=(change,))
         return True
 
     def _observe_blocks(self, events: list[Any]) -> None:
+        """Apply a transaction's CRDT events to what has been read; record its change."""
         current = self._current
         assert current is not None, "a transaction that this document did not begin"
-        current.change = self._read.apply_events(
-            events, current.origin, removes=not current.only_adds
+        added: list[str] = []
+        headers: dict[str, frozenset[str]] = {}
+        texts: list[TextChange] = []
+        contents: dict[ContentChange, None] = {}
+        reordered = False
+        removes = not current.only_adds
+        for event in events:
+            path, in_map = event.path, isinstance(event, MapEvent)
+            if in_map:
+                self._at_hand.clear()
+            if not path:
+                added += self._blocks_changed(event)
+            elif len(path) == 1 and in_map:
+                block, fields = str(path[0]), frozenset(event.keys)
+                headers[block] = fields
+                self._headers.pop(block, None)
+                self._schemas.pop(block, None)
+                if "order" in fields and self.order.move(block, self._order_key(block)):
+                    reordered = True
+            elif len(path) >= 2 and path[1] == CONTENT:
+                block, names = str(path[0]), tuple(map(str, path[2:]))
+                if isinstance(event, TextEvent):
+                    texts.append(self._text_changed(block, path_of(names), event, removes))
+                else:
+                    schema = self.schema(block)
+                    contents.update(dict.fromkeys(content_changes(schema, block, names, event)))
+        current.change = DocumentChange(
+            current.origin,
+            tuple(added),
+            tuple(HeaderChange(block, fields) for block, fields in headers.items()),
+            tuple(texts),
+            reordered,
+            tuple(contents),
         )
+
+    def _blocks_changed(self, event: Any) -> list[str]:
+        """Blocks that came under the root; values that are no maps are no blocks."""
+        added = [block for block in event.keys if self._is_block(block)]
+        for block in added:
+            self._headers.pop(block, None)
+            self._schemas.pop(block, None)
+        self.order.add([(block, self._order_key(block)) for block in added])
+        return added
+
+    def _is_block(self, key: str) -> bool:
+        return isinstance(self._blocks.get(key), Map)
+
+    def _order_key(self, block: str) -> str:
+        order = self._blocks[block].get("order")
+        return order if isinstance(order, str) else ""
+
+    def _text_changed(
+        self, block: str, section: str | None, event: Any, removes: bool
+    ) -> TextChange:
+        place = _place(block, section)
+        own = self._spliced.get(place)
+        if own is not None:
+            return TextChange(block, tuple(own), section)
+        mirror = self._mirrors.get(place)
+        watches_end = removes and place in self._live_tails
+        if watches_end and takes_the_end(event.delta, len(event.target)):
+            self._live_tails.discard(place)
+        splices = mirror.apply(event.delta) if mirror is not None else ()
+        return TextChange(block, splices, section)
+
+
+def _place(block: str, section: str | None) -> str:
+    """One key for each text; no block id has a slash."""
+    return block if section is None else f"{block}/{section}"
+
+
+class DocumentLoader:
+    """Takes updates in, piece by piece; much quicker than a document that is watched."""
+
+    def __init__(self, client_id: int) -> None:
+        self._doc: Doc[Any] = Doc(client_id=client_id, skip_gc=True)
+
+    def apply(self, updates: Sequence[bytes]) -> None:
+        """Merge some updates (`FAN_IN` at most take the least time).
+
+        Raises:
+            ValueError: if they are none; the loader is then of no use any more.
+        """
+        try:
+            self._doc.apply_update(merge(updates))
+        except (ValueError, RuntimeError) as error:
+            raise ValueError(f"not a document update: {error}") from error
+
+    def state_vector(self) -> bytes:
+        """Return the state vector of what has been read, as Yjs encodes it."""
+        return self._doc.get_state()
+
+    def finish(self, headers: Iterable[BlockHeader] = ()) -> Document:
+        """The document.
+
+        Args:
+            headers: those of its blocks that are known: reading them out of the CRDT takes
+                longer than everything else.
+        """
+        return Document.loaded(self._doc, headers)

@@ -1,4 +1,4 @@
-"""The first transaction of a document: which context and which epoch it is of."""
+"""The first transaction of a document, and the one that gives it another epoch."""
 
 from __future__ import annotations
 
@@ -31,3 +31,21 @@ def genesis_update(context: ContextId, epoch: str, label: str) -> bytes:
         meta["epoch"] = epoch
         meta["label"] = label
     return genesis.get_update()
+
+
+def new_epoch_update(state: bytes, epoch: str) -> bytes:
+    """The update that gives a document another epoch.
+
+    It is written under the genesis client of that epoch, so that whoever has not seen it is known
+    to hold the document as it was before.
+
+    Args:
+        state: the whole document as one update.
+    """
+    doc: Doc[Any] = Doc(client_id=genesis_client(epoch), skip_gc=True)
+    doc.apply_update(state)
+    before = doc.get_state()
+    meta: Map[Any] = doc.get("meta", type=Map)
+    with doc.transaction():
+        meta["epoch"] = epoch
+    return doc.get_update(before)

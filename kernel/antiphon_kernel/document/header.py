@@ -8,7 +8,8 @@ strings, flags are booleans that are only there when true.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from enum import Enum, StrEnum, auto
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -18,7 +19,7 @@ from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.yjs.json_validation import read_json
+from antiphon_kernel.yjs.json_validation import read_json, refuse_unwritable
 
 CONTENT = "content"
 """The key of the block's content."""
@@ -144,7 +145,7 @@ def _read_value(form: Form, value: object) -> Any:
         case Form.NUMBER, int() | float() if is_whole(value):
             return int(value)
         case Form.OBJECT, str():
-            return _object(value)
+            return json_object(value)
     return None
 
 
@@ -153,9 +154,45 @@ def _principal_of(block: str) -> str:
     return parts[1] if len(parts) == 3 else ""
 
 
-def _object(stored: str) -> dict[str, Any]:
+def json_object(stored: str) -> dict[str, Any]:
+    """Return a stored JSON object; what cannot be read is shown under `unreadable`."""
     try:
         value = read_json(stored)
     except ValueError:
         return {"unreadable": stored}
     return value if isinstance(value, dict) else {"unreadable": stored}
+
+
+_FIELDS: Final = [field.name for field in fields(BlockHeader)]
+
+
+def encode_headers(headers: Sequence[BlockHeader]) -> bytes:
+    """One JSON document."""
+    rows = [[getattr(header, name) for name in _FIELDS] for header in headers]
+    return json.dumps({"fields": _FIELDS, "rows": rows}, ensure_ascii=False).encode()
+
+
+def decode_headers(data: bytes) -> list[BlockHeader] | None:
+    """Return what `encode_headers` wrote.
+
+    None if that was a version with other fields, or one that did not yet check what it read.
+    """
+    try:
+        table = json.loads(data)
+        if table["fields"] != _FIELDS:
+            return None
+        known = [
+            (_FIELDS.index(name), {str(member): member for member in enum})
+            for name, enum in ENUMS.items()
+        ]
+        headers = []
+        for row in table["rows"]:
+            for index, members in known:
+                row[index] = members.get(row[index], row[index])
+            header = BlockHeader(*row)
+            if header.metadata:
+                refuse_unwritable(header.metadata)
+            headers.append(header)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return headers

@@ -15,6 +15,8 @@ from antiphon_kernel.document.schema import (
     MapSchema,
     Part,
     TextSchema,
+    names_of,
+    read_only_part,
 )
 from antiphon_kernel.document.schema_validation import joined
 
@@ -25,17 +27,23 @@ def render(document: Document, block: str, path: str | None = None) -> str:
     """The content at a path as text; of a block that is one text, that text.
 
     A map is a line for each field, a list and a log one for each item, a composite a heading for
-    each section. What only the system and sources write is marked ``[read-only]``.
+    each section. What only the system and sources write is marked ``[read-only]``; alone, a
+    section of that kind has a heading too, which says so.
 
     Raises:
         KeyError: if there is no such block.
         AntiphonError: schema_violation if its schema has nothing at that path.
     """
     part = part_of(document, block, path)
+    is_read_only = read_only_part(document.schema(block), names_of(path)) is not None
+    if isinstance(part, FieldSchema):
+        lines = _field(part, read_value(document, block, path), is_read_only)
+        return "".join(f"{line}\n" for line in lines)
+    heading = f"## {path}{_READ_ONLY}\n" if is_read_only else ""
     if isinstance(part, TextSchema):
-        return document.text(block, path)
+        return heading + document.text(block, path)
     value = read_value(document, block, path)
-    return "".join(f"{line}\n" for line in _lines(part, value, path))
+    return heading + "".join(f"{line}\n" for line in _lines(part, value, path))
 
 
 def _lines(part: Part, value: Any, path: str | None) -> Iterator[str]:
@@ -45,7 +53,7 @@ def _lines(part: Part, value: Any, path: str | None) -> Iterator[str]:
                 yield value.removesuffix("\n")
         case MapSchema():
             for field in part.fields:
-                yield from _field(field, value[field.name])
+                yield from _field(field, value[field.name], field.read_only)
         case CompositeSchema():
             for number, section in enumerate(part.sections):
                 if number:
@@ -58,14 +66,12 @@ def _lines(part: Part, value: Any, path: str | None) -> Iterator[str]:
             if len(shown) < len(value):
                 yield f"({len(value) - len(shown)} earlier entries)"
             yield from _items(shown)
-        case FieldSchema():
-            yield from _field(part, value)
         case _:
             yield from _items(value)
 
 
-def _field(field: FieldSchema, value: Any) -> Iterator[str]:
-    yield from _indented(f"{field.name}{_READ_ONLY if field.read_only else ''}:", value)
+def _field(field: FieldSchema, value: Any, is_read_only: bool) -> Iterator[str]:
+    yield from _indented(f"{field.name}{_READ_ONLY if is_read_only else ''}:", value)
 
 
 def _items(values: Sequence[Any]) -> Iterator[str]:

@@ -64,11 +64,12 @@ class Violation:
 
     def as_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {
-            "path": self.path,
             "rule": str(self.rule),
             "expected": self.expected,
             "found": self.found,
         }
+        if self.path is not None:
+            fields["path"] = self.path
         if self.item is not None:
             fields["item"] = self.item
         return fields
@@ -77,8 +78,14 @@ class Violation:
 Checked = ItemSchema | FieldSchema
 
 
-def violations(part: Checked | None, value: Any, path: str | None = None) -> Iterator[Violation]:
-    """Everything in which `value` is not what `part` asks for; None asks only for JSON."""
+def violations(
+    part: Checked | None, value: Any, path: str | None = None, *, complete: bool = False
+) -> Iterator[Violation]:
+    """Everything in which `value` is not what `part` asks for; None asks only for JSON.
+
+    Args:
+        complete: whether required fields must be named; otherwise what is not named is not checked.
+    """
     match part:
         case None:
             yield from _json(value, path, 0)
@@ -90,9 +97,9 @@ def violations(part: Checked | None, value: Any, path: str | None = None) -> Ite
         case FieldSchema():
             yield from _field(part, value, path)
         case MapSchema():
-            yield from _map(part, value, path)
+            yield from _map(part, value, path, complete)
         case CompositeSchema():
-            yield from _composite(part, value, path)
+            yield from _composite(part, value, path, complete)
         case ListSchema():
             yield from items_violations(part.item_schema, part.max_items, value, path)
         case LogSchema():
@@ -115,14 +122,19 @@ def items_violations(
 def item_violations(
     item: ItemSchema | None, value: Any, path: str | None, index: int
 ) -> Iterator[Violation]:
-    """The same for one item."""
-    for one in violations(item, value, path):
+    """The same for one item, which is complete: nothing is added to it later."""
+    for one in violations(item, value, path, complete=True):
         yield Violation(one.path, one.rule, one.expected, one.found, index)
 
 
 def too_many(limit: int, found: int, path: str | None) -> Violation:
     """A list has more items than it may."""
     return Violation(path, Rule.MAX_ITEMS, f"a list of at most {limit} items", f"{found} items")
+
+
+def lacking(field: FieldSchema, path: str | None) -> Violation:
+    """A required field has no value."""
+    return Violation(path, Rule.REQUIRED, f"a {field.field_type}", "nothing")
 
 
 def _field(field: FieldSchema, value: Any, path: str | None) -> Iterator[Violation]:
@@ -186,7 +198,7 @@ def is_timestamp(value: object) -> bool:
         return False
 
 
-def _map(schema: MapSchema, value: Any, path: str | None) -> Iterator[Violation]:
+def _map(schema: MapSchema, value: Any, path: str | None, complete: bool) -> Iterator[Violation]:
     if not isinstance(value, Mapping):
         yield from _of_type(False, "an object with the fields of the map", value, path)
         return
@@ -194,16 +206,23 @@ def _map(schema: MapSchema, value: Any, path: str | None) -> Iterator[Violation]
     for field in schema.fields:
         if field.name in value:
             yield from _field(field, value[field.name], joined(path, field.name))
+        elif complete and field.required:
+            yield lacking(field, joined(path, field.name))
 
 
-def _composite(schema: CompositeSchema, value: Any, path: str | None) -> Iterator[Violation]:
+def _composite(
+    schema: CompositeSchema, value: Any, path: str | None, complete: bool
+) -> Iterator[Violation]:
     if not isinstance(value, Mapping):
         yield from _of_type(False, "an object with the sections", value, path)
         return
     yield from _names({one.name for one in schema.sections}, value, "section", path)
     for section in schema.sections:
+        inner, at = section.content, joined(path, section.name)
         if section.name in value:
-            yield from violations(section.content, value[section.name], joined(path, section.name))
+            yield from violations(inner, value[section.name], at, complete=complete)
+        elif complete and isinstance(inner, MapSchema | CompositeSchema):
+            yield from violations(inner, {}, at, complete=True)
 
 
 def _names(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from antiphon_kernel.contexts import open_document
-from antiphon_kernel.document.epochs import new_epoch_update
+from antiphon_kernel.document.genesis import new_epoch_update
 from antiphon_kernel.storage import (
     JOURNAL_FILE,
     Commit,

@@ -7,32 +7,32 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.loading import DocumentLoader
-from antiphon_kernel.maintenance.auth_checks import check_auth
-from antiphon_kernel.maintenance.document_checks import check_document, difference
-from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
-from antiphon_kernel.maintenance.index_checks import (
+from antiphon_kernel.document.document import Document, DocumentLoader
+from antiphon_kernel.maintenance.checks import (
+    TransactionReplay,
+    check_auth,
     check_authors,
+    check_document,
     check_restored,
     check_search,
     check_trigrams,
+    difference,
     read_authors,
     read_restored,
 )
-from antiphon_kernel.maintenance.transaction_checks import TransactionReplay
+from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.storage import (
     BYTES_ONLY,
     JOURNAL_FILE,
     LAST_SEQ,
     ContextRow,
     Database,
+    JournalReader,
     Snapshots,
     copy_pages,
     op_id,
 )
 from antiphon_kernel.types.errors import AntiphonError
-from antiphon_kernel.types.ids import ContextId
 
 _PAGE: Final = 500
 """Transactions read at once."""
@@ -57,7 +57,7 @@ async def run_checks(data: Path) -> Report:
             await _check_file(database, report)
             await check_trigrams(database, report)
             await check_auth(data, Path(folder), database, report)
-            for row in await _contexts(database):
+            for row in await JournalReader(database).contexts():
                 report.contexts.append(await _check_context(database, row))
         except AntiphonError as error:
             report.findings.append(Finding(Check.FILE, error.message))
@@ -73,14 +73,6 @@ async def _check_file(database: Database, report: Report) -> None:
     for table, row, parent, _ in await database.select("PRAGMA foreign_key_check"):
         what = f"row {row} of {table} refers to a row of {parent} that is not there"
         report.findings.append(Finding(Check.FILE, what))
-
-
-async def _contexts(database: Database) -> list[ContextRow]:
-    sql = "SELECT number, id, label, epoch, created FROM contexts ORDER BY number"
-    return [
-        ContextRow(row[0], ContextId(row[1]), row[2], row[3], row[4])
-        for row in await database.select(sql)
-    ]
 
 
 async def _check_context(database: Database, row: ContextRow) -> ContextReport:

@@ -1,4 +1,4 @@
-"""All doors as one ASGI application."""
+"""All endpoints as one ASGI application."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from antiphon_kernel.types.quoting import quote, truncate
 def routes(
     kernel: Kernel, calls: RpcEndpoint, sync: SyncEndpoint, transfers: Transfers
 ) -> list[Route | WebSocketRoute]:
-    """Return every door: documents, tool calls, exports and imports, and `/health`."""
+    """Return every endpoint: documents, tool calls, exports and imports, and `/health`."""
 
     async def health(_: Request) -> Response:
         return JSONResponse({"kernel": kernel.id})
@@ -41,7 +41,7 @@ def routes(
 def build_application(
     kernel: Kernel, calls: RpcEndpoint, sync: SyncEndpoint, transfers: Transfers
 ) -> ASGIApp:
-    """Return all doors as one application."""
+    """Return all endpoints as one application."""
     application = Starlette(
         exception_handlers={404: _not_here, 405: _not_so},
         routes=routes(kernel, calls, sync, transfers),

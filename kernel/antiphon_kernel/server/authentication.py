@@ -14,11 +14,11 @@ from starlette.datastructures import Headers, QueryParams
 
 from antiphon_kernel.access import AuthenticationError, check_act_as, fingerprint_of
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.server.auth_rate_limit import AuthRateLimit
 from antiphon_kernel.server.connections import TCP, UNIX, Connections
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.rate_limits import AuthRateLimit, Rates
 from antiphon_kernel.server.scope import CONNECTION, GUARD, TOKEN, VIA
-from antiphon_kernel.server.token_bucket import Rates
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import NAME_LENGTH, PrincipalId, is_name
 from antiphon_kernel.types.quoting import quote
@@ -44,7 +44,7 @@ _SECRET_LENGTHS: Final = range(16, 201)
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedSession:
-    """One session that came through a door, and what was asked for in the address."""
+    """One session of a connection, and what was asked for in the address."""
 
     actor: Actor
     query: Mapping[str, str]
@@ -58,6 +58,10 @@ class _AuthenticatedCaller:
 
     principal: Principal
     credential: int | None
+
+
+ACT_AS_KINDS: Final = (PrincipalKind.HUMAN, PrincipalKind.MODEL, PrincipalKind.SOURCE)
+"""Kinds of principal that the owner can act as; the kernel and the shell are not among them."""
 
 
 class Authenticator:
@@ -92,17 +96,20 @@ class Authenticator:
             if via == UNIX
             else await self._authenticate(scope)
         )
-        principal = await self._acting_as(query.get("as"), caller)
-        self._kernel.gate.check_admission(principal)
+        principal = await self._acting_as(query.get("as"), query.get("kind"), caller)
+        self._kernel.access.check_admission(principal)
         is_guest = caller.credential is not None
         if via == TCP:
             self._check_room(principal, is_guest)
         actor = self._kernel.open_session(
-            principal, via, credential=caller.credential, lasts=scope["type"] == "websocket"
+            principal,
+            via,
+            credential=caller.credential,
+            lasts=scope["type"] == "websocket" and "once" not in query,
         )
         self.visits += 1
         scope[CONNECTION].begin_session()
-        self._kernel.sessions.on_dismissal(actor.session, scope[GUARD].dismiss)
+        self._kernel.sessions.on_dismissal(actor, scope[GUARD].dismiss)
         if is_guest:
             self._guests[principal.id] += 1
         try:
@@ -177,7 +184,15 @@ class Authenticator:
             raise
         return _AuthenticatedCaller(principal, credential.number)
 
-    async def _acting_as(self, name: str | None, caller: _AuthenticatedCaller) -> Principal:
+    async def _acting_as(
+        self, name: str | None, kind: str | None, caller: _AuthenticatedCaller
+    ) -> Principal:
+        if kind is not None and (name is None or kind not in ACT_AS_KINDS):
+            raise AuthenticationError(
+                CloseCode.UNAUTHORISED,
+                f"A kind is one of {', '.join(ACT_AS_KINDS)} and goes with the name to act as,"
+                f" found {quote(kind)}.",
+            )
         if name is None:
             return caller.principal
         if not is_name(name):
@@ -190,4 +205,11 @@ class Authenticator:
             check_act_as(name, caller.principal, self._kernel.owner)
         except AntiphonError as error:
             raise AuthenticationError(CloseCode.UNAUTHORISED, error.message) from error
-        return await self._kernel.principal(name)
+        wanted = PrincipalKind(kind) if kind is not None else PrincipalKind.HUMAN
+        principal = await self._kernel.principal(name, wanted)
+        if kind is not None and principal.kind is not wanted:
+            raise AuthenticationError(
+                CloseCode.UNAUTHORISED,
+                f"{name} is a {principal.kind} and no {wanted}: choose another name.",
+            )
+        return principal

@@ -1,4 +1,4 @@
-"""The kernel's end of a connection: whatever door it came through, it can be ended at once."""
+"""The kernel's end of a connection: however it came, it can be ended at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ConnectionGuard:
         self._serving: asyncio.Task[None] | None = None
         self._dismissed = False
         self._over = False
-        """Whether the door has said its last word."""
+        """Whether the application has said its last word."""
         self._closing: asyncio.Task[None] | None = None
 
     async def receive(self) -> Message:
@@ -46,7 +46,7 @@ class ConnectionGuard:
         return self._gone() if self._dismissed else message
 
     async def send(self, message: Message) -> None:
-        """Pass on what a door says; nothing follows a goodbye."""
+        """Pass on what the application says; nothing follows a goodbye."""
         if not self._dismissed:
             await self._send(message)
             self._sent(message)
@@ -99,7 +99,7 @@ class ConnectionGuard:
         raise NotImplementedError
 
     def _sent(self, message: Message) -> None:
-        """Take note of what the door has said."""
+        """Record what the application has said."""
         raise NotImplementedError
 
 
@@ -176,13 +176,13 @@ def with_connection_guard(application: ASGIApp) -> ASGIApp:
     async def leashed(scope: Scope, receive: Receive, send: Send) -> None:
         extensions = scope.get("extensions") or {}
         cut = extensions.get(CUT_EXTENSION, {}).get("cut", _nothing)
-        leash: ConnectionGuard
+        guard: ConnectionGuard
         if scope["type"] == "websocket":
             send_now = extensions.get(SEND_EXTENSION, {}).get("send_now", _not_now)
-            leash = WebSocketGuard(receive, send, cut, send_now)
+            guard = WebSocketGuard(receive, send, cut, send_now)
         else:
-            leash = HttpGuard(receive, send, cut)
-        await leash.serve(application, scope)
+            guard = HttpGuard(receive, send, cut)
+        await guard.serve(application, scope)
 
     return leashed
 

@@ -43,15 +43,19 @@ class ServerLimits:
     calls_per_second: float = 1_000.0
     """How many calls one principal who was invited may make in the long run."""
     calls_at_once: float = 5_000.0
+    """How many it may make after a rest."""
     connects_per_second: float = 30.0
     """How often one principal may connect in the long run."""
     connects_at_once: float = 300.0
+    """How often it may connect after a rest."""
     messages_per_second: float = 2_000.0
     """What one connection may send in the long run."""
     messages_at_once: float = 20_000.0
     """What it may send after a rest."""
     bytes_per_second: float = 8 * 2**20
+    """Bytes that one connection may send in the long run."""
     bytes_at_once: float = 64 * 2**20
+    """Bytes that it may send after a rest."""
     overload_grace: float = 30.0
     """A connection that has been slowed down without a break for so long is closed."""
     uncommitted_updates: int = 256

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -23,13 +22,13 @@ from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.scope import GUARD
 from antiphon_kernel.server.subscription_push import SubscriptionPush, pushed
 from antiphon_kernel.server.sync.connection import short_reason
-from antiphon_kernel.server.sync.message import text_message
+from antiphon_kernel.server.sync.send_queue import text_message
 from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import quote, truncate
+from antiphon_kernel.types.quoting import truncate
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
-from antiphon_kernel.yjs.json_validation import unique_names
+from antiphon_kernel.yjs.json_validation import parse_json, unique_names
 
 FAREWELL_SECONDS: Final = 1.0
 """How long the calls of a kernel that ends may take."""
@@ -60,7 +59,7 @@ _REFUSAL_STATUS: Final[Mapping[CloseCode, int]] = {
 
 
 class RpcEndpoint:
-    """The doors `/call` (a WebSocket) and `/call/{tool}` (POST)."""
+    """The endpoints `/call` (a WebSocket) and `/call/{tool}` (POST)."""
 
     def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
         self._kernel = kernel
@@ -178,6 +177,7 @@ class RpcEndpoint:
                         ErrorCode.TOO_LARGE,
                         f"A call may have {self._limits.request} bytes: send less at a time.",
                         limit=self._limits.request,
+                        limit_name="request",
                     )
         except ClientDisconnect as error:
             raise AntiphonError(ErrorCode.INVALID_JSON, "The body ended early.") from error
@@ -268,26 +268,16 @@ def _parse_params(body: bytes) -> dict[str, Any]:
 
 def _parse_json(data: str | bytes) -> Any:
     try:
-        # The same bytes are read alike at every door: as UTF-8, and nothing in front.
+        # The same bytes are read alike at every endpoint: as UTF-8, and nothing in front.
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         if text.startswith(_BYTE_ORDER_MARK):
             raise ValueError("it begins with a byte order mark, leave that out")
-        return _DECODER.decode(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text, pairs=unique_names)
+    except ValueError as error:
         raise AntiphonError(ErrorCode.INVALID_JSON, f"This is not JSON: {error}.") from error
 
 
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{quote(text)} is no number in JSON")
-    return number
-
-
 _BYTE_ORDER_MARK: Final = "\ufeff"
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=unique_names, parse_constant=_finite, parse_float=_finite
-)
 
 
 def _not_a_call(expected: str, found: object) -> AntiphonError:

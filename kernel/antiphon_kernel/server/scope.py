@@ -13,7 +13,7 @@ VIA: Final = "antiphon.via"
 TOKEN: Final = "antiphon.token"
 """What the address of a request showed as `?token=`; absent if it showed none."""
 
-GUARD: Final = "antiphon.leash"
+GUARD: Final = "antiphon.guard"
 """The `ConnectionGuard` of a WebSocket or of a request."""
 
 CONNECTION: Final = "antiphon.connection"

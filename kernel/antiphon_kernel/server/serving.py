@@ -1,4 +1,4 @@
-"""Serving the doors on a loopback TCP port and a unix socket, in the running event loop."""
+"""Serving the endpoints on a loopback TCP port and a unix socket, in the running event loop."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _TransportMiddleware:
 
 
 class Server:
-    """The doors of a kernel while they are open."""
+    """The server of a kernel while it listens."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ async def serve(
     socket: Path,
     limits: ServerLimits = DEFAULT_SERVER_LIMITS,
 ) -> Server:
-    """Open the doors of `kernel`.
+    """Start to listen for `kernel`.
 
     Args:
         port: of the loopback interface; 0 for any free one.
@@ -209,7 +209,7 @@ async def serve(
     unix = _bind_unix(path)
     kernel.reached_at = f"ws://{HOST}:{tcp.getsockname()[1]}/sync"
     bound = tcp.getsockname()[1]
-    doors = Server(
+    server = Server(
         token,
         bound,
         path,
@@ -220,9 +220,9 @@ async def serve(
         private_folder,
         kernel.start_closing,
     )
-    await doors.listen(application, tcp, TCP, limits)
-    await doors.listen(application, unix, UNIX, limits)
-    return doors
+    await server.listen(application, tcp, TCP, limits)
+    await server.listen(application, unix, UNIX, limits)
+    return server
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

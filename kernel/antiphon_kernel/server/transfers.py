@@ -14,7 +14,7 @@ from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.connection_guard import LINES
 from antiphon_kernel.server.rpc import error_response
-from antiphon_kernel.tools.transfer import (
+from antiphon_kernel.tools.context import (
     ContextExportParams,
     ContextImportParams,
     ExportFormat,
@@ -32,7 +32,7 @@ _MEDIA_TYPES: Final = {
 
 
 class Transfers:
-    """The doors `/export` (GET) and `/import` (POST).
+    """The endpoints `/export` (GET) and `/import` (POST).
 
     They do what the tools context.export and context.import do, for contexts of any size, with the
     same parameters in the query and the same rights.
@@ -79,7 +79,7 @@ class Transfers:
                 except AntiphonError:
                     await self._read_out(visit.actor, stream)
                     raise
-            response = JSONResponse(made.model_dump(mode="json"))
+            response = JSONResponse(made.model_dump(mode="json", exclude_none=True))
         except AntiphonError as error:
             response = error_response(error)
         await response(scope, receive, send)

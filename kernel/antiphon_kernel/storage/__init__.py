@@ -1,7 +1,13 @@
 """SQLite: every committed transaction, and what has to be found again without replaying them."""
 
-from antiphon_kernel.storage.auth import AUTH_FILE, AuthStore, Client, Credential, User
-from antiphon_kernel.storage.auth_schema import AUTH_MIGRATIONS
+from antiphon_kernel.storage.auth import (
+    AUTH_FILE,
+    AUTH_MIGRATIONS,
+    AuthStore,
+    Client,
+    Credential,
+    User,
+)
 from antiphon_kernel.storage.backup import (
     JOURNAL_FILE,
     back_up,
@@ -10,11 +16,14 @@ from antiphon_kernel.storage.backup import (
     install,
     open_to_read,
 )
-from antiphon_kernel.storage.copied_blame import read_inherited
 from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.errors import CorruptContextError
 from antiphon_kernel.storage.journal import Journal
-from antiphon_kernel.storage.op_reader import BYTES_ONLY, versions_of
+from antiphon_kernel.storage.journal_reader import (
+    BYTES_ONLY,
+    CorruptContextError,
+    JournalReader,
+    versions_of,
+)
 from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
     BlockChangeRow,
@@ -27,6 +36,7 @@ from antiphon_kernel.storage.rows import (
     StoredContext,
     StoredOp,
     Touch,
+    UndoKey,
     UndoRow,
 )
 from antiphon_kernel.storage.schema import READABLE_FORMATS
@@ -60,6 +70,7 @@ __all__ = [
     "InheritedRun",
     "InheritedText",
     "Journal",
+    "JournalReader",
     "SearchFilter",
     "SearchTable",
     "SessionRow",
@@ -68,6 +79,7 @@ __all__ = [
     "StoredContext",
     "StoredOp",
     "Touch",
+    "UndoKey",
     "UndoRow",
     "User",
     "back_up",
@@ -76,7 +88,6 @@ __all__ = [
     "install",
     "op_id",
     "open_to_read",
-    "read_inherited",
     "row_number",
     "versions_of",
 ]

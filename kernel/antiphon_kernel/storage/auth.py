@@ -6,17 +6,58 @@ It is apart from the journal, so that documents can be handed on without it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from antiphon_kernel.storage.auth_schema import AUTH_MIGRATIONS
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
 
+_INITIAL: Final = """
+CREATE TABLE users (
+    number INTEGER PRIMARY KEY,
+    username TEXT NOT NULL UNIQUE,
+    principal TEXT NOT NULL UNIQUE,
+    kind TEXT NOT NULL,
+    role TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    barred_until INTEGER
+);
+
+CREATE TABLE credentials (
+    number INTEGER PRIMARY KEY,
+    user INTEGER NOT NULL REFERENCES users (number),
+    kind TEXT NOT NULL,
+    fingerprint TEXT NOT NULL UNIQUE,
+    named INTEGER NOT NULL,
+    created INTEGER NOT NULL,
+    expires INTEGER,
+    revoked INTEGER,
+    uses_allowed INTEGER,
+    uses INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE TABLE clients (
+    credential INTEGER NOT NULL REFERENCES credentials (number),
+    secret TEXT NOT NULL,
+    user INTEGER NOT NULL REFERENCES users (number),
+    first_used INTEGER NOT NULL,
+    PRIMARY KEY (credential, secret)
+) WITHOUT ROWID;
+"""
+
+AUTH_MIGRATIONS: Final = (_INITIAL,)
+"""In order; a new one goes to the end. What has been released is never edited."""
+
+
 AUTH_FILE: Final = "auth.db"
+
+Word = TypeVar("Word", bound=StrEnum)
 
 _USER: Final = "SELECT number, username, principal, role, created, kind, barred_until FROM users"
 _CREDENTIAL: Final = (
@@ -100,9 +141,9 @@ class AuthStore:
                 row[0],
                 row[1],
                 PrincipalId(row[2]),
-                AccessRole(row[3]),
+                _known(AccessRole, row[3], f"the role of user {row[0]} ({row[1]})"),
                 row[4],
-                PrincipalKind(row[5]),
+                _known(PrincipalKind, row[5], f"the kind of user {row[0]} ({row[1]})"),
                 row[6],
             )
             for row in rows
@@ -111,7 +152,14 @@ class AuthStore:
     async def credentials(self) -> list[Credential]:
         """All that were ever given out, oldest first."""
         return [
-            Credential(row[0], row[1], CredentialKind(row[2]), row[3], bool(row[4]), *row[5:])
+            Credential(
+                row[0],
+                row[1],
+                _known(CredentialKind, row[2], f"the kind of credential {row[0]}"),
+                row[3],
+                bool(row[4]),
+                *row[5:],
+            )
             for row in await self._database.select(_CREDENTIAL)
         ]
 
@@ -174,3 +222,19 @@ class AuthStore:
                 ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
             ]
         )
+
+
+def _known(words: type[Word], stored: str, what: str) -> Word:
+    """Return what a row says, which is one of a few words.
+
+    Raises:
+        AntiphonError: storage_failed, if it is another.
+    """
+    if stored in (allowed := tuple(words)):
+        return words(stored)
+    raise AntiphonError(
+        ErrorCode.STORAGE_FAILED,
+        f"{AUTH_FILE} is damaged: {what} is {quote(stored)}, and can only be"
+        f" {', '.join(allowed)}. Put a sound {AUTH_FILE} in its place or correct the row, with no"
+        " kernel running; `antiphon doctor` names every such row.",
+    )

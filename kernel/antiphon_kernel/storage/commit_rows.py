@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from antiphon_kernel.storage.copied_blame import encode_runs
-from antiphon_kernel.storage.executor import Row, Statement
-from antiphon_kernel.storage.op_rows import op_id, stored_blocks, stored_operation
+from antiphon_kernel.storage.database import Row, Statement
+from antiphon_kernel.storage.op_rows import encode_runs, op_id, stored_blocks, stored_operation
 from antiphon_kernel.storage.rows import Commit, SessionRow, UndoRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.yjs.restored_ids import encode_restored
@@ -111,19 +110,19 @@ def _blocks(group: Sequence[Commit]) -> Statement:
 
 
 def _undo(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
-    rows: dict[tuple[int, int], Row | None] = {}
+    rows: dict[tuple[int, int, str], Row | None] = {}
     for one in group:
         context = one.context.number
         for row in one.undo:
-            rows[context, row.unit] = _undo_row(context, row, principals)
-        for unit in one.dropped_undo:
-            rows[context, unit] = None
+            rows[context, row.unit, row.block] = _undo_row(context, row, principals)
+        for key in one.dropped_undo:
+            rows[context, key.unit, key.block] = None
     yield (
-        f"INSERT OR REPLACE INTO undo VALUES (?, ?, ?, {_SESSION}, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO undo VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         [row for row in rows.values() if row is not None],
     )
     yield (
-        "DELETE FROM undo WHERE context = ? AND unit = ?",
+        "DELETE FROM undo WHERE context = ? AND unit = ? AND block = ?",
         [key for key, row in rows.items() if row is None],
     )
 
@@ -132,11 +131,10 @@ def _undo_row(context: int, row: UndoRow, principals: Mapping[str, int]) -> Row:
     return (
         context,
         row.unit,
+        row.block,
         principals[row.principal],
-        row.session,
         row.kind,
         row.stack,
         row.place,
         row.time,
-        " ".join(row.blocks),
     )

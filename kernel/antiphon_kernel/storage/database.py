@@ -16,10 +16,44 @@ from pathlib import Path
 import aiosqlite
 
 from antiphon_kernel.storage.backup import write_copy
-from antiphon_kernel.storage.executor import Statement, execute
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError, make_private
 from antiphon_kernel.storage.schema import MIGRATIONS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
+from antiphon_kernel.types.signal import Signal
+
+Row = tuple[object, ...]
+
+Statement = tuple[str, Sequence[Row]]
+"""SQL, and the rows it is carried out for."""
+
+
+def execute(
+    connection: sqlite3.Connection, statements: Iterable[Statement], files: OpenFiles
+) -> None:
+    """All statements in one transaction, or none of them; those without rows are left out.
+
+    Args:
+        files: what the connection has open; they may be deleted at any time.
+
+    Raises:
+        sqlite3.Error: nothing of it has happened, unless it was the commit that failed.
+        StorageLostError: what is committed is not in the file at its path.
+    """
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        for sql, rows in statements:
+            if rows:
+                connection.executemany(sql, rows)
+        files.check_before_commit()
+        connection.execute("COMMIT")
+        files.check_after_commit()
+    except BaseException as error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        if isinstance(error, sqlite3.Error):
+            files.check_after_commit()  # a file that was cut gives errors that do not say so
+        raise
+
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +98,8 @@ class Database:
         self._migrations = migrations
         self._lock = asyncio.Lock()
         self._files: OpenFiles | None = None
-        self._on_lost: list[Callable[[StorageLostError], None]] = []
+        self.files_lost = Signal[StorageLostError]()
+        """Notified once, when the files are found deleted or replaced."""
         self._closed = False
         self.lost: StorageLostError | None = None
         """Why nothing can be written any more; reading may go on."""
@@ -110,7 +145,7 @@ class Database:
     async def close(self) -> None:
         """Checkpoint and let go of the file."""
         try:
-            with suppress(StorageLostError):  # `on_lost` tells everybody who has to know
+            with suppress(StorageLostError):  # `files_lost` tells everybody who has to know
                 await self.check_files()
                 await self._checkpoint()
         finally:
@@ -163,10 +198,6 @@ class Database:
         async with self._writing() as files:
             await self._connection.run(files.check_all)
 
-    def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
-        """Call `listener` once when the files are found deleted or replaced."""
-        self._on_lost.append(listener)
-
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[OpenFiles]:
         """The only writer for now; gives the files, which belong to the library's thread.
@@ -185,8 +216,7 @@ class Database:
                 raise _failed(self.path, error) from error
             except StorageLostError as error:
                 self.lost = lost = await self._salvage(error)
-                for listener in tuple(self._on_lost):
-                    listener(lost)
+                self.files_lost.notify(lost)
                 raise lost from error
 
     async def _salvage(self, error: StorageLostError) -> StorageLostError:

@@ -7,40 +7,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from antiphon_kernel.storage.commit_rows import commit_rows, session_rows
-from antiphon_kernel.storage.copied_blame import read_inherited
 from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.op_reader import (
-    check_sequence,
-    read_block_changes,
-    read_ops,
-    read_touches,
-    read_updates,
-)
+from antiphon_kernel.storage.journal_reader import JournalReader
 from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.rows import (
-    BlockChangeRow,
     BlockRow,
     Commit,
     ContextRow,
-    InheritedRun,
     SessionRow,
     StoredContext,
-    StoredOp,
-    Touch,
 )
 from antiphon_kernel.storage.search_table import SearchTable
 from antiphon_kernel.storage.snapshots import Snapshots
-from antiphon_kernel.storage.undo_reader import read_undo
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode, kernel_is_closing
-from antiphon_kernel.types.ids import ContextId, PrincipalId
+from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Principal
+from antiphon_kernel.types.signal import Signal
 
 WATCH_SECONDS: Final = 2.0
 """Seconds between two looks at the files while nobody writes."""
@@ -50,11 +38,11 @@ _RECORDED: Final = 1_000
 _log = logging.getLogger(__name__)
 
 
-class Journal:
+class Journal(JournalReader):
     """An open database. `commit` may be called from one event loop only."""
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.snapshots = Snapshots(database)
         self.search = SearchTable(database)
         self._waiting: list[tuple[Sequence[Commit], asyncio.Future[None]]] = []
@@ -70,7 +58,8 @@ class Journal:
         """Sessions that are known to be in the file: those that were used last."""
         self._last_context = 0
         self._broken: AntiphonError | None = None
-        self._on_lost: list[Callable[[StorageLostError], None]] = []
+        self.files_lost = Signal[StorageLostError]()
+        """Notified once, when nothing can be saved any more, before any commit fails."""
         self._writer: asyncio.Task[None] | None = None
         self._watch: asyncio.Task[None] | None = None
         self.lost: StorageLostError | None = None
@@ -113,18 +102,8 @@ class Journal:
 
     # Kernel, principals, sessions, contexts: small and rare, each its own transaction
 
-    async def setting(self, key: str) -> str | None:
-        """A fact about the kernel itself."""
-        rows = await self._database.select("SELECT value FROM kernel WHERE key = ?", (key,))
-        return str(rows[0][0]) if rows else None
-
     async def set_setting(self, key: str, value: str) -> None:
         await self._database.insert("INSERT OR REPLACE INTO kernel VALUES (?, ?)", (key, value))
-
-    async def principals(self) -> list[Principal]:
-        """Everybody this kernel knows."""
-        rows = await self._database.select("SELECT id, username, kind FROM principals")
-        return [Principal(PrincipalId(row[0]), row[1], _kind(row[2])) for row in rows]
 
     async def add_principal(self, principal: Principal, created: int) -> None:
         number = await self._database.insert(
@@ -141,20 +120,6 @@ class Journal:
         self._idle.clear()
         self._wake.set()
 
-    async def sessions(self) -> list[SessionRow]:
-        """Everybody who ever joined or committed, in the order in which they were recorded."""
-        sql = (
-            "SELECT s.id, p.id, s.via, s.opened FROM sessions s"
-            " JOIN principals p ON p.number = s.principal ORDER BY s.number"
-        )
-        return [SessionRow(*row) for row in await self._database.select(sql)]
-
-    async def contexts(self) -> list[ContextRow]:
-        """Every context, oldest first."""
-        sql = "SELECT number, id, label, epoch, created, archived FROM contexts ORDER BY number"
-        rows = await self._database.select(sql)
-        return [ContextRow(row[0], ContextId(row[1]), *row[2:]) for row in rows]
-
     def add_context(self, context: ContextId, label: str, epoch: str, created: int) -> ContextRow:
         """Name a new context; it begins to exist with its first commit.
 
@@ -168,15 +133,6 @@ class Journal:
         sql = "UPDATE contexts SET epoch = ? WHERE number = ?"
         await self._database.insert(sql, (epoch, context.number))
 
-    async def check_sequence(self, context: ContextRow) -> int:
-        """See that every transaction of a context is there; the number of the last.
-
-        Raises:
-            CorruptContextError: if one is missing or has a format that is not known here.
-            AntiphonError: storage_failed.
-        """
-        return await check_sequence(self._database, context)
-
     async def load(self, context: ContextRow, after: int = 0) -> StoredContext:
         """Everything that belongs to one context; of its transactions those behind `after`.
 
@@ -185,7 +141,7 @@ class Journal:
             AntiphonError: storage_failed.
         """
         number = (context.number,)
-        updates, touched = await read_updates(self._database, context, after)
+        updates, touched = await self.updates(context, after)
         sql = "SELECT number, id, version FROM blocks WHERE context = ? ORDER BY number"
         blocks = tuple(BlockRow(*row) for row in await self._database.select(sql, number))
         return StoredContext(
@@ -193,85 +149,11 @@ class Journal:
             after + len(updates),
             tuple(updates),
             blocks,
-            await read_undo(self._database, context),
+            await self.undo(context),
             await self.clients(context),
             self._generations.get(context.number, 0),
             frozenset(block.id for block in blocks if block.number in touched),
         )
-
-    async def clients(self, context: ContextRow) -> dict[int, str]:
-        """CRDT client id to the principal that writes with it.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
-        sql = (
-            "SELECT c.client, p.id FROM clients c JOIN principals p ON p.number = c.principal"
-            " WHERE c.context = ?"
-        )
-        rows = await self._database.select(sql, (context.number,))
-        return {int(row[0]): str(row[1]) for row in rows}
-
-    async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
-        """The first `limit` committed transactions with a higher `seq` than `after`.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
-        return await read_ops(self._database, context, after, limit=limit)
-
-    async def ops_upto(
-        self, context: ContextRow, upto: int, block: int | None = None
-    ) -> list[StoredOp]:
-        """The committed transactions up to `upto`; only those that touched a block, by number.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
-        return await read_ops(self._database, context, 0, upto=upto, block=block)
-
-    async def ops_at(self, context: ContextRow, seqs: Collection[int]) -> list[StoredOp]:
-        """The committed transactions with these numbers, in order.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
-        return await read_ops(self._database, context, 0, seqs=seqs)
-
-    async def touches(self, context: ContextRow, after: int, limit: int) -> list[Touch]:
-        """Return the touches of the first `limit` transactions with a higher `seq` than `after`.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
-        return await read_touches(self._database, context, after, limit)
-
-    async def inherited(
-        self, context: ContextRow, blocks: Collection[int] | None = None
-    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
-        """Return who wrote the texts of copied blocks before the copy: by number, by section.
-
-        Args:
-            blocks: numbers of those that are asked for; None for all.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
-        return await read_inherited(self._database, context, blocks)
-
-    async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
-        """Return the changes of the block with this number, in order.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
-        return await read_block_changes(self._database, context, block)
 
     # Commits
 
@@ -299,14 +181,10 @@ class Journal:
         if self._broken is not None:
             raise self._broken
 
-    def on_lost(self, listener: Callable[[StorageLostError], None]) -> None:
-        """Call `listener` once when nothing can be saved any more, before any commit fails."""
-        self._on_lost.append(listener)
-
     def depend_on(self, database: Database) -> None:
         """Commit nothing more once the files of this database have been lost."""
         self._files.append(database)
-        database.on_lost(self._lose)
+        database.files_lost.listen(self._lose)
 
     def _lose(self, error: StorageLostError) -> None:
         if self.lost is not None:
@@ -314,8 +192,7 @@ class Journal:
         self.lost = self._broken = error
         _log.critical("%s", error)
         self._new_sessions.clear()
-        for listener in tuple(self._on_lost):
-            listener(error)
+        self.files_lost.notify(error)
 
     async def _watch_files(self) -> None:
         """Find a lost file also while nobody writes."""
@@ -404,15 +281,3 @@ class Journal:
         self._principals = {row[0]: row[1] for row in rows}
         rows = await self._database.select("SELECT coalesce(max(number), 0) FROM contexts")
         self._last_context = rows[0][0]
-
-
-def _kind(stored: str) -> PrincipalKind:
-    try:
-        return PrincipalKind(stored)
-    except ValueError as error:
-        raise AntiphonError(
-            ErrorCode.STORAGE_FAILED,
-            f"The journal holds a principal of the unknown kind {stored!r}:"
-            " use the antiphon that wrote it, or a newer one.",
-            found=stored,
-        ) from error

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Final
 
-from antiphon_kernel.storage.rows import BlockRow
+from antiphon_kernel.storage.rows import BlockRow, InheritedRun
 
 SEQ_BITS: Final = 32
 
@@ -36,3 +37,8 @@ def stored_blocks(blocks: Sequence[BlockRow]) -> int | str:
     if len(blocks) == 1 and blocks[0].number < 2**_BLOCK_BITS:
         return (blocks[0].version << _BLOCK_BITS) + blocks[0].number
     return " ".join(f"{block.number}:{block.version}" for block in blocks)
+
+
+def encode_runs(runs: Sequence[InheritedRun]) -> str:
+    """The runs of one text as they are stored."""
+    return json.dumps([[one.start, one.end, one.principal, one.version, one.time] for one in runs])

@@ -48,6 +48,14 @@ class BlockRow:
 
 
 @dataclass(frozen=True, slots=True)
+class UndoKey:
+    """One undo unit: the `seq` of the first transaction of it, and the block that it changed."""
+
+    unit: int
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
 class UndoRow:
     """One thing that can be undone or redone. What it did is in the transactions of its `unit`.
 
@@ -56,27 +64,16 @@ class UndoRow:
     """
 
     unit: int
+    block: str
     principal: str
-    session: str
     kind: str
     stack: str
     place: int
     time: int
-    blocks: tuple[str, ...]
 
-    def at(self, time: int) -> UndoRow:
-        """The same, written at another time."""
-        one = self
-        return UndoRow(
-            one.unit,
-            one.principal,
-            one.session,
-            one.kind,
-            one.stack,
-            one.place,
-            time,
-            one.blocks,
-        )
+    @property
+    def key(self) -> UndoKey:
+        return UndoKey(self.unit, self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +115,7 @@ class Commit:
     """The undo unit that it belongs to, or that it turns: the `seq` with which that began."""
     undo: tuple[UndoRow, ...] = ()
     """Undo rows that are new or changed with it."""
-    dropped_undo: tuple[int, ...] = ()
+    dropped_undo: tuple[UndoKey, ...] = ()
     """UndoUnits that can be neither undone nor redone from now on."""
     revivals: tuple[RestoredRange, ...] = ()
     """Which of its ids are characters that were there before."""

@@ -85,14 +85,13 @@ CREATE TABLE clients (
 CREATE TABLE undo (
     context INTEGER NOT NULL REFERENCES contexts (number),
     unit INTEGER NOT NULL,
+    block TEXT NOT NULL,
     principal INTEGER NOT NULL REFERENCES principals (number),
-    session INTEGER NOT NULL,
     kind TEXT NOT NULL,
     stack TEXT NOT NULL,
     place INTEGER NOT NULL,
     time INTEGER NOT NULL,
-    blocks TEXT NOT NULL,
-    PRIMARY KEY (context, unit)
+    PRIMARY KEY (context, unit, block)
 ) WITHOUT ROWID;
 
 CREATE TABLE revived (

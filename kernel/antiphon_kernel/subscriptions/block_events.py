@@ -9,13 +9,30 @@ from typing import Any
 from pydantic import Field
 
 from antiphon_kernel.contexts import Applied, BlockInfo, Context, header_values
-from antiphon_kernel.contexts.attribution import attribution
 from antiphon_kernel.document.content import read_value
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.registry import Result
 from antiphon_kernel.text.splice_diff import plan_difference
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import TextSplice
+
+
+def attribution(principal: str, kind: PrincipalKind | str, operation: str) -> str:
+    """`agent:{id}:{operation}`, `source:{id}:update` or `system:{operation}`.
+
+    People, models and the shell are agents. What a source does is always an update.
+
+    Args:
+        principal: id of whoever made the change.
+        kind: its kind; one that is unknown to this version counts as an agent.
+        operation: as the journal names it.
+    """
+    if kind == PrincipalKind.SYSTEM:
+        return f"system:{operation}"
+    if kind == PrincipalKind.SOURCE:
+        return f"source:{principal}:update"
+    return f"agent:{principal}:{operation}"
 
 
 class BlockEventKind(StrEnum):
@@ -69,6 +86,7 @@ class BlockEvent(Result):
     context_id: str
     context_version: int
     block_id: str
+    name: str
     version: int
     from_version: int | None = None
     """The version that the patch starts from; absent if the event says all there is."""
@@ -88,6 +106,7 @@ class BlockEvent(Result):
     attribution: str | None = None
     """`agent:{id}:{operation}`, `source:{id}:update` or `system:{operation}`."""
     principal: str | None = None
+    username: str | None = None
     time: str | None = None
     origin: Origin = Origin.OTHER
     """`own` if the session that subscribed did it."""
@@ -124,6 +143,7 @@ def events_of(context: Context, applied: Applied) -> Iterator[BlockEvent]:
             context_id=context.id,
             context_version=applied.seq,
             block_id=block,
+            name=context.block_name(block),
             version=version,
             from_version=None if made else version - 1,
             kind=BlockEventKind.CREATED if made else kind,
@@ -134,6 +154,7 @@ def events_of(context: Context, applied: Applied) -> Iterator[BlockEvent]:
             operation=applied.operation,
             attribution=attribution(principal.id, principal.kind, applied.operation),
             principal=principal.id,
+            username=principal.username,
             time=iso_time(applied.time),
         )
 
@@ -181,6 +202,7 @@ async def whole_block(
         context_id=context.id,
         context_version=context.seq,
         block_id=block,
+        name=context.block_name(block),
         version=context.version(block),
         kind=kind,
         header=_header(context, block),
@@ -210,6 +232,7 @@ async def block_since(context: Context, block: str, version: int) -> BlockEvent 
         context_id=context.id,
         context_version=context.seq,
         block_id=block,
+        name=context.block_name(block),
         version=context.version(block),
         from_version=version,
         kind=BlockEventKind.EDITED if splices else BlockEventKind.HEADER,

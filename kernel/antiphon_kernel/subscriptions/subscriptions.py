@@ -34,9 +34,9 @@ class Feed:
         self.subscriptions: dict[str, Subscription] = {}
         self._waiting: deque[tuple[int, SessionId, list[BlockEvent]]] = deque()
         self._stops = (
-            context.commits.on_applied(self._applied),
-            context.commits.subscribe(self._committed),
-            context.commits.on_failure(self._failed),
+            context.applied.listen(self._applied),
+            context.committed.listen(self._committed),
+            context.failed.listen(self._failed),
         )
 
     def close(self) -> None:
@@ -92,6 +92,7 @@ class Subscriptions:
                 ErrorCode.TOO_LARGE,
                 f"A session may have {limit} subscriptions: end one with block.unsubscribe.",
                 limit=limit,
+                limit_name="subscriptions_per_session",
             )
         by_id: Mapping[str, Context] = {context.id: context for context in contexts}
         made = Subscription(self._ids.uuid7(), actor, by_id, blocks, section, self._limits)

@@ -30,7 +30,7 @@ class Delete:
     start_line: int
     end_line: int
     expected_text: str | None = None
-    """If given, the edit fails unless these lines are what the range holds."""
+    """If given, the edit fails unless the range holds these lines, joined or ended by newlines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Replace:
     end_line: int
     content: str
     expected_text: str | None = None
-    """If given, the edit fails unless these lines are what the range holds."""
+    """If given, the edit fails unless the range holds these lines, joined or ended by newlines."""
 
 
 EditOperation = Insert | Delete | Replace
@@ -98,8 +98,8 @@ def _checked(lines: list[str], operation: EditOperation, index: int) -> _Planned
             end_line=end,
             line_count=len(lines),
         )
-    if expected is not None and split_lines(expected) != lines[start:end]:
-        actual = "\n".join(lines[start:end])
+    actual = "\n".join(lines[start:end])
+    if expected is not None and expected != actual and split_lines(expected) != lines[start:end]:
         raise AntiphonError(
             ErrorCode.CONTENT_MISMATCH,
             f"Operation {index} expected other text in the lines {start} to {end} than is there:"

@@ -7,14 +7,15 @@ found at a number may be a look-alike.
 
 The ends of a text count as context, as in git and patch: a hunk that stops at its last change goes
 to the end of the text; one that says line 0 and has less context above its changes than below goes
-to the beginning.
+to the beginning. Where the lines of such a hunk are at its number and nowhere else, its place is
+certain, and it goes there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, takewhile
+from itertools import accumulate, islice, pairwise, takewhile
 from typing import Any, Final
 
 from antiphon_kernel.text.lines import line_count
@@ -141,6 +142,8 @@ class _HunkMatcher:
     old: str
     at_start: bool
     at_end: bool
+    unfinished: bool
+    """Whether one of its lines has no newline, so that it can be nowhere but at the end."""
 
     @classmethod
     def of(cls, number: int, hunk: Hunk) -> _HunkMatcher:
@@ -153,6 +156,7 @@ class _HunkMatcher:
             "".join(hunk.old),
             at_start=hunk.start <= 0 and (before < after or before == 0),
             at_end=unfinished or after == 0 < before,
+            unfinished=unfinished,
         )
 
     def allows(self, target: _Haystack, offset: int) -> bool:
@@ -202,8 +206,16 @@ def _stated_place(target: _Haystack, wanted: _HunkMatcher) -> int | None:
     if not 0 <= start < target.line_count:
         return None
     offset = target.starts[start]
-    belongs = target.fits(wanted.old, offset) and wanted.allows(target, offset)
-    return offset if belongs else None
+    if not target.fits(wanted.old, offset):
+        return None
+    return offset if wanted.allows(target, offset) or _is_only_place(target, wanted) else None
+
+
+def _is_only_place(target: _Haystack, wanted: _HunkMatcher) -> bool:
+    """Return whether the text has a hunk's lines once, and they may be anywhere."""
+    if wanted.unfinished or not target.may_search():
+        return False
+    return len(list(islice(target.places(wanted.old), 2))) == 1
 
 
 def _only_place(target: _Haystack, wanted: _HunkMatcher) -> int | HunkFailure:
@@ -262,8 +274,13 @@ def _mismatch(target: _Haystack, wanted: _HunkMatcher, elsewhere: bool) -> HunkF
     pairs = zip(old, [*found, *[None] * (len(old) - len(found))], strict=False)
     line = next((i for i, (one, other) in enumerate(pairs) if one != other), None)
     if line is None or elsewhere:
-        side = "end" if wanted.at_end else "beginning"
-        problem = f"its lines are there, but not at the {side} of the text, where it says it goes"
+        below = ("below", "end", "last", "next")
+        above = ("above", "beginning", "first", "previous")
+        side, place, edge, missing = below if wanted.at_end else above
+        problem = (
+            f"it has no context {side} its changes, which means the {place} of the text, but its"
+            f" lines are not the {edge} ones; give it the {missing} line as context"
+        )
     elif line < len(found):
         problem = f"line {start + line} should be {_shown(old[line])}, but is {_shown(found[line])}"
     else:

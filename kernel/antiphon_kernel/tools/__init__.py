@@ -1,1 +1,1 @@
-"""The tools of the kernel, one file each, named after the tool."""
+"""The tools of the kernel, by what they are about."""

@@ -4,45 +4,35 @@ from __future__ import annotations
 
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.tools.append import append
-from antiphon_kernel.tools.apply_patch import apply_patch
-from antiphon_kernel.tools.arrange import collapse, exclude, move
-from antiphon_kernel.tools.blame import blame
+from antiphon_kernel.tools.block import collapse, create, exclude, move, status
 from antiphon_kernel.tools.content import (
+    append_log,
+    delete_item,
     export_content,
     get,
     import_content,
+    increment,
+    insert_item,
+    push_item,
     render,
+    set_field,
 )
 from antiphon_kernel.tools.context import (
     archive_context,
     create_context,
+    export,
+    fork_context,
+    import_,
     list_contexts,
     rename_context,
 )
-from antiphon_kernel.tools.create import create
-from antiphon_kernel.tools.edit import edit
-from antiphon_kernel.tools.fields import increment, set_field
-from antiphon_kernel.tools.fork import fork_context
-from antiphon_kernel.tools.history import history
-from antiphon_kernel.tools.invitations import invite, invites, revoke
-from antiphon_kernel.tools.items import (
-    append_log,
-    delete_item,
-    insert_item,
-    push_item,
-)
-from antiphon_kernel.tools.joins import joins
-from antiphon_kernel.tools.list import list_blocks
-from antiphon_kernel.tools.members import kick, members, role
-from antiphon_kernel.tools.read import read
-from antiphon_kernel.tools.restore import restore
+from antiphon_kernel.tools.edit import apply_patch, edit, splice
+from antiphon_kernel.tools.history import blame, history, redo, restore, undo
+from antiphon_kernel.tools.kernel import invite, invites, joins, kick, members, revoke, role
+from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.tools.session import tools, whoami
-from antiphon_kernel.tools.splice import splice
-from antiphon_kernel.tools.status import status
 from antiphon_kernel.tools.subscribe import subscribe, sync, unsubscribe
-from antiphon_kernel.tools.transfer import export, import_
-from antiphon_kernel.tools.undo import redo, undo
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
     create,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, tool
-from antiphon_kernel.tools.sizes import check_size
-from antiphon_kernel.tools.text_access import check_writable
-from antiphon_kernel.tools.writing import WRITING, WriteResult, wait_persisted
-from antiphon_kernel.types.enums import Role, Status
+from antiphon_kernel.tools._common import (
+    WRITING,
+    WriteResult,
+    check_size,
+    check_writable,
+    wait_persisted,
+)
+from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import Permission
 
@@ -19,7 +24,6 @@ class AppendParams(Params):
     text: str
     """What to write."""
     section: str | None = None
-    """Which text of the block: path of a section or of a text field; its only one if absent."""
     stream: bool = False
     """Answer at once and batch: only what has been flushed is acknowledged."""
 
@@ -41,8 +45,54 @@ class AppendResult(WriteResult):
 )
 async def append(call: Call, params: AppendParams) -> AppendResult:
     """Write at the end of a block that is not done yet."""
-    context, block = await call.kernel.find_block(params.block_id)
     section = params.section
+    if params.stream:
+        context, block, unflushed = await append_streamed(
+            call, params.block_id, params.text, section
+        )
+        return AppendResult(
+            version=context.version(block), context_version=context.seq, unflushed=unflushed
+        )
+    context, block = await _find_open_block(call, params.block_id, section)
+    context.appends.flush(block)
+    check_size(context, context.document.length(block, section) + len(params.text))
+    written = context.append(call.actor, block, params.text, section)
+    result = await wait_persisted(context, block, written)
+    return AppendResult(version=result.version, context_version=result.context_version)
+
+
+async def append_streamed(
+    call: Call, reference: str, text: str, section: str | None = None
+) -> tuple[Context, str, int]:
+    """Buffer text for the end of a block that is not done yet.
+
+    Writers in this process stream by it, without a request to encode, validate and answer.
+
+    Returns the context, the block and how many code points are not flushed yet.
+
+    Raises:
+        AntiphonError: whatever block.append can fail with.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        message = "The text has half a surrogate pair: append whole characters."
+        raise AntiphonError(ErrorCode.INVALID_PARAMS, message, field="text") from error
+    context, block = await _find_open_block(call, reference, section)
+    appends = context.appends
+    waiting = appends.unflushed(block, section) + len(text)
+    check_size(context, context.document.length(block, section) + waiting)
+    unflushed = appends.add(call.actor, block, text, section)
+    if unflushed and not context.document.tail_is_live(block, section):
+        # The end is known now; its history may be let go of before the timer comes.
+        appends.flush(block)
+        unflushed = 0
+    return context, block, unflushed
+
+
+async def _find_open_block(call: Call, reference: str, section: str | None) -> tuple[Context, str]:
+    """Find a block into whose text the caller may write at the end."""
+    context, block = await call.kernel.find_block(reference)
     await context.prepare_append(block, section)
     call.check()
     check_writable(context.document, call.actor, block, section)
@@ -50,26 +100,10 @@ async def append(call: Call, params: AppendParams) -> AppendResult:
     if header.status in (Status.DONE, Status.ERROR):
         raise AntiphonError(
             ErrorCode.INVALID_TRANSITION,
-            f"Block {params.block_id} is {header.status}, so nothing can be appended;"
+            f"Block {reference} is {header.status}, so nothing can be appended;"
             " block.edit and block.splice still change its text.",
             status=str(header.status),
         )
-    if header.role in (Role.MODEL, Role.TOOL):
+    if header.is_written_by_program:
         call.kernel.writers.writes(call.actor, block)
-    appends = context.appends
-    if params.stream:
-        waiting = appends.unflushed(block, section) + len(params.text)
-        check_size(context, context.document.length(block, section) + waiting)
-        unflushed = appends.add(call.actor, block, params.text, section)
-        if unflushed and not context.document.tail_is_live(block, section):
-            # The end is known now; its history may be let go of before the timer comes.
-            appends.flush(block)
-            unflushed = 0
-        return AppendResult(
-            version=context.version(block), context_version=context.seq, unflushed=unflushed
-        )
-    appends.flush(block)
-    check_size(context, context.document.length(block, section) + len(params.text))
-    written = context.append(call.actor, block, params.text, section)
-    result = await wait_persisted(context, block, written)
-    return AppendResult(version=result.version, context_version=result.context_version)
+    return context, block

@@ -1,28 +1,156 @@
-"""`block.get`, `block.render`, `block.export` and `block.import`."""
+"""Contents with a schema: reading, rendering, fields, items, logs, export and import."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
 from antiphon_kernel.contexts import Context
-from antiphon_kernel.document.content import read_content
-from antiphon_kernel.document.content_writes import Write, plan_set
+from antiphon_kernel.document.content import part_of, read_content, read_value
+from antiphon_kernel.document.content_writes import (
+    Write,
+    canonical,
+    plan_append,
+    plan_delete,
+    plan_increment,
+    plan_insert,
+    plan_push,
+    plan_set,
+)
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.history.earlier_content import content_at
+from antiphon_kernel.document.item_defaults import fill_item, fill_items
 from antiphon_kernel.document.rendering import render as rendered
-from antiphon_kernel.document.schema import encode_schema
+from antiphon_kernel.document.schema import (
+    CompositeSchema,
+    FieldSchema,
+    ListSchema,
+    MapSchema,
+    encode_schema,
+    inner_part,
+    names_of,
+    part_at,
+    read_only_part,
+)
+from antiphon_kernel.document.schema_validation import joined
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.tools.content_writing import (
-    WRITING_CONTENT,
-    path_to,
-    write_content,
+from antiphon_kernel.tools._common import (
+    WRITING,
+    WriteResult,
+    check_content_size,
+    check_items,
+    check_value_size,
+    check_version,
+    write,
 )
-from antiphon_kernel.tools.sizes import check_content_size
-from antiphon_kernel.tools.writing import WriteResult
+from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import reject_read_only
+
+_READING: Final = (*REFERENCES, ErrorCode.SCHEMA_VIOLATION)
+"""Errors of a tool that reads content."""
+
+_WRITING_CONTENT: Final = (*WRITING, ErrorCode.SCHEMA_VIOLATION)
+"""Errors of a tool that writes content."""
+
+
+_NOTHING: Final = object()
+
+
+def _path_to(section: str | None, field: str | None) -> str | None:
+    """The path of a field in a section."""
+    return section if field is None else joined(section, field)
+
+
+async def _write_content(
+    call: Call,
+    reference: str,
+    operation: str,
+    path: str | None,
+    plan: Callable[[Context, str], Sequence[Write]],
+    *,
+    sets: Any = _NOTHING,
+) -> WriteResult:
+    """Plan writes into the block that a request names; carry them out, all or nothing.
+
+    Args:
+        path: the part that is written.
+        sets: what it is set to, if it is set as a whole.
+
+    Raises:
+        AntiphonError: what finding the block and `plan` raise; read_only_field, read_only_section,
+            storage_failed.
+    """
+    context, block = await call.block(reference)
+    document = context.document
+    schema = document.schema(block)
+    if sets is _NOTHING:
+        reject_read_only(call.actor, block, schema, names_of(path))
+    else:
+        _reject_other_read_only(call, document, block, path, sets)
+    writes = plan(context, block)
+    for one in writes:
+        reject_read_only(call.actor, block, schema, names_of(one.path))
+        check_items(context, one.items or 0)
+    header = document.header(block)
+    if header.is_written_by_program and header.status == Status.PENDING:
+        call.kernel.writers.writes(call.actor, block)
+
+    def change() -> None:
+        for one in writes:
+            one.apply()
+
+    return await write(call, context, block, operation, change)
+
+
+def _reject_other_read_only(
+    call: Call, document: Document, block: str, path: str | None, value: Any
+) -> None:
+    """Refuse a value that differs from what is there in a part that is read-only.
+
+    Raises:
+        AntiphonError: read_only_field, read_only_section.
+    """
+    schema = document.schema(block)
+    part = part_at(schema, path)
+    if isinstance(part, MapSchema | CompositeSchema) and isinstance(value, dict):
+        for name, one in value.items():
+            if inner_part(part, name) is not None:
+                _reject_other_read_only(call, document, block, joined(path, name), one)
+        return
+    if read_only_part(schema, names_of(path)) is None:
+        return
+    now = read_value(document, block, path) if part is not None else None
+    if part is None or (canonical(now) != canonical(value) and (now or value is not None)):
+        reject_read_only(call.actor, block, schema, names_of(path))
+
+
+def _fill_content(context: Context, block: str, path: str | None, value: Any) -> Any:
+    """Give the items of a content their defaults.
+
+    Raises:
+        AntiphonError: too_large, schema_violation.
+    """
+    filled = fill_items(part_of(context.document, block, path), value)
+    if isinstance(value, str | list | dict):
+        check_content_size(context, value, filled.added)
+    else:
+        check_value_size(context, value)
+    return filled.value
+
+
+def _fill_item(context: Context, block: str, path: str | None, value: Any) -> Any:
+    """Give one item its defaults; raises the same."""
+    part = part_of(context.document, block, path)
+    schema = part.item_schema if isinstance(part, ListSchema | FieldSchema) else None
+    filled = fill_item(schema, value)
+    check_value_size(context, value, filled.added)
+    return filled.value
 
 
 class GetParams(Params):
@@ -33,6 +161,8 @@ class GetParams(Params):
     """Path of a section; the whole content if absent."""
     field: str | None = None
     """Name of a field of the map that is there."""
+    version: int | None = None
+    """Read the content as it was at this version of the block; as it is now if absent."""
 
 
 class BrokenRule(Result):
@@ -54,6 +184,7 @@ class GetResult(Result):
     """A content as JSON."""
 
     block_id: str
+    name: str
     version: int
     value: Any = None
     """A text is a string, a list or log a list, a map or composite an object with all its names.
@@ -62,17 +193,21 @@ class GetResult(Result):
     """In what it is not as the schema says; usually empty."""
 
 
-READING = (*REFERENCES, ErrorCode.SCHEMA_VIOLATION)
-
-
-@tool("block.get", needs=Permission.READ, errors=READING)
+@tool("block.get", needs=Permission.READ, errors=_READING)
 async def get(call: Call, params: GetParams) -> GetResult:
     """Read the content of a block, or a section or field of it, as JSON."""
     context, block = await call.block(params.block_id)
-    content = read_content(context.document, block, path_to(params.section, params.field))
+    path = _path_to(params.section, params.field)
+    content = read_content(context.document, block, path)
+    version = context.version(block)
+    if params.version is not None and params.version != version:
+        check_version(context, block, params.version)
+        part, history = part_of(context.document, block, path), await context.history(block)
+        content, version = content_at(history, part, path, params.version), params.version
     result = GetResult(
         block_id=block,
-        version=context.version(block),
+        name=context.block_name(block),
+        version=version,
         value=content.value,
         violations=[BrokenRule(**one.as_json()) for one in content.violations],
     )
@@ -92,13 +227,14 @@ class RenderResult(Result):
     """A content as text."""
 
     block_id: str
+    name: str
     version: int
     text: str
     """Fields and items line by line, sections under headings; `[read-only]` marks what only the
     system and sources write."""
 
 
-@tool("block.render", needs=Permission.READ, errors=READING)
+@tool("block.render", needs=Permission.READ, errors=_READING)
 async def render(call: Call, params: RenderParams) -> RenderResult:
     """Read the content of a block as text that people and models understand.
 
@@ -106,7 +242,12 @@ async def render(call: Call, params: RenderParams) -> RenderResult:
     """
     context, block = await call.block(params.block_id)
     text = rendered(context.document, block, params.section)
-    result = RenderResult(block_id=block, version=context.version(block), text=text)
+    result = RenderResult(
+        block_id=block,
+        name=context.block_name(block),
+        version=context.version(block),
+        text=text,
+    )
     await context.wait_persisted()
     return result
 
@@ -123,6 +264,7 @@ class ExportResult(Result):
     model_config = ConfigDict(frozen=True, serialize_by_alias=True)
 
     block_id: str
+    name: str
     version: int
     block_schema: dict[str, Any] = Field(alias="schema")
     """What the content looks like."""
@@ -136,6 +278,7 @@ async def export_content(call: Call, params: ExportParams) -> ExportResult:
     context, block = await call.block(params.block_id)
     result = ExportResult(
         block_id=block,
+        name=context.block_name(block),
         version=context.version(block),
         schema=json.loads(encode_schema(context.document.schema(block))),
         content=read_content(context.document, block).value,
@@ -154,7 +297,7 @@ class ImportParams(Params):
     """Path of a section; the whole content if absent."""
 
 
-@tool("block.import", needs=Permission.WRITE, errors=WRITING_CONTENT)
+@tool("block.import", needs=Permission.WRITE, errors=_WRITING_CONTENT)
 async def import_content(call: Call, params: ImportParams) -> WriteResult:
     """Set the content of a block, or of a section of it, all or nothing.
 
@@ -163,7 +306,162 @@ async def import_content(call: Call, params: ImportParams) -> WriteResult:
     """
 
     def plan(context: Context, block: str) -> list[Write]:
-        check_content_size(context, params.content)
-        return plan_set(context.document, block, params.section, params.content)
+        content = _fill_content(context, block, params.section, params.content)
+        return plan_set(context.document, block, params.section, content)
 
-    return await write_content(call, params.block_id, "import", plan)
+    return await _write_content(
+        call, params.block_id, "import", params.section, plan, sets=params.content
+    )
+
+
+class SetFieldParams(Params):
+    """A field of a map, and its new value."""
+
+    block_id: str
+    field: str
+    """Name of the field."""
+    value: Any
+    """Value of the field's type; null takes the value away."""
+    section: str | None = None
+    """Path of the section that the field is in; the block itself if absent."""
+
+
+@tool("block.set_field", needs=Permission.WRITE, errors=_WRITING_CONTENT)
+async def set_field(call: Call, params: SetFieldParams) -> WriteResult:
+    """Give a field of a map a value.
+
+    Of a text or a list only what differs is changed, so that whoever writes in it at the same time
+    loses nothing. A counter goes on by the difference.
+    """
+    path = _path_to(params.section, params.field)
+
+    def plan(context: Context, block: str) -> list[Write]:
+        value = _fill_content(context, block, path, params.value)
+        return plan_set(context.document, block, path, value)
+
+    return await _write_content(call, params.block_id, "set_field", path, plan, sets=params.value)
+
+
+class IncrementParams(Params):
+    """A counter, and by how much it goes on."""
+
+    block_id: str
+    field: str
+    """Name of the counter."""
+    by: int | float = 1
+    """Less than 0 to count down."""
+    section: str | None = None
+    """Path of the section that the counter is in; the block itself if absent."""
+
+
+class IncrementResult(WriteResult):
+    """New value of the counter."""
+
+    value: int | float
+    """The sum of all increments up to this one."""
+
+
+@tool("block.increment", needs=Permission.WRITE, errors=_WRITING_CONTENT)
+async def increment(call: Call, params: IncrementParams) -> IncrementResult:
+    """Count on. Increments that happen at the same time all count.
+
+    Integers are exact at any length; decimals add up as they are written (0.1 and 0.2 are 0.3).
+    """
+    value: int | float = 0
+    path = _path_to(params.section, params.field)
+
+    def plan(context: Context, block: str) -> list[Write]:
+        nonlocal value
+        planned = plan_increment(context.document, block, path, params.by)
+        value = planned.value or 0
+        return [planned]
+
+    result = await _write_content(call, params.block_id, "increment", path, plan)
+    return IncrementResult(**result.model_dump(), value=value)
+
+
+class PushItemParams(Params):
+    """A list, and what comes to its end."""
+
+    block_id: str
+    value: Any
+    """The item, any JSON that the list takes."""
+    section: str | None = None
+    """Path of the section; the block itself if absent."""
+    field: str | None = None
+    """Name of the field, where the list is one of a map."""
+
+
+@tool("block.push_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
+async def push_item(call: Call, params: PushItemParams) -> WriteResult:
+    """Put an item at the end of a list."""
+    path = _path_to(params.section, params.field)
+
+    def plan(context: Context, block: str) -> list[Write]:
+        value = _fill_item(context, block, path, params.value)
+        return [plan_push(context.document, block, path, value)]
+
+    return await _write_content(call, params.block_id, "push_item", path, plan)
+
+
+class InsertItemParams(PushItemParams):
+    """A list, and what comes into it where."""
+
+    index: int = Field(ge=0)
+    """The item it comes before, counted from 0; the number of items puts it at the end."""
+
+
+@tool("block.insert_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
+async def insert_item(call: Call, params: InsertItemParams) -> WriteResult:
+    """Put an item before another one of a list."""
+    path = _path_to(params.section, params.field)
+
+    def plan(context: Context, block: str) -> list[Write]:
+        value = _fill_item(context, block, path, params.value)
+        return [plan_insert(context.document, block, path, params.index, value)]
+
+    return await _write_content(call, params.block_id, "insert_item", path, plan)
+
+
+class DeleteItemParams(Params):
+    """A list, and which of its items goes."""
+
+    block_id: str
+    index: int = Field(ge=0)
+    """The item, counted from 0."""
+    section: str | None = None
+    """Path of the section; the block itself if absent."""
+    field: str | None = None
+    """Name of the field, where the list is one of a map."""
+
+
+@tool("block.delete_item", needs=Permission.WRITE, errors=_WRITING_CONTENT)
+async def delete_item(call: Call, params: DeleteItemParams) -> WriteResult:
+    """Take an item out of a list."""
+    path = _path_to(params.section, params.field)
+
+    def plan(context: Context, block: str) -> list[Write]:
+        return [plan_delete(context.document, block, path, params.index)]
+
+    return await _write_content(call, params.block_id, "delete_item", path, plan)
+
+
+class AppendLogParams(Params):
+    """A log, and its next entry."""
+
+    block_id: str
+    entry: Any
+    """Any JSON."""
+    section: str | None = None
+    """Path of the section; the block itself if absent."""
+
+
+@tool("block.append_log", needs=Permission.WRITE, errors=_WRITING_CONTENT)
+async def append_log(call: Call, params: AppendLogParams) -> WriteResult:
+    """Add an entry to a log. Entries stay; rendering shows the last ones."""
+
+    def plan(context: Context, block: str) -> list[Write]:
+        check_value_size(context, params.entry)
+        return [plan_append(context.document, block, params.section, params.entry)]
+
+    return await _write_content(call, params.block_id, "append_log", params.section, plan)

@@ -1,13 +1,31 @@
-"""`context.create`, `context.list`, `context.rename` and `context.archive`."""
+"""Contexts: list, create, rename, archive, fork, export and import."""
 
 from __future__ import annotations
 
-from antiphon_kernel.contexts import Context
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from enum import StrEnum
+from typing import Final
+
+from pydantic import Field
+
+from antiphon_kernel.contexts import (
+    Context,
+    Fork,
+    InitialContent,
+    read_authors,
+    read_version,
+    split_surrogates,
+    start_fork,
+)
+from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.transfer import export_lines, export_markdown, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
-from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
 
 
@@ -28,6 +46,12 @@ class ContextInfo(Result):
     """Since when it has been out of the way; absent if it is not."""
     damaged: str | None = None
     """Why it cannot be opened; absent if it can, as far as is known."""
+
+
+class ContextStateResult(ContextInfo):
+    """The context as it is now."""
+
+    context_version: int
 
 
 class ContextListResult(Result):
@@ -64,10 +88,10 @@ def context_info(call: Call, row: ContextRow) -> ContextInfo:
 
 
 @tool("context.create", needs=Permission.WRITE)
-async def create_context(call: Call, params: ContextCreateParams) -> ContextInfo:
+async def create_context(call: Call, params: ContextCreateParams) -> ContextStateResult:
     """Create an empty context."""
-    context = await call.kernel.create_context(params.label)
-    return context_info(call, context.row)
+    context = await call.kernel.create_context(params.label, asker=call.actor)
+    return _state(call, context, context.seq)
 
 
 class ContextRenameParams(Params):
@@ -88,16 +112,10 @@ class ContextArchiveParams(Params):
     """False brings it back; true if absent."""
 
 
-class ContextStateResult(ContextInfo):
-    """The context as it is now."""
-
-    context_version: int
-
-
 _STATES = (ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID)
 
 
-@tool("context.rename", needs=Permission.WRITE, errors=_STATES)
+@tool("context.rename", needs=Permission.ARRANGE, errors=_STATES)
 async def rename_context(call: Call, params: ContextRenameParams) -> ContextStateResult:
     """Give a context another label. Its id, and with it every block id, stays the same.
 
@@ -109,7 +127,7 @@ async def rename_context(call: Call, params: ContextRenameParams) -> ContextStat
     return _state(call, context, seq)
 
 
-@tool("context.archive", needs=Permission.WRITE, errors=_STATES)
+@tool("context.archive", needs=Permission.ARRANGE, errors=_STATES)
 async def archive_context(call: Call, params: ContextArchiveParams) -> ContextStateResult:
     """Put a context out of the way, or bring it back.
 
@@ -124,3 +142,281 @@ async def archive_context(call: Call, params: ContextArchiveParams) -> ContextSt
 def _state(call: Call, context: Context, seq: int) -> ContextStateResult:
     info = context_info(call, context.row)
     return ContextStateResult(**info.model_dump(), context_version=seq)
+
+
+class BlockRange(Params):
+    """Blocks that stand in a row, both ends included."""
+
+    first: str | None = None
+    """The block it begins with; the first of the context if absent."""
+    last: str | None = None
+    """The block it ends with; the last of the context if absent."""
+
+
+class ContextForkParams(Params):
+    """Context, version and blocks to fork."""
+
+    context: str
+    """Label or id."""
+    label: str | None = None
+    """Label of the fork: at most 64 of a-z, 0-9, _ and -; made from the label of the original
+    if absent."""
+    at: int | None = Field(default=None, ge=1)
+    """The version of the context to fork; as it is now if absent."""
+    blocks: BlockRange | None = None
+    """Only these; all if absent."""
+
+
+class ContextForkResult(ContextInfo):
+    """The new context."""
+
+    context_version: int
+    """The version that the fork begins with."""
+    source_context: str
+    """Id of the original."""
+    source_version: int
+    """The version of the original that was copied."""
+    blocks: int
+    """How many blocks were copied."""
+
+
+@tool("context.fork", needs=Permission.WRITE, errors=REFERENCES)
+async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResult:
+    """Copy a context into a new one, as it is or as it was at one of its versions.
+
+    A copied block keeps author and number under the id of the new context and names its original
+    in `source_block`; block.blame goes on naming who wrote it first. There is nothing to undo in
+    a fork. A range may not part a tool call from its result; what answers a block that is left
+    out answers the nearest block above it that is copied, or none: what its original in
+    `source_block` answers, is told there. What a model was writing is interrupted
+    in the copy and goes on in the original.
+    """
+    context = await call.context(params.context)
+    context.appends.flush_all()
+    at = context.seq if params.at is None else params.at
+    if at > context.seq:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"Context {context.label} has the version {context.seq}, there is none numbered"
+            f" {quote(at)}: name one that a call has returned.",
+            field="at",
+            current_version=context.seq,
+        )
+    now = context.document
+    headers = [now.header(block) for block in now.block_ids()] if at == context.seq else []
+    await context.wait_persisted()
+    kernel, journal = call.kernel, call.kernel.journal
+    document, ops = await read_version(journal, context.row, at, kernel.ids.client_id(), headers)
+    try:
+        blocks = await _chosen(call, params.blocks or BlockRange(), context, document)
+        numbers = {block: context.number(block) for block in blocks}
+        authors = await read_authors(journal, context.row, document, ops, numbers)
+        fork = Fork(context.id, document, tuple(blocks), authors)
+
+        async def copies(row: ContextRow) -> InitialContent:
+            time, client = kernel.clock.now_ms(), kernel.ids.client_id()
+            return await start_fork(row, fork, call.actor, time, client, kernel.limits)
+
+        label = params.label
+        if label is None:
+            label = kernel.contexts.free_label(f"{context.label}-fork")
+        made = await kernel.create_context(label, copies, call.actor)
+    finally:
+        document.close()
+    await made.wait_persisted()
+    return ContextForkResult(
+        **context_info(call, made.row).model_dump(),
+        context_version=made.seq,
+        source_context=context.id,
+        source_version=at,
+        blocks=len(blocks),
+    )
+
+
+async def _chosen(
+    call: Call, wanted: BlockRange, context: Context, document: Document
+) -> list[str]:
+    """The blocks of a range, in document order."""
+    everything = list(document.block_ids())
+    start, end = 0, len(everything)
+    if wanted.first is not None:
+        start = await _place(call, wanted.first, context, document)
+    if wanted.last is not None:
+        end = await _place(call, wanted.last, context, document) + 1
+    if start > end or (wanted.first is not None and start == end):
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The range of blocks ends before it begins: {wanted.first} stands behind"
+            f" {wanted.last}.",
+            field="blocks",
+        )
+    chosen = everything[start:end]
+    if torn := split_surrogates(document, chosen):
+        first, last = _whole(document, everything, start, end)
+        call_block, result = torn[0]
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The range of blocks parts the call {call_block} from its result {result}:"
+            f" take {first} to {last}, or less.",
+            field="blocks",
+            call=call_block,
+            result=result,
+            first=first,
+            last=last,
+        )
+    return chosen
+
+
+def _whole(document: Document, everything: Sequence[str], start: int, end: int) -> tuple[str, str]:
+    """The ends of the smallest range around this one that parts no call from its result."""
+    while torn := split_surrogates(document, everything[start:end]):
+        places = [document.order.index(block) for pair in torn for block in pair]
+        start, end = min(start, *places), max(end, max(places) + 1)
+    return everything[start], everything[end - 1]
+
+
+async def _place(call: Call, reference: str, context: Context, document: Document) -> int:
+    other, block = await call.block(reference)
+    if other is not context or block not in document:
+        raise AntiphonError(
+            ErrorCode.BLOCK_NOT_FOUND,
+            f"There is no block {quote(reference)} in that version of context {context.label}.",
+            reference=truncate(reference),
+        )
+    return document.order.index(block)
+
+
+_PIECE: Final = 65_536
+
+
+class ExportFormat(StrEnum):
+    """In which form a context leaves the kernel."""
+
+    JSONL = "jsonl"
+    """Lines of JSON that can be imported again: headers, texts, order, parents, authors."""
+    MARKDOWN = "markdown"
+    """To be read."""
+
+
+class ContextExportParams(Params):
+    """Context to export, and format."""
+
+    context: str | None = None
+    """Label or id; the default context if absent."""
+    format: ExportFormat = ExportFormat.JSONL
+    """The form of the text."""
+
+
+class ContextExportResult(Result):
+    """A whole context."""
+
+    label: str
+    version: int
+    """The context's version that was exported."""
+    text: str
+    """Text of the export."""
+
+
+class ContextImportParams(Params):
+    """A context that was exported as lines of JSON."""
+
+    text: str
+    """Output of `context.export`."""
+    label: str | None = None
+    """The new context's, as context.create takes it; the exported one's if absent."""
+
+
+class ContextImportResult(Result):
+    """The new context."""
+
+    context_id: str
+    label: str
+    blocks: int
+    """How many blocks it has."""
+    context_version: int
+    """The version that it begins with."""
+
+
+@tool(
+    "context.export",
+    needs=Permission.READ,
+    errors=(ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode.TOO_LARGE),
+)
+async def export(call: Call, params: ContextExportParams) -> ContextExportResult:
+    """Give the whole content of a context, each block as it is at one moment.
+
+    A large context is exported with `antiphon export`, or with `GET /export?context=&format=` at
+    the address of the kernel's HTTP endpoint: they stream.
+    """
+    context = await call.context(params.context)
+    version, limit = context.seq, call.kernel.limits.export_code_points
+    pieces: list[str] = []
+    length = 0
+    async for piece in exported(call, context, params.format):
+        pieces.append(piece)
+        length += len(piece)
+        if length > limit:
+            raise _too_large(f"The export of {context.label} has", limit, "antiphon export")
+    return ContextExportResult(label=context.label, version=version, text="".join(pieces))
+
+
+async def exported(call: Call, context: Context, form: ExportFormat) -> AsyncGenerator[str, None]:
+    """Yield an export piece by piece, for as long as the caller may read.
+
+    Raises:
+        AntiphonError: permission_denied, storage_failed.
+    """
+    context.appends.flush_all()
+    lines = export_markdown if form is ExportFormat.MARKDOWN else export_lines
+    async with aclosing(lines(call.kernel, context)) as pieces:
+        async for piece in pieces:
+            call.check()
+            yield piece
+
+
+@tool("context.import", needs=Permission.OWN, errors=(ErrorCode.TOO_LARGE,))
+async def import_(call: Call, params: ContextImportParams) -> ContextImportResult:
+    """Make a new context of an exported one: it is there whole, or not at all.
+
+    People and models are matched by username and kind; who wrote what is taken over, what could be
+    undone is not. Text of others whom this kernel knows is imported only by whose kernel it is.
+    A block of a model that answers nothing in the export answers nothing here. A large export is
+    imported with `antiphon import`, or with `POST /import?label=` at the address of the kernel's
+    HTTP endpoint: they stream.
+    """
+    limit = call.kernel.limits.export_code_points
+    if len(params.text) > limit:
+        raise _too_large("The text has", limit, "antiphon import")
+    return await imported(call, _in_pieces(params.text), params.label)
+
+
+async def imported(
+    call: Call, pieces: AsyncIterator[bytes], label: str | None
+) -> ContextImportResult:
+    """Import an export that comes in pieces, cut anywhere.
+
+    Raises:
+        AntiphonError: invalid_params, too_large, permission_denied, storage_failed.
+    """
+    made = await import_lines(call.kernel, call.actor, pieces, label, call.check)
+    return ContextImportResult(
+        context_id=made.row.id,
+        label=made.row.label,
+        blocks=made.blocks,
+        context_version=made.version,
+    )
+
+
+async def _in_pieces(text: str) -> AsyncIterator[bytes]:
+    for at in range(0, len(text), _PIECE):
+        yield text[at : at + _PIECE].encode()
+
+
+def _too_large(what: str, limit: int, command: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.TOO_LARGE,
+        f"{what} more than {limit} code points, which is the most for one call: use"
+        f" `{command}`, which streams.",
+        limit=limit,
+        limit_name="export_code_points",
+    )

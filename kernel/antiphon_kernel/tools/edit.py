@@ -1,19 +1,30 @@
-"""`block.edit`."""
+"""`block.edit`, `block.splice` and `block.apply_patch`: changes of a text."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.document.history.version_map import StaleError, VersionMap
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import Params, tool
+from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.text.edits import Delete, EditOperation, Insert, Replace, plan_edit
-from antiphon_kernel.tools.sizes import check_size
-from antiphon_kernel.tools.text_access import check_writable
-from antiphon_kernel.tools.version_map import map_operations, map_to_current
-from antiphon_kernel.tools.writing import WRITING, WriteResult, wait_persisted
-from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.text.lines import line_count, split_lines
+from antiphon_kernel.text.patch import plan_patch
+from antiphon_kernel.tools._common import (
+    WRITING,
+    WriteResult,
+    check_size,
+    check_version,
+    check_writable,
+    write,
+)
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
@@ -67,7 +78,6 @@ class EditParams(Params):
     operations: list[Operation]
     """All of them happen, or none."""
     section: str | None = None
-    """Which text of the block: path of a section or of a text field; its only one if absent."""
     base_version: int | None = None
     """The version of the block that line numbers and `expected_text` refer to; now if absent."""
 
@@ -93,24 +103,25 @@ async def edit(call: Call, params: EditParams) -> WriteResult:
     context, block = await call.block(params.block_id)
     section = params.section
     check_writable(context.document, call.actor, block, section)
-    count, limit = len(params.operations), context.limits.operations_per_edit
-    check_limit(count, limit, f"An edit has {count} operations", "send several")
+    count, limits = len(params.operations), context.limits
+    what = f"An edit has {count} operations"
+    check_limit(count, limits, "operations_per_edit", what, "send several")
     operations = [_operation(one) for one in params.operations]
-    carried = await map_to_current(call, context, block, section, params.base_version)
+    carried = await _map_to_current(context, block, section, params.base_version)
     if carried is not None:
-        operations = map_operations(carried, operations, context.version(block))
+        with AntiphonError.with_details(version=params.base_version):
+            plan_edit(carried.before, operations)
+        operations = _map_operations(carried, operations, context.version(block))
     text = context.document.text(block, section)
-    splices = plan_edit(text, operations)
+    with AntiphonError.with_details(version=context.version(block)):
+        splices = plan_edit(text, operations)
     grown = sum(len(one.inserted) - one.deleted for one in splices)
     check_size(context, len(text) + grown)
 
-    written = context.write(
-        call.actor,
-        "edit",
-        lambda: context.document.splice_all(block, splices, section),
-        blocks=[block],
-    )
-    return await wait_persisted(context, block, written)
+    def change() -> None:
+        context.document.splice_all(block, splices, section)
+
+    return await write(call, context, block, "edit", change)
 
 
 def _operation(one: InsertOperation | DeleteOperation | ReplaceOperation) -> EditOperation:
@@ -121,3 +132,206 @@ def _operation(one: InsertOperation | DeleteOperation | ReplaceOperation) -> Edi
             return Delete(one.start_line, one.end_line, one.expected_text)
         case ReplaceOperation():
             return Replace(one.start_line, one.end_line, one.content, one.expected_text)
+
+
+class SpliceParams(Params):
+    """A change by position. Offsets count code points."""
+
+    block_id: str
+    offset: int = Field(ge=0)
+    """Code points before the place."""
+    delete_count: int = Field(default=0, ge=0)
+    """Code points that go."""
+    insert: str = ""
+    """Text that comes in their place."""
+    section: str | None = None
+    base_version: int | None = None
+    """The version of the block that `offset` refers to; now if absent."""
+
+
+@tool(
+    "block.splice",
+    needs=Permission.WRITE,
+    errors=(*WRITING, ErrorCode.STALE_VERSION),
+)
+async def splice(call: Call, params: SpliceParams) -> WriteResult:
+    """Replace code points of a block by position; meant for programs, models use block.edit.
+
+    With `base_version` the offset is one of the text that the caller read: what others have
+    inserted there since stays before the insertion, and what is deleted must be untouched.
+    """
+    context, block = await call.block(params.block_id)
+    section = params.section
+    check_writable(context.document, call.actor, block, section)
+    carried = await _map_to_current(context, block, section, params.base_version)
+    now = context.document.text(block, section)
+    length = len(carried.before) if carried is not None else len(now)
+    end = params.offset + params.delete_count
+    if end > length:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The range {quote(params.offset)} to {quote(end)} is outside the text, which has"
+            f" {length} code points: read the block again.",
+            field="offset",
+            length=length,
+            version=context.version(block),
+        )
+    offset = params.offset
+    if carried is not None:
+        offset = _map_splice(carried, offset, params.delete_count, context.version(block))
+        length = len(carried.now)
+    check_size(context, length - params.delete_count + len(params.insert))
+
+    def change() -> None:
+        if now[offset : offset + params.delete_count] != params.insert:
+            context.document.splice(block, offset, params.delete_count, params.insert, section)
+
+    return await write(call, context, block, "splice", change)
+
+
+class ApplyPatchParams(Params):
+    """A unified diff of one text, as `diff -u` and git make it; file headers may be left out."""
+
+    block_id: str
+    patch: str
+    """The diff, of one file."""
+    section: str | None = None
+    dry_run: bool = False
+    """Say whether it would apply, and change nothing."""
+
+
+class ApplyPatchResult(Result):
+    """Outcome of the patch."""
+
+    success: bool
+    """Whether every hunk applies."""
+    errors: list[str] | None = None
+    """Only with `dry_run`: one sentence for each hunk that fails."""
+    version: int | None = None
+    """How often the block has changed; absent with `dry_run`."""
+    context_version: int | None = None
+    """The version of the context; absent with `dry_run`."""
+
+
+@tool(
+    "block.apply_patch",
+    needs=Permission.WRITE,
+    errors=(*WRITING, ErrorCode.PATCH_FAILED),
+)
+async def apply_patch(call: Call, params: ApplyPatchParams) -> ApplyPatchResult:
+    """Apply a unified diff to a block, all or nothing.
+
+    Kept and removed lines must be in the text exactly, the missing newline at its end included
+    (the patch says that with a line `\\ No newline at end of file`). A hunk whose lines are not
+    where its header says may move, but only to the one place in the text that has them.
+    """
+    context, block = await call.block(params.block_id)
+    check_writable(context.document, call.actor, block, params.section)
+    size, limits = len(params.patch), context.limits
+    what = f"The patch has {size} code points"
+    check_limit(size, limits, "patch_code_points", what, "split it")
+    text = context.document.text(block, params.section)
+    try:
+        splices = plan_patch(text, params.patch)
+    except AntiphonError as error:
+        if params.dry_run:
+            return ApplyPatchResult(success=False, errors=error.details["errors"])
+        raise
+    places = len(splices)
+    what = f"The patch changes {places} places"
+    check_limit(places, limits, "splices_per_patch", what, "split it")
+    check_size(context, len(text) + sum(len(one.inserted) - one.deleted for one in splices))
+    if params.dry_run:
+        return ApplyPatchResult(success=True, errors=[])
+
+    def change() -> None:
+        context.document.splice_all(block, splices, params.section)
+
+    result = await write(call, context, block, "apply_patch", change)
+    return ApplyPatchResult(success=True, **result.model_dump())
+
+
+_FRESH_LINES: Final = 200
+"""Lines that a refusal shows at most."""
+
+
+async def _map_to_current(
+    context: Context, block: str, section: str | None, version: int | None
+) -> VersionMap | None:
+    """The earlier version of a text beside the text now; None if it is the version now.
+
+    Until the next await, the text now is the document's, streamed appends included.
+
+    Raises:
+        AntiphonError: invalid_params if the block has never had this version; storage_failed.
+    """
+    if version is None or version == context.version(block):
+        return None
+    check_version(context, block, version)
+    history = await context.history(block)
+    context.appends.flush(block)
+    return VersionMap(history, section, version)
+
+
+def _map_operations(
+    carried: VersionMap, operations: Sequence[EditOperation], version: int
+) -> list[EditOperation]:
+    """Return operations that are valid in the earlier version, as operations on the lines now.
+
+    Args:
+        version: of the block now.
+
+    Raises:
+        AntiphonError: stale_version if a line that one of them touches is not there any more.
+    """
+    return [_map_operation(carried, index, one, version) for index, one in enumerate(operations)]
+
+
+def _map_operation(
+    carried: VersionMap, index: int, operation: EditOperation, version: int
+) -> EditOperation:
+    try:
+        if isinstance(operation, Insert):
+            return replace(operation, line=carried.line(operation.line))
+        start, end = carried.lines(operation.start_line, operation.end_line)
+    except StaleError as stale:
+        raise _stale(
+            carried, stale, version, f"Operation {index} means", operation=index
+        ) from stale
+    return replace(operation, start_line=start, end_line=end)
+
+
+def _map_splice(carried: VersionMap, offset: int, deleted: int, version: int) -> int:
+    """An offset in the earlier version, as an offset now.
+
+    Args:
+        version: of the block now.
+
+    Raises:
+        AntiphonError: stale_version if what is to be deleted has been touched since.
+    """
+    try:
+        return carried.splice(offset, deleted)
+    except StaleError as stale:
+        raise _stale(carried, stale, version, "The splice deletes") from stale
+
+
+def _stale(
+    carried: VersionMap, stale: StaleError, version: int, means: str, **details: int
+) -> AntiphonError:
+    now = carried.now
+    first = now.count("\n", 0, stale.start)
+    begin = now.rfind("\n", 0, stale.start) + 1
+    end = now.find("\n", max(stale.end - 1, begin))
+    lines = split_lines(now[begin : end if end >= 0 else len(now)] if stale.end > begin else "")
+    return AntiphonError(
+        ErrorCode.STALE_VERSION,
+        f"{means} text that has changed since: the block is at version {version}, and `lines` is"
+        " what stands there now; decide again and send it with that version.",
+        version=version,
+        start_line=first,
+        end_line=first + len(lines),
+        lines=lines[:_FRESH_LINES],
+        line_count=line_count(now),
+        **details,
+    )

@@ -1,13 +1,26 @@
-"""`block.history`."""
+"""`block.history`, `block.blame`, `block.restore`, `block.undo` and `block.redo`."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
+from antiphon_kernel.access import check_undo_of
+from antiphon_kernel.contexts import Context
+from antiphon_kernel.document.content import part_of, read_content, reject_violations
+from antiphon_kernel.document.history.block_history import BlockHistory
+from antiphon_kernel.document.history.earlier_content import content_at, plan_content_at
+from antiphon_kernel.document.history.undo_units import UndoDirection
+from antiphon_kernel.document.history.update_builder import UpdatePlan
+from antiphon_kernel.document.schema import names_of, part_at
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.storage import UndoKey, UndoRow
+from antiphon_kernel.tools._common import WriteResult, check_text, check_version, wait_persisted
 from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import reject_read_only
 
 
 class HistoryParams(Params):
@@ -69,3 +82,267 @@ async def history(call: Call, params: HistoryParams) -> HistoryResult:
         truncated=truncated,
         next=shown[-1].version if truncated else None,
     )
+
+
+class BlameParams(Params):
+    """Block to blame."""
+
+    block_id: str
+    section: str | None = None
+
+
+class BlameRun(Result):
+    """Code points from `start` to `end` (exclusive) that one principal wrote in one change."""
+
+    start: int
+    """First code point."""
+    end: int
+    """Code point after the last."""
+    principal: str
+    username: str
+    version: int
+    """Version of the block that this change made."""
+    time: str
+
+
+class BlameResult(Result):
+    """Runs in order; together they are the text."""
+
+    runs: list[BlameRun]
+    """In the order of the text."""
+    version: int
+
+
+@tool("block.blame", needs=Permission.READ, errors=REFERENCES)
+async def blame(call: Call, params: BlameParams) -> BlameResult:
+    """Say who wrote each character of a block, in which version, and when."""
+    context, block = await call.block(params.block_id)
+    check_text(context.document, block, params.section)
+    history = await context.history(block)
+    runs: list[BlameRun] = []
+    names: dict[str, str] = {}
+    at = 0
+    for run in history.blame(params.section):
+        stamp = run.stamp
+        if stamp.principal not in names:
+            names[stamp.principal] = call.kernel.find_principal(stamp.principal).username
+        runs.append(
+            BlameRun(
+                start=at,
+                end=at + run.length,
+                principal=stamp.principal,
+                username=names[stamp.principal],
+                version=stamp.version,
+                time=iso_time(stamp.time),
+            )
+        )
+        at += run.length
+    result = BlameResult(runs=runs, version=context.version(block))
+    await context.wait_persisted()
+    return result
+
+
+class RestoreParams(Params):
+    """Block and version to restore."""
+
+    block_id: str
+    section: str | None = None
+    version: int = Field(ge=1)
+    """The version whose content the block gets back."""
+
+
+@tool(
+    "block.restore",
+    needs=Permission.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
+        ErrorCode.SCHEMA_VIOLATION,
+    ),
+)
+async def restore(call: Call, params: RestoreParams) -> WriteResult:
+    """Give a block the content that it had at an earlier version.
+
+    It is an edit like any other: what is the same in both versions is left alone, and it can be
+    undone. A log loses the entries that came later.
+    """
+    context, block = await call.block(params.block_id)
+    document, section = context.document, params.section
+    schema, names = document.schema(block), names_of(section)
+    reject_read_only(call.actor, block, schema, names)
+    if part_at(schema, section) is None:
+        check_text(document, block, section)
+    check_version(context, block, params.version)
+    history = await context.history(block)
+    context.appends.flush(block)
+    part = part_of(document, block, section)
+    planned = list(plan_content_at(history, part, names, params.version, document.client_id))
+    for one in planned:
+        reject_read_only(call.actor, block, schema, one.names)
+    before = read_content(document, block, section).violations
+    after = content_at(history, part, section, params.version).violations
+    reject_violations(block, [one for one in after if one not in before])
+    plan = sum((one.plan for one in planned), UpdatePlan())
+    written = context.restore(call.actor, block, plan)
+    return await wait_persisted(context, block, written)
+
+
+class UndoParams(Params):
+    """Last edit: author and scope."""
+
+    block_id: str | None = None
+    """Only edits of this block; of all blocks of the context but drafts if absent."""
+    context: str | None = None
+    principal: str | None = None
+    """Username or id; oneself if absent."""
+    preview: bool = False
+    """Only say what would change."""
+
+
+class TextSize(Result):
+    """Size of some text."""
+
+    characters: int
+    """Code points."""
+    words: int
+    """Parts between white space."""
+    lines: int
+    """Lines that end, and the rest behind the last of them."""
+
+    @classmethod
+    def of(cls, text: str) -> TextSize:
+        """Measure a text."""
+        is_open = bool(text) and not text.endswith("\n")
+        lines = text.count("\n") + is_open
+        return cls(characters=len(text), words=len(text.split()), lines=lines)
+
+
+class UndoResult(Result):
+    """Blocks changed back."""
+
+    time: str
+    """When the edit was made, undone or redone last."""
+    removed: TextSize
+    """Text that goes."""
+    restored: TextSize
+    """Text that comes back."""
+    undone: list[str]
+    """The blocks whose text changed."""
+    versions: dict[str, int]
+    """The new version of each of them."""
+    context_version: int
+
+
+@tool(
+    "block.undo",
+    needs=Permission.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.NOTHING_TO_UNDO,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
+    ),
+)
+async def undo(call: Call, params: UndoParams) -> UndoResult:
+    """Take back the last edit of one principal, never what somebody else wrote into it."""
+    return await _apply(call, params, UndoDirection.UNDO)
+
+
+@tool(
+    "block.redo",
+    needs=Permission.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.NOTHING_TO_REDO,
+        ErrorCode.READ_ONLY_FIELD,
+        ErrorCode.READ_ONLY_SECTION,
+    ),
+)
+async def redo(call: Call, params: UndoParams) -> UndoResult:
+    """Do again what was undone last."""
+    return await _apply(call, params, UndoDirection.REDO)
+
+
+async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoResult:
+    context, block = await _where(call, params)
+    whose = _whose(call, params)
+    found = await _undoable(call, context, whose.id, turn, block)
+    _whose(call, params)
+    if found is None:
+        code = (
+            ErrorCode.NOTHING_TO_UNDO if turn is UndoDirection.UNDO else ErrorCode.NOTHING_TO_REDO
+        )
+        where = f"block {params.block_id}" if block is not None else f"context {context.label}"
+        raise AntiphonError(
+            code,
+            f"There is nothing of {whose.username} to {turn} in {where}.",
+            username=whose.username,
+        )
+    row, plan, history = found
+    removed, restored = map(TextSize.of, history.undo_texts(row.unit, turn))
+    undone, versions, seq = [row.block], dict[str, int](), context.seq
+    if not params.preview:
+        written = context.apply_undo(call.actor, row, plan)
+        await written.saved()
+        undone, versions = list(written.versions), dict(written.versions)
+        seq = written.seq
+    return UndoResult(
+        time=iso_time(row.time),
+        removed=removed,
+        restored=restored,
+        undone=undone,
+        versions=versions,
+        context_version=seq,
+    )
+
+
+async def _undoable(
+    call: Call, context: Context, principal: str, turn: UndoDirection, block: str | None
+) -> tuple[UndoRow, UpdatePlan, BlockHistory] | None:
+    """Return the last unit whose undo (or redo) changes something, and what it changes in what.
+
+    It holds until the next await. A unit that would change nothing, because others have removed all
+    that it wrote, keeps its place: they may undo that. A draft is changed only if it is named.
+
+    Raises:
+        AntiphonError: read_only_field or read_only_section if the caller must not change that.
+    """
+    passed: set[UndoKey] = set()
+    while True:
+        unread: str | None = None
+        for row in context.undo.rows(principal, turn, block):
+            if row.key in passed or (block is None and context.document.is_draft(row.block)):
+                continue
+            histories = context.histories.opened([row.block])
+            if histories is None:
+                unread = row.block
+                break
+            plan = histories[0].plan_undo(row.unit, turn, context.document.client_id)
+            if plan:
+                schema = context.document.schema(row.block)
+                for names in histories[0].changed_blocks(row.unit, turn):
+                    reject_read_only(call.actor, row.block, schema, names)
+                return row, plan, histories[0]
+            passed.add(row.key)
+        if unread is None:
+            return None
+        await context.histories.open([unread])
+
+
+async def _where(call: Call, params: UndoParams) -> tuple[Context, str | None]:
+    if params.block_id is None:
+        context = await call.context(params.context)
+        context.appends.flush_all()
+        return context, None
+    return await call.block(params.block_id)
+
+
+def _whose(call: Call, params: UndoParams) -> Principal:
+    """The principal whose edit is meant, if the caller may touch it."""
+    caller = call.actor.principal
+    if params.principal is None:
+        return caller
+    whose = call.kernel.find_principal(params.principal)
+    check_undo_of(whose, caller, call.role)
+    return whose

@@ -20,6 +20,7 @@ from pydantic_core import core_schema
 
 COMMON: Final[Mapping[str, str]] = {
     "block_id": "The block: full id, `context.name.number`, or either with the parts cut short.",
+    "name": "The block by the names of its parts, like `default.aria.12`.",
     "context": "Label or id of the context; the default context if absent.",
     "context_id": "Id of the context.",
     "context_version": "The version of the context after this: the journal's `seq`.",
@@ -38,6 +39,8 @@ COMMON: Final[Mapping[str, str]] = {
     "stop_reason": "Why it ended, `interrupted` for one.",
     "stopped_by": "Username of whoever stopped it.",
     "expected_text": "What the lines must say for this to happen; whatever they say if absent.",
+    "section": "Which text of the block: path of a section or of a text field; its only one if"
+    " absent.",
     "undone": "Ids of the blocks whose text changed.",
 }
 """What a field of this name means wherever no docstring says it more exactly."""
@@ -56,8 +59,13 @@ def field_docs(model: type[BaseModel]) -> dict[str, str]:
     bases = [one for one in model.__mro__ if issubclass(one, BaseModel) and one is not BaseModel]
     for one in (record, *reversed(bases)):
         if one is not None:
-            docs |= _class_docs(one.__module__).get(one.__qualname__, {})
+            docs |= own_field_docs(one)
     return {name: doc for name, doc in docs.items() if name in model.model_fields}
+
+
+def own_field_docs(record: type) -> Mapping[str, str]:
+    """Return the docstrings of the fields that a class names itself, each as one line."""
+    return _class_docs(record.__module__).get(record.__qualname__, {})
 
 
 class _DescribedSchema(GenerateJsonSchema):

@@ -1,16 +1,22 @@
-"""`block.read`."""
+"""`block.read` and `block.list`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
 from pydantic import Field
 
-from antiphon_kernel.contexts import BlockInfo, header_values
+from antiphon_kernel.contexts import BlockInfo, Context, header_values
+from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
-from antiphon_kernel.registry import REFERENCES, Params, tool
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.text.lines import line_count, lines_between, number_lines
-from antiphon_kernel.tools.text_access import check_text
-from antiphon_kernel.tools.version_map import check_version
-from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.tools._common import block_in, check_text, check_version
+from antiphon_kernel.types.clock import iso_time_if
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.roles import Permission
 
 
@@ -28,7 +34,6 @@ class ReadParams(Params):
 
     block_id: str
     section: str | None = None
-    """Which text of the block: path of a section or of a text field; its only one if absent."""
     line_numbers: bool = False
     """Put number and tab before each line; without, `content` is exactly the text."""
     range: LineRange | None = None
@@ -44,6 +49,9 @@ class ReadResult(BlockInfo):
     """The text, or the lines that were asked for."""
     line_count: int
     """Lines of the whole text."""
+    lease: str | None = None
+    """A model's or a tool's block that calls with sessions of their own write: when it is
+    interrupted unless another write comes before."""
 
 
 @tool(
@@ -68,12 +76,141 @@ async def read(call: Call, params: ReadParams) -> ReadResult:
     first = 0
     if params.range is not None:
         first = params.range.start
-        content = lines_between(text, first, params.range.end)
+        version = params.version or context.version(block)
+        with AntiphonError.with_details(version=version):
+            content = lines_between(text, first, params.range.end)
     if params.line_numbers:
         content = number_lines(content, first)
     header = header_values(context, block)
     if params.version is not None:
         header["version"] = params.version
-    result = ReadResult(content=content, line_count=line_count(text), **header)
+    is_programs = context.document.header(block).is_written_by_program
+    left = call.kernel.writers.lease_seconds(block) if is_programs else None
+    lease = call.kernel.clock.now_ms() + round(left * 1_000) if left is not None else None
+    result = ReadResult(
+        content=content, line_count=line_count(text), lease=iso_time_if(lease), **header
+    )
     await context.wait_persisted()
     return result
+
+
+_SUMMARY = 80
+
+
+class ListParams(Params):
+    """Filter for blocks. Every criterion given must hold."""
+
+    context: str | None = None
+    parent_id: str | None = None
+    """Only what answers this block, directly or, with `depth`, at some removes."""
+    kind: BlockKind | None = None
+    role: Role | None = None
+    status: Status | None = None
+    path_prefix: str | None = None
+    """How the `path` of the block begins."""
+    depth: int | None = Field(default=None, ge=1)
+    """How many generations below `parent_id`; 1 if absent. Needs `parent_id`."""
+    after_block: str | None = None
+    """Go on after this block: the `next` of the previous answer."""
+    limit: int = Field(default=100, ge=1, le=1_000)
+    """Blocks in one answer."""
+
+
+class BlockSummary(BlockInfo):
+    """The header of a block and how its text begins."""
+
+    summary: str
+    """The first line, shortened."""
+    length: int
+    """Code points of the text."""
+    dirty: bool
+    """Whether a newer version than that on disk has come in meanwhile."""
+
+
+class ListResult(Result):
+    """Blocks in document order."""
+
+    blocks: list[BlockSummary]
+    """In document order."""
+    truncated: bool
+    """Whether there are more than these."""
+    next: str | None = None
+    """Value of `after_block` for the rest."""
+
+
+@tool("block.list", needs=Permission.READ, errors=REFERENCES)
+async def list_blocks(call: Call, params: ListParams) -> ListResult:
+    """List the blocks of a context in document order.
+
+    Page by page: blocks that are created meanwhile neither hide others nor show them twice.
+    """
+    if params.depth is not None and params.parent_id is None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "depth counts generations below a block: give parent_id with it.",
+            field="depth",
+        )
+    below, behind = params.parent_id, params.after_block
+    reference = below if below is not None else behind
+    if reference is not None and params.context is None:
+        context, _ = await call.block(reference)
+    else:
+        context = await call.context(params.context)
+    parent = await block_in(call, context, below) if below is not None else None
+    after = await block_in(call, context, behind) if behind is not None else None
+    context.appends.flush_all()
+    page = list(islice(_matching(context, params, parent, after), params.limit + 1))
+    values = [{**_summary(context, one), **header_values(context, one)} for one in page]
+    await context.wait_persisted()
+    blocks = [
+        BlockSummary(**one, dirty=context.version(block) > context.persisted_version(block))
+        for block, one in zip(page, values, strict=True)
+    ]
+    if len(blocks) <= params.limit:
+        return ListResult(blocks=blocks, truncated=False)
+    blocks.pop()
+    return ListResult(blocks=blocks, truncated=True, next=blocks[-1].block_id)
+
+
+def _summary(context: Context, block: str) -> dict[str, Any]:
+    text = render(context.document, block)
+    first = text.split("\n", 1)[0]
+    return {
+        "summary": first if len(first) <= _SUMMARY else first[: _SUMMARY - 1] + "…",
+        "length": len(text),
+    }
+
+
+def _matching(
+    context: Context, params: ListParams, parent: str | None, after: str | None
+) -> Iterator[str]:
+    document = context.document
+    for block in _candidates(context, params.depth or 1, parent, after):
+        header = document.header(block)
+        if (
+            params.kind in (None, header.kind)
+            and params.role in (None, header.role)
+            and params.status in (None, header.status)
+            and (params.path_prefix is None or _has_prefix(header.path, params.path_prefix))
+        ):
+            yield block
+
+
+def _candidates(
+    context: Context, depth: int, parent: str | None, after: str | None
+) -> Iterator[str]:
+    """In document order, behind `after`."""
+    order = context.document.order
+    if parent is None:
+        start = order.index(after) + 1 if after is not None else 0
+        for place in range(start, len(order)):
+            yield order.at(place)
+        return
+    behind = order.key(after) if after is not None else None
+    for block in context.block_tree.descendants(parent, depth):
+        if behind is None or order.key(block) > behind:
+            yield block
+
+
+def _has_prefix(path: str | None, prefix: str) -> bool:
+    return path is not None and path.startswith(prefix)

@@ -14,7 +14,7 @@ from antiphon_kernel.storage import Candidate, SearchFilter
 from antiphon_kernel.text.query import LiteralQuery, Query
 from antiphon_kernel.text.regex_query import RegexQuery
 from antiphon_kernel.text.search import Found, search_text
-from antiphon_kernel.tools.text_access import check_text
+from antiphon_kernel.tools._common import check_text
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import Permission
@@ -28,7 +28,6 @@ class BlockSearchParams(Params):
 
     block_id: str
     section: str | None = None
-    """Which text of the block: path of a section or of a text field; its only one if absent."""
     query: str
     """Exactly these characters, or a regular expression."""
     regex: bool = False
@@ -95,6 +94,7 @@ class BlockMatches(Result):
     """The matches in one block."""
 
     block_id: str
+    name: str
     kind: str
     path: str | None = None
     """The file it is about."""
@@ -114,7 +114,7 @@ class KernelSearchResult(Result):
     truncated: bool
     """Whether more blocks have matches."""
     next: str | None = None
-    """What to pass as `after_block` for the rest."""
+    """Value of `after_block` for the rest."""
     unsearched: list[str] | None = None
     """Labels of contexts that are damaged, and so were searched as last indexed, if at all."""
 
@@ -158,7 +158,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
     async for batch in kernel.search.texts(wanted, after, changes):
         room = params.max_blocks - len(results)
         hits = await asyncio.to_thread(_search_batch, batch, query, params, room + 1, left)
-        results += [_block_matches(*hit) for hit in hits[:room]]
+        results += [_block_matches(call, *hit) for hit in hits[:room]]
         left -= sum(found.size for _, found in hits)
         truncated = len(hits) > room or left <= 0
         if truncated:
@@ -174,7 +174,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
 def _query(wanted: str, is_regex: bool, limits: Limits) -> Query:
     size = len(wanted)
     what = f"The query has {size} code points"
-    check_limit(size, limits.query_code_points, what, "look for a part of it")
+    check_limit(size, limits, "query_code_points", what, "look for a part of it")
     if not is_regex:
         return LiteralQuery(wanted)
     return RegexQuery(wanted, seconds=limits.regex_seconds, line_seconds=limits.regex_line_seconds)
@@ -215,9 +215,10 @@ def _search_batch(
     return hits
 
 
-def _block_matches(candidate: Candidate, found: Found) -> BlockMatches:
+def _block_matches(call: Call, candidate: Candidate, found: Found) -> BlockMatches:
     return BlockMatches(
         block_id=candidate.block,
+        name=call.kernel.block_name(candidate.block),
         kind=candidate.kind,
         path=candidate.path,
         version=candidate.version,

@@ -58,6 +58,8 @@ class Imported:
     row: ContextRow
     blocks: int
     """How many it has."""
+    version: int
+    """The version that it begins with."""
 
 
 async def import_lines(
@@ -87,10 +89,10 @@ async def import_lines(
     first = await anext(lines, None)
     if first is None or not isinstance(about := read_line(*first), ContextLine):
         raise refusal(first[0] if first is not None else 1, "expected the line of the context")
-    blocks = 0
+    blocks, version = 0, 1
 
     async def beginning(row: ContextRow) -> InitialContent:
-        nonlocal blocks
+        nonlocal blocks, version
         reader = _ImportReader(kernel, actor, row)
         slices = TimeSlice()
         with closing(reader):
@@ -99,14 +101,13 @@ async def import_lines(
                     await reader.take(number, read_line(number, line))
                 await slices.pause()
             commits = await reader.finish(slices)
-        blocks = reader.blocks
+        blocks, version = reader.blocks, commits[-1].seq
         check()
         return InitialContent(commits)
 
-    row = await kernel.contexts.create(
-        label if label is not None else about.label, kernel.system, beginning
-    )
-    return Imported(row, blocks)
+    wanted = label if label is not None else about.label
+    row = await kernel.contexts.create(wanted, kernel.system, beginning, asker=actor)
+    return Imported(row, blocks, version)
 
 
 class _ImportReader:
@@ -257,8 +258,9 @@ def _check_header(block: BlockLine, limits: Limits) -> None:
         try:
             check_value(name, value, limits)
         except AntiphonError as error:
-            code = ErrorCode(error.code)
-            raise _refusal(block.id, error.message.removesuffix("."), code) from error
+            refused = _refusal(block.id, error.message.removesuffix("."))
+            refused.code, refused.details = error.code, {**error.details, **refused.details}
+            raise refused from error
 
 
 def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> PrincipalKind:
@@ -283,6 +285,8 @@ def _check_author(kernel: Kernel, importer: Principal, line: PrincipalLine) -> P
                 " was imported.",
                 author=name,
             )
+    if kind is PrincipalKind.SOURCE and known is None:
+        raise _wrong_author(name, "here is no source of this name, and an import makes none")
     return kind
 
 
@@ -313,6 +317,7 @@ async def _numbered(pieces: AsyncIterator[bytes], limit: int) -> AsyncIterator[t
                 f"Line {number} has more than {limit} bytes. Nothing was imported.",
                 line=number,
                 limit=limit,
+                limit_name="export_line_bytes",
             )
     if begun.strip():
         yield number, bytes(begun)
@@ -458,9 +463,9 @@ def _kind(stated: str) -> PrincipalKind:
         ) from error
 
 
-def _refusal(block: str, what: str, code: ErrorCode = ErrorCode.INVALID_PARAMS) -> AntiphonError:
+def _refusal(block: str, what: str) -> AntiphonError:
     return AntiphonError(
-        code,
+        ErrorCode.INVALID_PARAMS,
         f"Block {truncate(block)} cannot be imported: {what}. Nothing was imported.",
         block=truncate(block),
     )

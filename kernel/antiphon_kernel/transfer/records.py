@@ -127,6 +127,8 @@ def read_line(number: int, line: bytes) -> Line:
         json.loads(line, object_pairs_hook=unique_names)  # the validator takes the last one
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
+        if first["type"] == "json_invalid" and _has_half_surrogate(line):
+            raise refusal(number, "it has half a surrogate pair; write whole characters") from error
         where = truncate(".".join(map(str, first["loc"])))
         said = first["msg"].replace(" at line 1 column ", " at column ")
         what = _UNTYPED if first["type"] == "union_tag_not_found" else said
@@ -136,6 +138,16 @@ def read_line(number: int, line: bytes) -> Line:
     if isinstance(read, ContextLine) and read.format != FORMAT:
         raise refusal(number, f"it has the format {read.format}, this antiphon reads {FORMAT}")
     return read
+
+
+def _has_half_surrogate(line: bytes) -> bool:
+    try:
+        json.dumps(json.loads(line), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
 
 
 def refusal(line: int, what: str) -> AntiphonError:

@@ -7,6 +7,7 @@ from typing import Any
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.tools.append import append, append_streamed
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -54,8 +55,7 @@ class BlockWriter:
 
     async def append(self, block: str, text: str) -> None:
         """Stream text to the end of a block."""
-        params = {"block_id": block, "text": text, "stream": True}
-        await self.kernel.call(self.actor, "block.append", params)
+        await append_streamed(self.kernel.start_call(self.actor, append), block, text)
 
     async def finish(self, block: str, status: Status, **fields: object) -> None:
         """End a block; one that somebody else has ended already stays as it is."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from antiphon_kernel.access import check_shell_of_turn
 from antiphon_kernel.contexts import Context, Submission
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.presence import ModelPresence
-from antiphon_kernel.turns.shell_call import CallBlocks, open_call, run_command
+from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
 from antiphon_kernel.turns.turn import Turn, TurnFailed
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
@@ -25,6 +25,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId, KernelId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor, Principal
+from antiphon_kernel.types.roles import Permission
 
 _log = logging.getLogger(__name__)
 
@@ -105,38 +106,39 @@ class TurnRunner:
     # Starting
 
     def start_turn(
-        self, context: Context, model: str, prompt: str, text: str, asker: Principal
+        self, context: Context, model: str, prompt: str, text: str, sender: Actor
     ) -> Job:
         """Let a model answer the block `prompt` once its earlier turns here are over.
 
         Args:
             text: what the model is given to answer: the message as its author sent it, since the
                 turn has the author's rights and others may edit the block while it waits.
-            asker: the principal whose message it is; the turn's tools run with its rights.
+            sender: who has sent the message. The turn's tools run with their rights, and when they
+                have to go, its command ends; it does not begin if it still waits.
 
         Raises:
             KeyError: if there is no such model.
         """
         provider = self._models[model]
         before = self._latest.get((context.id, model))
+        asker = Asker(self._kernel, sender, Permission.WRITE)
         work = Job(context.id, model, waiting=before is not None)
         self._latest[context.id, model] = work
 
-        def check_shell() -> None:
-            members = self._kernel.members
-            barred = members.banned_until(asker) is not None
-            check_shell_of_turn(asker, self._kernel.role_of(asker), barred=barred)
-
         async def play() -> None:
-            actor = await self._session(await self._principal(model), work)
+            principal = await self._principal(model)
+            work.username = principal.username
+            actor = self._kernel.open_session(principal, "turn")
+            self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
             presence = ModelPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
+            turn = Turn(provider, writer, presence, prompt, text, asker)
             try:
                 if before is not None:
                     presence.wait_at(prompt)
-                    await before.wait_ended()
+                if await _may_begin(turn, before, asker):
                     work.waiting = False
-                await _play(Turn(provider, writer, presence, prompt, text, check_shell), model)
+                    await _play(turn, model)
             except asyncio.CancelledError:
                 await _interrupted(writer, work)
                 raise
@@ -144,24 +146,24 @@ class TurnRunner:
                 presence.leave()
                 await self._kernel.close_session(actor)
 
-        self._start(work, play(), f"turn of {model}")
+        self._start(work, asker, play(), f"turn of {model}")
         return work
 
     async def start_command(
-        self, context: Context, principal: Principal, command: str
+        self, context: Context, caller: Actor, command: str
     ) -> tuple[Job, CallBlocks]:
         """Begin a shell command of a person; returns once its blocks are there."""
-        work = Job(context.id, principal.username)
+        work = Job(context.id, caller.principal.username)
+        # The command outlives the connection that asked for it.
+        asker = Asker(self._kernel, caller, Permission.OWN)
         opened: asyncio.Future[CallBlocks] = asyncio.get_running_loop().create_future()
 
         async def run() -> None:
-            actor = await self._session(principal, work)
-            writer = BlockWriter(self._kernel, context, actor)
+            writer = BlockWriter(self._kernel, context, asker.session)
             try:
-                # Role tool: a running block of role user would be a draft.
                 blocks = await open_call(
                     writer,
-                    Role.TOOL,
+                    Role.USER,
                     None,
                     uuid.uuid4().hex,
                     arguments={"command": command},
@@ -171,12 +173,19 @@ class TurnRunner:
                     opened.set_result(blocks)
                 await run_command(writer, blocks, command)
             except asyncio.CancelledError:
+                if asker.is_dismissed:
+                    writer.actor = self._kernel.system
+                    if opened.done() and not opened.cancelled():
+                        ended = AskerDismissed(asker.standing(), has_begun=True)
+                        message = ended.command_refusal("this is a command")
+                        await fail_call(writer, opened.result(), message, stop_reason=INTERRUPTED)
                 await _interrupted(writer, work)
                 raise
             finally:
-                await self._kernel.close_session(actor)
+                await self._kernel.close_session(asker.session)
 
-        self._start(work, run(), f"command of {principal.username}")
+        self._start(work, asker, run(), f"command of {work.username}")
+        self._kernel.sessions.on_dismissal(asker.session, lambda dismissal: work.stop(None))
         either: set[asyncio.Future[Any]] = {work.task, opened}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not opened.done():
@@ -189,24 +198,18 @@ class TurnRunner:
             work.task.result()
         return work, opened.result()
 
-    def _start(self, work: Job, doing: Coroutine[Any, Any, None], name: str) -> None:
+    def _start(self, work: Job, asker: Asker, doing: Coroutine[Any, Any, None], name: str) -> None:
         work.task = asyncio.create_task(doing, name=name)
         self._works.append(work)
 
         def ended(task: asyncio.Task[None]) -> None:
             self._works.remove(work)
+            asker.close()
             for key in [key for key, latest in self._latest.items() if latest is work]:
                 del self._latest[key]
             _report(task)
 
         work.task.add_done_callback(ended)
-
-    async def _session(self, principal: Principal, work: Job) -> Actor:
-        """A session of its own: the work outlives the connection that asked for it."""
-        work.username = principal.username
-        actor = self._kernel.open_session(principal, "turn")
-        self._kernel.sessions.on_dismissal(actor.session, lambda dismissal: work.stop(None))
-        return actor
 
     async def _principal(self, model: str) -> Principal:
         """The principal that a model writes as: never a person who has the same name."""
@@ -217,9 +220,9 @@ class TurnRunner:
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
 
     def _submitted(self, submission: Submission) -> None:
-        asker = submission.actor.principal
-        for model in self._models.mentioned(submission.text):
-            self.start_turn(submission.context, model, submission.block, submission.text, asker)
+        sent = submission
+        for model in self._models.mentioned(sent.text):
+            self.start_turn(sent.context, model, sent.block, sent.text, sent.actor)
 
     async def _autostart(self) -> None:
         context = await self._kernel.context()
@@ -234,7 +237,7 @@ class TurnRunner:
         prompt = await self._autostart_prompt(context)
         text = render(document, prompt)
         for model in due:
-            self.start_turn(context, model, prompt, text, self._kernel.system.principal)
+            self.start_turn(context, model, prompt, text, self._kernel.system)
 
     async def _autostart_prompt(self, context: Context) -> str:
         """What models answer that begin by themselves: the kernel says why they do."""
@@ -284,6 +287,25 @@ def runner_of(kernel: Kernel) -> TurnRunner:
     if runner is None:
         raise LookupError(f"kernel {kernel.id} has no TurnRunner")
     return runner
+
+
+async def _may_begin(turn: Turn, before: Job | None, asker: Asker) -> bool:
+    """Wait until the turn before is over; whether this one may begin.
+
+    If its asker has to go meanwhile, everybody is told at once; the next one waits on.
+    """
+
+    async def come_next() -> None:
+        if before is not None:
+            await before.wait_ended()
+
+    try:
+        await asker.run(Permission.WRITE, come_next)
+    except AskerDismissed as error:
+        await turn.fail(f"Not answered: this is a message of {error.asker}.")
+        await come_next()
+        return False
+    return True
 
 
 async def _play(turn: Turn, model: str) -> None:

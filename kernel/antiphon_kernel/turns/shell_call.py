@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.provider import ToolOutcome
@@ -22,6 +22,8 @@ class CallBlocks:
     call: str
     result: str
     call_id: str
+    output: list[str] = field(default_factory=list)
+    """Output of the command so far."""
 
 
 async def open_call(
@@ -60,10 +62,9 @@ async def run_command(
 
     When cancelled, the processes are gone and the blocks are still open: the canceller knows why.
     """
-    pieces: list[str] = []
 
     async def show(text: str) -> None:
-        pieces.append(text)
+        blocks.output.append(text)
         await writer.append(blocks.result, text)
 
     on_start(blocks.result)
@@ -81,12 +82,18 @@ async def run_command(
     )
     status = Status.ERROR if failed else Status.DONE
     await writer.finish(blocks.call, status, exit_code=ended.exit_code)
-    return ToolOutcome(blocks.call_id, "".join(pieces), failed, ended.exit_code, ended.truncated)
+    output = "".join(blocks.output)
+    return ToolOutcome(blocks.call_id, output, failed, ended.exit_code, ended.truncated)
 
 
-async def fail_call(writer: BlockWriter, blocks: CallBlocks, message: str) -> ToolOutcome:
-    """Answer a call that could not be carried out."""
+async def fail_call(
+    writer: BlockWriter, blocks: CallBlocks, message: str, **fields: object
+) -> ToolOutcome:
+    """Answer a call that could not be carried out, or not to its end."""
+    output = "".join(blocks.output)
+    if output and not output.endswith("\n"):
+        message = f"\n{message}"
     await writer.append(blocks.result, message)
-    await writer.finish(blocks.result, Status.ERROR, is_error=True)
-    await writer.finish(blocks.call, Status.ERROR, is_error=True)
-    return ToolOutcome(blocks.call_id, message, is_error=True)
+    await writer.finish(blocks.result, Status.ERROR, is_error=True, **fields)
+    await writer.finish(blocks.call, Status.ERROR, is_error=True, **fields)
+    return ToolOutcome(blocks.call_id, output + message, is_error=True)

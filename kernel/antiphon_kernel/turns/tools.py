@@ -72,8 +72,7 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
 
     Answers once the call and its result are blocks; the output streams into the result.
     """
-    principal = call.actor.principal
-    check_shell(principal, call.role)
+    check_shell(call.actor.principal, call.role)
     if not params.command.strip():
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
@@ -81,7 +80,7 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
             field="command",
         )
     context = await call.context(params.context)
-    work, blocks = await runner_of(call.kernel).start_command(context, principal, params.command)
+    work, blocks = await runner_of(call.kernel).start_command(context, call.actor, params.command)
     if params.wait:
         await work.wait_ended()
     return ShellRunResult(

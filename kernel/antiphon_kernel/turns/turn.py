@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.events import (
     End,
@@ -21,9 +23,10 @@ from antiphon_kernel.turns.events import (
 from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
+from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import quote, truncate
+from antiphon_kernel.types.roles import Permission
 
 _log = logging.getLogger(__name__)
 
@@ -47,19 +50,19 @@ class Turn:
         presence: ModelPresence,
         prompt: str,
         text: str,
-        check_shell: Callable[[], None],
+        asker: Asker,
     ) -> None:
         """
         Args:
             text: what the block `prompt` said when it was sent.
-            check_shell: raises AntiphonError while the turn may not run commands.
+            asker: with whose rights commands run, and for how long.
         """
         self._provider = provider
         self._writer = writer
         self._presence = presence
         self._prompt = prompt
         self._text = text
-        self._check_shell = check_shell
+        self._asker = asker
         self._kind: BlockKind | None = None
         self._block = ""
 
@@ -140,11 +143,13 @@ class Turn:
         if command is None:
             message = f"{SHELL!r} takes `command`, a string that is not empty."
             return await fail_call(self._writer, blocks, message)
+        run = partial(run_command, self._writer, blocks, command, self._presence.write_in)
         try:
-            self._check_shell()
-        except AntiphonError as error:
-            return await fail_call(self._writer, blocks, error.message)
-        return await run_command(self._writer, blocks, command, self._presence.write_in)
+            return await self._asker.run(Permission.OWN, run)
+        except AskerDismissed as error:
+            message = error.command_refusal("this turn answers a message")
+            fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
+            return await fail_call(self._writer, blocks, message, **fields)
 
     @property
     def _name(self) -> str:

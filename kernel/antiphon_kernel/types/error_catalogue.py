@@ -20,14 +20,18 @@ class Meaning:
     applies."""
 
 
-_LIMIT: Final = {"limit": "what is allowed", "found": "what it would have been"}
+_LIMIT: Final = {
+    "limit": "what is allowed",
+    "limit_name": "the name of the limit: [limits.md](limits.md)",
+    "found": "what it would have been",
+}
 _LINES: Final = {
     "operation": "index of the operation in the request, counted from 0",
     "start_line": "first line of the range that was named",
     "end_line": "its end (exclusive)",
     "line_count": "lines of the text as it is",
 }
-_VERSION: Final = {"version": "the version of the block as it is"}
+_VERSION: Final = {"version": "the version of the block that the details are about"}
 _PART: Final = {"block_id": "the block", "path": "the field or section: `notes/inner`"}
 _REFERENCE: Final = {"reference": "what was named"}
 
@@ -45,14 +49,16 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         " of the wrong type or outside its range, text with half a surrogate pair.",
         {
             "tool": "the tool",
-            "errors": "one `{field, expected, found}` for each wrong field, at most 20",
+            "errors": "one `{field, expected, found, allowed}` for each wrong field, at most 20",
             "field": "the one field that is wrong",
             "expected": "what it may be",
             "found": "what it was",
             "allowed": "the values it may have",
             "limit": "the most it may be",
             "length": "code points of the text as it is",
-            "path": "a file that is in the way",
+            "path": "a file that is in the way, or the field with a default that does not fit",
+            "rule": "which rule of its schema that breaks",
+            "item": "which item of the default it is, counted from 0",
             "current_version": "the version of the context as it is",
             "call": "the tool call that would lose its result",
             "result": "the result that would lose its call",
@@ -74,8 +80,8 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ),
     ErrorCode.CONTEXT_NOT_FOUND: Meaning("No context has this label or id.", _REFERENCE),
     ErrorCode.AMBIGUOUS_ID: Meaning(
-        "A prefix is the start of several ids.",
-        {"candidates": "the ids that start like it, at most 20"},
+        "A part of an id is the beginning or end of several ids.",
+        {"candidates": "the ids that begin or end like it, at most 20"},
     ),
     ErrorCode.LINE_OUT_OF_RANGE: Meaning(
         "A line is named that the text does not have.",
@@ -97,7 +103,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ),
     ErrorCode.OVERLAPPING_OPERATIONS: Meaning(
         "Two operations of one edit touch the same lines.",
-        {"other": "index of the other operation", **_LINES},
+        {"other": "index of the other operation", **_LINES, **_VERSION},
     ),
     ErrorCode.PATCH_FAILED: Meaning(
         "Hunks of a patch do not fit the text, or the patch cannot be read.",
@@ -159,7 +165,13 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
         {"username": "whose edits were meant"},
     ),
     ErrorCode.TOO_LARGE: Meaning(
-        "A limit on sizes or numbers is exceeded.", {**_LIMIT, "line": "the line of the input"}
+        "A limit on sizes or numbers is exceeded.",
+        {
+            **_LIMIT,
+            "field": "the one field that is too long",
+            "line": "the line of the input",
+            "block": "the block of the input",
+        },
     ),
     ErrorCode.RATE_LIMITED: Meaning(
         "The caller asks for more in a time than is allowed.",

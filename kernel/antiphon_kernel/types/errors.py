@@ -1,8 +1,9 @@
-"""One closed catalogue of errors, the same at every door."""
+"""One closed catalogue of errors, the same for every caller."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
@@ -53,9 +54,20 @@ class AntiphonError(Exception):
         self.message = message
         self.details: Mapping[str, Any] = details
 
+    @classmethod
+    @contextmanager
+    def with_details(cls, **details: Any) -> Iterator[None]:
+        """Add details to the errors that are raised inside."""
+        try:
+            yield
+        except cls as error:
+            error.details = {**error.details, **details}
+            raise
+
     def as_json(self) -> dict[str, Any]:
-        """The error as every door sends it: `{code, message, ...details}`."""
-        return {"code": str(self.code), "message": self.message, **self.details}
+        """The error as every endpoint sends it: `{code, message, ...details}`, without nulls."""
+        details = {name: value for name, value in self.details.items() if value is not None}
+        return {"code": str(self.code), "message": self.message, **details}
 
 
 def kernel_is_closing() -> AntiphonError:

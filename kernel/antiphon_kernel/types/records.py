@@ -8,7 +8,7 @@ from typing import Any
 
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import PrincipalId, SessionId
-from antiphon_kernel.types.roles import AccessRole
+from antiphon_kernel.types.roles import AccessRole, Permission
 
 COLOUR_SLOTS = 12
 """Principals get a colour slot 0..11 per context; a theme says what the slots look like."""
@@ -23,7 +23,7 @@ class Principal:
     kind: PrincipalKind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Actor:
     """A principal acting through one session: what every call and every commit is made as."""
 
@@ -35,6 +35,16 @@ class Actor:
     """How the session came in: `unix`, `tcp`, `turn`, …"""
     since: int
     """When the session began, in milliseconds since the epoch."""
+    credential: int | None = None
+    """Number of the credential that let it in; None for the owner and for the kernel's own."""
+    needs: Permission | None = None
+    """Of work without a connection: the right without which the session ends."""
+    lasts: bool = True
+    """False for a session of a single call."""
+
+    def __hash__(self) -> int:
+        """Return a hash that is cheap: it is asked for with every write."""
+        return hash(self.session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +144,13 @@ class BlockHeader:
     @property
     def is_draft(self) -> bool:
         """A person's text that has not been submitted yet."""
-        return self.role == Role.USER and self.status in (Status.PENDING, Status.RUNNING)
+        return (
+            self.kind == BlockKind.TEXT
+            and self.role == Role.USER
+            and self.status in (Status.PENDING, Status.RUNNING)
+        )
+
+    @property
+    def is_written_by_program(self) -> bool:
+        """A model's or a tool's block, or a call: running only as long as somebody writes it."""
+        return self.role in (Role.MODEL, Role.TOOL) or self.kind == BlockKind.TOOL_CALL

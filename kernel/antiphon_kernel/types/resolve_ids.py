@@ -1,8 +1,8 @@
 """From what people and scripts write for an id to the id.
 
 Contexts go by label or id, principals by username or id, blocks by `context.principal.seq` in any
-mixture of the two. A full id is that id whatever else is called so; an exact name beats a prefix of
-an id; an ambiguous prefix is an error.
+mixture of the two. A full id is that id whatever else is called so; an exact name beats the
+beginning or end of an id; what several ids begin or end with is an error.
 """
 
 from __future__ import annotations
@@ -36,14 +36,18 @@ def resolve(reference: str, names: Mapping[str, str], *, what: str, missing: Err
         return names[reference]
     matches = []
     if _HEX.fullmatch(reference):
-        matches = [(name, one) for name, one in names.items() if one.startswith(reference)]
+        matches = [
+            (name, one)
+            for name, one in names.items()
+            if one.startswith(reference) or one.endswith(reference)
+        ]
     if len(matches) == 1:
         return matches[0][1]
     if matches:
         candidates = [f"{one} ({name})" for name, one in matches]
         raise AntiphonError(
             ErrorCode.AMBIGUOUS_ID,
-            f"{quote(reference)} is the start of {len(matches)} {what} ids:"
+            f"{quote(reference)} is the start or end of {len(matches)} {what} ids:"
             f" {join_names(candidates)}. Give more of it.",
             candidates=[one for _, one in matches[:LISTED]],
         )

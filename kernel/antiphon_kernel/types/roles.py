@@ -12,6 +12,8 @@ class Permission(StrEnum):
 
     READ = "read"
     WRITE = "write"
+    ARRANGE = "arrange"
+    """Decide about others' blocks, and about contexts."""
     OWN = "own"
 
 
@@ -21,7 +23,7 @@ class AccessRole(StrEnum):
     OWNER = "owner"
     EDITOR = "editor"
     AGENT = "agent"
-    """A model or a program: writes like an editor, decides about nobody else's blocks."""
+    """A model or a program: writes and folds like an editor, decides about nothing of others."""
     VIEWER = "viewer"
 
     @classmethod
@@ -37,6 +39,8 @@ class AccessRole(StrEnum):
             return True
         if self is AccessRole.VIEWER:
             return right is Permission.READ
+        if self is AccessRole.AGENT:
+            return right in (Permission.READ, Permission.WRITE)
         return right is not Permission.OWN
 
     def described(self) -> str:

@@ -11,7 +11,7 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -26,7 +26,8 @@ from antiphon_kernel.validation.update_validator import (
     reject_long,
     unreadable,
 )
-from antiphon_kernel.yjs.id_set import IdRange
+from antiphon_kernel.yjs.id_intervals import IdIntervals
+from antiphon_kernel.yjs.id_set import IdRange, normalise
 from antiphon_kernel.yjs.squash import squash
 from antiphon_kernel.yjs.update import DecodedUpdate, Struct, decode_in_parts
 
@@ -34,9 +35,6 @@ T = TypeVar("T")
 
 _PART: Final = 250
 """Items and deletions of one part: some 10 ms on a busy machine."""
-
-_LARGEST: Final = 10_000
-"""Items that belong together: of a draft whose header is written all along."""
 
 _SLICE: Final = 0.004
 """Seconds of work before the rest of the program gets as many."""
@@ -48,13 +46,13 @@ class Chunk:
 
     structs: Sequence[Struct]
     deletions: Sequence[IdRange]
-    admitted: ValidatedUpdate
+    validated: ValidatedUpdate
     """What is to be applied, not placed yet; with the client ids that nobody has written with
     and that are in no part before."""
 
-    def placed(self, placement: ItemIndex) -> ItemIndex:
-        """Return an index of its items over `placement`, that of all items."""
-        staged = ItemIndex(placement)
+    def placed(self, item_index: ItemIndex) -> ItemIndex:
+        """Return an index of its items over `item_index`, that of all items."""
+        staged = ItemIndex(item_index)
         for item in staged.ready(self.structs):
             staged.add(item, staged.place_of(item))
         staged.delete(tuple(self.deletions))
@@ -84,7 +82,7 @@ async def validate_incrementally(
     actor: Actor,
     update: bytes,
     owners: Mapping[int, str],
-    placement: ItemIndex,
+    item_index: ItemIndex,
     limits: Limits,
     *,
     catching_up: bool,
@@ -98,9 +96,9 @@ async def validate_incrementally(
     decoded = await _run_in_slices(_decode(update))
     if len(decoded.structs) + len(decoded.deletions) <= _PART:
         return None
-    check = UpdateValidator(document, actor, owners, placement, limits)
-    admitted = await _run_in_slices(check.steps(decoded))
-    if admitted.placed is None:
+    check = UpdateValidator(document, actor, owners, item_index, limits)
+    validated = await _run_in_slices(check.steps(decoded))
+    if validated.placed is None:
         return ChunkedUpdate(actor, check, ())
     return ChunkedUpdate(actor, check, await _run_in_slices(_cut(check, owners)))
 
@@ -143,12 +141,17 @@ def _cut(
     drafts = yield from _by_chunk(check.created, ends)
     submitted = yield from _by_chunk(check.submitted, ends)
     seen: set[int] = set()
-    parts: list[Chunk] = []
+    replaced = IdIntervals()
+    for ids in check.replaced:
+        replaced.add(ids)
+    # What is deleted of earlier text goes first: a draft then says what it says when it is sent.
+    parts = list(_deleting([one for ids in rest for one in replaced.lacks(ids)]))
+    yield
     for number, (structs, ranges) in enumerate(zip(pieces, own, strict=True)):
         new = {one.client for one in structs} - seen
         seen |= new
         start = ends[number] - len(structs)
-        admitted = ValidatedUpdate(
+        validated = ValidatedUpdate(
             _encode(structs, ranges),
             None,
             tuple(drafts.get(number, ())),
@@ -156,27 +159,32 @@ def _cut(
             tuple(client for client in new if client not in owners),
             not ranges and all(check.texts[start : ends[number]]),
         )
-        parts.append(Chunk(structs, ranges, admitted))
+        parts.append(Chunk(structs, ranges, validated))
         yield
-    for begin in range(0, len(rest), _PART):
-        ranges = rest[begin : begin + _PART]
-        parts.append(Chunk((), ranges, ValidatedUpdate(_encode((), ranges))))
-        yield
+    parts += _deleting(check.replaced)
     return parts
+
+
+def _deleting(deletions: Sequence[IdRange]) -> Iterator[Chunk]:
+    for begin in range(0, len(deletions), _PART):
+        ranges = normalise(deletions[begin : begin + _PART])
+        yield Chunk((), ranges, ValidatedUpdate(_encode((), ranges)))
 
 
 def _ends(check: UpdateValidator) -> Generator[None, None, list[int]]:
     """Where in the order each part ends: some items long, and longer for what belongs together."""
     ends: list[int] = []
     start, together_until = 0, -1
+    limit = check.limits.draft_structs
     for index in range(len(check.order)):
         together_until = max(together_until, check.together.get(index, -1))
-        if index - start >= _LARGEST:
+        if index - start >= limit:
             raise AntiphonError(
                 ErrorCode.TOO_LARGE,
-                f"An update writes the header of a draft on both sides of {_LARGEST} other items:"
+                f"An update writes the header of a draft on both sides of {limit} other items:"
                 " write headers when drafts are created.",
-                limit=_LARGEST,
+                limit=limit,
+                limit_name="draft_structs",
             )
         if index - start + 1 >= _PART and index >= together_until:
             ends.append(index + 1)

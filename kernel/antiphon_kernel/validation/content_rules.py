@@ -38,12 +38,12 @@ class ContentRules:
     """Characters and format marks in texts that are not read-only, as long as texts may be."""
 
     def __init__(
-        self, document: Document, actor: Actor, placement: ItemIndex, limits: Limits
+        self, document: Document, actor: Actor, item_index: ItemIndex, limits: Limits
     ) -> None:
-        """`placement`: where everything is that the document holds."""
+        """`item_index`: where everything is that the document holds."""
         self._document = document
         self._actor = actor
-        self._placement = placement
+        self._item_index = item_index
         self._limits = limits
         self._texts: dict[Container, _Growth] = {}
 
@@ -66,7 +66,7 @@ class ContentRules:
         if place.nature is ItemRole.ITEM:
             raise self._for_tools(place.container, deletes=True)
         text = self._text(place.container)
-        if ids.start >= self._placement.end(ids.client):
+        if ids.start >= self._item_index.end(ids.client):
             text.added -= ids.end - ids.start
         else:
             text.removed.append(ids)
@@ -80,7 +80,7 @@ class ContentRules:
             block, path = str(container.block), path_of(container.path or ())
             there = len(document.text(block, path)) if block in document else 0
             # Others may have deleted the same meanwhile.
-            lacks = self._placement.deleted.lacks
+            lacks = self._item_index.deleted.lacks
             gone = sum(fresh.end - fresh.start for ids in text.removed for fresh in lacks(ids))
             reject_long_text(self._limits, there + text.added - gone)
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import CONTENT, FIELDS
-from antiphon_kernel.document.reply_depth import reply_depth
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
@@ -129,7 +128,7 @@ class DraftRules:
         if not isinstance(parent, str) or parent not in self._document:
             raise denied(f"The parent of draft {block} is no block of this context.")
         limit = self._limits.parent_depth
-        if reply_depth(self._document, parent, limit) >= limit:
+        if self._document.reply_depth(parent, limit) >= limit:
             raise denied(
                 f"The chain of parents above draft {block} would be longer than {limit}: answer"
                 " a block nearer to the start."

@@ -69,5 +69,15 @@ def misplaced(item: Struct) -> AntiphonError:
     )
 
 
+def made_up_neighbours(item: Struct) -> AntiphonError:
+    """An item names two neighbours that its client cannot have seen beside each other."""
+    return _about(
+        item,
+        ErrorCode.INVALID_PARAMS,
+        f"Item {item.clock} of client {item.client} goes between two items that were never beside"
+        " each other for its client: name the items left and right of where it is inserted.",
+    )
+
+
 def _about(item: ItemId | Struct, code: ErrorCode, message: str) -> AntiphonError:
     return AntiphonError(code, message, client=str(item.client), clock=item.clock)

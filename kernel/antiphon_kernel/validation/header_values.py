@@ -7,6 +7,7 @@ version let in is read all the same, named by the doctor, and left out of copies
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
@@ -79,17 +80,19 @@ def check_field(name: str, stored: object, limits: Limits, *, prefix: str = "") 
     field = prefix + name
     if isinstance(stored, str):
         of_json = name in _JSON
-        limit = limits.value_code_points if of_json else limits.header_code_points
+        limit = "value_code_points" if of_json else "header_code_points"
         what = f"{field} has {len(stored)} code points"
         advice = "put what is long into the text of a block"
-        check_limit(len(stored), limit, what, advice)
+        check_limit(len(stored), limits, limit, what, advice)
     expected = _expected(name, stored)
     if expected is not None:
+        closed = _CLOSED.get(name)
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"{field} must be {expected}, not {quote(stored)}.",
             field=field,
             expected=expected,
+            allowed=list(closed) if closed is not None else None,
         )
 
 
@@ -144,7 +147,16 @@ def _expected(name: str, stored: object) -> str | None:
         return None if stored in list(closed) else "one of " + ", ".join(closed)
     if shape is not None:
         return None if shape[0](stored) else shape[1]
-    return "a line of text without control characters" if _CONTROL.search(stored) else None
+    if _CONTROL.search(stored):
+        return "a line of text without control characters"
+    if name == "path" and leaves_project(stored):
+        return "a path inside the project, relative to its root"
+    return None
+
+
+def leaves_project(path: str) -> bool:
+    """Return whether a path is not below the folder that it is relative to."""
+    return posixpath.isabs(path) or posixpath.normpath(path).split("/")[0] == ".."
 
 
 def _is_object(text: str) -> bool:

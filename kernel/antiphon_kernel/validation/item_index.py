@@ -15,6 +15,7 @@ from enum import Enum
 from typing import Final
 
 from antiphon_kernel.document.header import CONTENT
+from antiphon_kernel.validation.text_order import TextOrder
 from antiphon_kernel.yjs.causal_order import CausalQueue
 from antiphon_kernel.yjs.id_intervals import IdIntervals
 from antiphon_kernel.yjs.id_set import IdRange
@@ -56,11 +57,12 @@ class ItemRole(Enum):
 class Container:
     """One shared type."""
 
-    __slots__ = ("block", "frame", "mark", "path", "value", "written")
+    __slots__ = ("block", "frame", "is_text", "mark", "path", "value", "written")
 
     def __init__(
         self, block: str | None, path: tuple[str, ...] | None, *, is_text: bool = False
     ) -> None:
+        self.is_text = is_text
         self.block = block
         """The block it is in; None outside of blocks."""
         self.path = path
@@ -132,7 +134,12 @@ class ItemIndex:
         self._grown: dict[Container, int] = {}
         """What came into texts, until this is adopted."""
         self._queue = CausalQueue(self.end)
-        self._deletions: tuple[IdRange, ...] = ()
+        self.deletions: tuple[IdRange, ...] = ()
+        """Ids to be deleted with what was added here."""
+        self.order: TextOrder = below.order if below is not None else TextOrder()
+        self.staged: list[tuple[Struct, int]] = []
+        """Items of texts that were added here and are not in `order`, each with the clock from
+        which on it is new. Empty without `below`."""
         self.deleted = IdIntervals()
         """Ids that are gone, those of `below` apart."""
 
@@ -170,12 +177,14 @@ class ItemIndex:
         self._statuses.update(above._statuses)
         for container, size in above._grown.items():
             container.written += size
-        for ids in above._deletions:
+        for ids in above.deletions:
             self.deleted.add(ids)
+        for item, start in above.staged:
+            self.order.add(item, start)
 
     def delete(self, deletions: tuple[IdRange, ...]) -> None:
         """Suppose that these ids are gone, to be told when this is adopted."""
-        self._deletions = deletions
+        self.deletions = deletions
 
     def add(self, item: Struct, place: ItemLocation) -> None:
         """Add an item, or what is new of it."""
@@ -194,8 +203,13 @@ class ItemIndex:
             self._make(item, place)
         elif place.nature is ItemRole.FRAME and place.container.block is not None:
             self._record_status(item, place.container.block)
+        start = max(item.clock, line.end)
         if place.nature is ItemRole.VALUE:
-            self._grow(place.container, end - max(item.clock, line.end))
+            self._grow(place.container, end - start)
+        if self._below is None:
+            self.order.add(item, start)
+        elif place.container.is_text or item.kind is ContentKind.TYPE:
+            self.staged.append((item, start))
         line.add(end, place)
 
     def _grow(self, container: Container, by: int) -> None:

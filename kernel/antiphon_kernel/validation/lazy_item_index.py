@@ -1,4 +1,4 @@
-"""The placement of an open document's items: read off when first needed, kept up from then on."""
+"""The index of an open document's items: read off when first needed, kept up from then on."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class LazyItemIndex:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._placement = ItemIndex()
+        self._item_index = ItemIndex()
         self._reading: Iterator[None] | None = None
         self._later: list[bytes] = []
         self._adopted: bytes | None = None
         self._began = False
         self._lock = asyncio.Lock()
         self.ready = False
-        """Whether the placement is known."""
+        """Whether the index is known."""
 
     async def read(self) -> None:
-        """Read the placement off the document, a few milliseconds at a time."""
+        """Read the index off the document, a few milliseconds at a time."""
         async with self._lock:
             pause_at = time.perf_counter() + _SLICE
             while not self.ready:
@@ -40,18 +40,18 @@ class LazyItemIndex:
                     pause_at = time.perf_counter() + _SLICE
 
     @property
-    def placement(self) -> ItemIndex:
-        """The placement; what has not been read yet is read now."""
+    def item_index(self) -> ItemIndex:
+        """The index; what has not been read yet is read now."""
         while not self.ready:
             self._step()
-        return self._placement
+        return self._item_index
 
     def follow(self, update: bytes) -> None:
         """An update has been applied to the document."""
         if update is self._adopted:
             self._adopted = None
         elif self.ready:
-            self._placement.follow(update)
+            self._item_index.follow(update)
         elif self._began:
             self._later.append(update)
 
@@ -62,9 +62,9 @@ class LazyItemIndex:
             deleted: all that has gone with it: what a key held, or would have held if somebody
                 else had not written it at the same time, is in no list of deletions.
         """
-        self._placement.commit(placed)
+        self._item_index.commit(placed)
         for ids in deleted:
-            self._placement.deleted.add(ids)
+            self._item_index.deleted.add(ids)
         self._adopted = update
 
     def _step(self) -> None:
@@ -74,7 +74,7 @@ class LazyItemIndex:
                 state = self._document.update_since()
             else:
                 state = self._later.pop(0)
-            self._reading = self._placement.follow_in_parts(state)
+            self._reading = self._item_index.follow_in_parts(state)
         elif next(self._reading, self) is self:
             self._reading = None
             self.ready = not self._later

@@ -18,11 +18,11 @@ _DONE: Final = (Status.DONE.value,)
 class SubmissionRules:
     """The drafts that one update submits."""
 
-    def __init__(self, document: Document, actor: Actor, placement: ItemIndex) -> None:
-        """`placement`: where everything is that the document holds."""
+    def __init__(self, document: Document, actor: Actor, item_index: ItemIndex) -> None:
+        """`item_index`: where everything is that the document holds."""
         self._document = document
         self._actor = actor
-        self._placement = placement
+        self._item_index = item_index
         self._blocks: dict[str, ItemId | None] = {}
         """By block the status that is replaced; None of a block that is new."""
 
@@ -65,7 +65,7 @@ class SubmissionRules:
         """Raises if a draft that was there has got a status meanwhile that is not submitted."""
         for block, origin in self._blocks.items():
             if origin is not None:
-                if origin not in self._placement.statuses(block):
+                if origin not in self._item_index.statuses(block):
                     raise tools_only()
                 self._check_own_draft(block)
 
@@ -82,5 +82,5 @@ class SubmissionRules:
         block = place.container.block
         if block not in self._blocks:
             return False
-        statuses = self._placement.statuses(block)
+        statuses = self._item_index.statuses(block)
         return all(ItemId(ids.client, clock) in statuses for clock in range(ids.start, ids.end))

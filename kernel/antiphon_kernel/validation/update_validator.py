@@ -69,7 +69,7 @@ def validate(
     actor: Actor,
     update: bytes,
     owners: Mapping[int, str],
-    placement: ItemIndex,
+    item_index: ItemIndex,
     limits: Limits,
     *,
     catching_up: bool = False,
@@ -78,7 +78,7 @@ def validate(
 
     Args:
         owners: CRDT client id to the principal that writes with it.
-        placement: where everything is that the document holds.
+        item_index: where everything is that the document holds.
         catching_up: whether it is the first of its connection, which may be larger.
 
     Raises:
@@ -90,20 +90,24 @@ def validate(
         decoded = decode_update(update)
     except ValueError as error:
         raise unreadable(error) from error
-    admitted = UpdateValidator(document, actor, owners, placement, limits).validate(decoded, update)
+    validated = UpdateValidator(document, actor, owners, item_index, limits).validate(
+        decoded, update
+    )
     if continuations(decoded.structs) > _SMALL_ITEMS:
-        return replace(admitted, update=squash(decoded))
-    return admitted
+        return replace(validated, update=squash(decoded))
+    return validated
 
 
 def reject_long(update: bytes, limits: Limits, *, catching_up: bool) -> None:
     """Raises AntiphonError too_large if an update has more bytes than it may have."""
-    limit = limits.catch_up_bytes if catching_up else limits.update_bytes
+    name = "catch_up_bytes" if catching_up else "update_bytes"
+    limit = getattr(limits, name)
     if len(update) > limit:
         raise AntiphonError(
             ErrorCode.TOO_LARGE,
             f"An update has {len(update)} bytes, {limit} are allowed: send it in smaller pieces.",
             limit=limit,
+            limit_name=name,
         )
 
 
@@ -122,16 +126,16 @@ class UpdateValidator:
         document: Document,
         actor: Actor,
         owners: Mapping[int, str],
-        placement: ItemIndex,
+        item_index: ItemIndex,
         limits: Limits,
     ) -> None:
         self._document = document
-        self._limits = limits
+        self.limits = limits
         self._actor = actor
         self._owners = owners
-        self._known = placement
-        self._staged = ItemIndex(placement)
-        self._content = ContentRules(document, actor, placement, limits)
+        self._known = item_index
+        self._staged = ItemIndex(item_index)
+        self._content = ContentRules(document, actor, item_index, limits)
         self.order: list[Struct] = []
         """The items that have been checked, each behind those that it builds on."""
         self.texts = bytearray()
@@ -144,8 +148,10 @@ class UpdateValidator:
         """Where in `order` a draft is called done."""
         self.deletions: list[IdRange] = []
         """What it deletes that was not gone when it was checked."""
+        self.replaced: list[IdRange] = []
+        """Those of `deletions` that are values of header fields, which something else replaces."""
         self._drafts = DraftRules(document, actor, limits)
-        self._submissions = SubmissionRules(document, actor, placement)
+        self._submissions = SubmissionRules(document, actor, item_index)
 
     def validate(self, decoded: DecodedUpdate, update: bytes) -> ValidatedUpdate:
         """Check everything at once; raises as the function `validate`."""
@@ -153,6 +159,8 @@ class UpdateValidator:
         for item in self._staged.ready(new):
             self._place(item)
         unclaimed = self._reject_orphans(new)
+        for _ in self._known.order.check(self._staged.staged):
+            pass
         deletes = False
         if decoded.deletions:
             steps = self._check_deletions(decoded.deletions)
@@ -171,12 +179,15 @@ class UpdateValidator:
             if not len(self.order) % _STEP:
                 yield
         unclaimed = self._reject_orphans(new)
+        for count, _ in enumerate(self._known.order.check(self._staged.staged), 1):
+            if not count % _STEP:
+                yield
         deletes = yield from self._check_deletions(decoded.deletions)
         return self._verdict(decoded, b"", unclaimed, changes=deletes or bool(new))
 
     def _new(self, decoded: DecodedUpdate) -> list[Struct]:
         """The items that are not here yet; raises if there are too many or may be none."""
-        end, limits = self._known.end, self._limits
+        end, limits = self._known.end, self.limits
         new = [one for one in decoded.structs if one.clock + one.length > end(one.client)]
         if not new:
             return new
@@ -186,6 +197,7 @@ class UpdateValidator:
                 f"An update brings {len(new)} items, {limits.update_structs} are allowed:"
                 " send it in smaller pieces.",
                 limit=limits.update_structs,
+                limit_name="update_structs",
             )
         clients = len({one.client for one in new})
         if clients > limits.update_clients:
@@ -194,6 +206,7 @@ class UpdateValidator:
                 f"An update brings items of {clients} CRDT clients, {limits.update_clients} are"
                 " allowed: keep one client id while a program runs.",
                 limit=limits.update_clients,
+                limit_name="update_clients",
             )
         self._reject_if_read_only()
         return new
@@ -210,7 +223,7 @@ class UpdateValidator:
         self._content.confirm()
         if not changes:
             return NOTHING
-        self._staged.delete(decoded.deletions)
+        self._staged.delete(normalise(self.deletions))
         drafts, submitted = self._drafts.created, self._submissions.blocks
         is_text = not decoded.deletions and all(self.texts)
         return ValidatedUpdate(update, self._staged, drafts, submitted, unclaimed, is_text)
@@ -341,6 +354,7 @@ class UpdateValidator:
             for fresh in deleted.lacks(ids):
                 for run, place in staged.runs(fresh):
                     if place.nature is ItemRole.FRAME:
+                        self.replaced.append(run)
                         if self._drafts.owns(place):
                             self._drafts.reject_deletion(run)
                         elif not self._submissions.replaces(run, place):

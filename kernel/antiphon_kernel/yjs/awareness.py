@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
+from antiphon_kernel.yjs.json_validation import parse_json
 from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.varint import write_var_uint
 
@@ -66,10 +66,7 @@ def decode_awareness(
 
 
 def _read_state(text: str) -> Mapping[str, Any] | None:
-    try:
-        state = json.loads(text, parse_constant=_reject, parse_float=_finite)
-    except RecursionError:
-        raise ValueError("an awareness state is nested too deeply") from None
+    state = parse_json(text)
     if state is not None and not isinstance(state, dict):
         raise ValueError("an awareness state must be a JSON object or null")
     return state
@@ -81,14 +78,3 @@ def _is_within(value: object, depth: int) -> bool:
     if isinstance(value, list):
         return depth > 0 and all(_is_within(one, depth - 1) for one in value)
     return True
-
-
-def _reject(constant: str) -> float:
-    raise ValueError(f"{constant} is not JSON")
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text} is too large a number")
-    return value

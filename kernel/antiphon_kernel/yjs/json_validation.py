@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from typing import Any, Final, NoReturn
+from functools import cache
+from typing import Any, Final
+
+from antiphon_kernel.types.quoting import quote
 
 MAX_NESTING = 64
 """How deep lists and objects are nested; the engine gives up at twice as many."""
@@ -36,20 +39,41 @@ def read_json(text: str, *, pairs: Callable[[_Pairs], dict[str, Any]] | None = N
         ValueError: if the text is not JSON, a number in it is too large for a float, a string has
             half a surrogate pair or values are nested deeper than `MAX_NESTING`.
     """
-    try:
-        value = json.loads(
-            text,
-            parse_constant=_reject,
-            parse_float=_finite,
-            parse_int=_integer,
-            object_pairs_hook=pairs,
-        )
-    except RecursionError:
-        raise ValueError("JSON is nested too deep") from None
+    value = parse_json(text, pairs=pairs, integer=_integer)
     _reject_deep(value, 0)
     if "\\u" in text:
         _refuse_halves(value)
     return value
+
+
+def parse_json(
+    text: str,
+    *,
+    pairs: Callable[[_Pairs], dict[str, Any]] | None = None,
+    integer: Callable[[str], int] = int,
+) -> Any:
+    """Return the value of a JSON document whose numbers are finite, however deep and long it is.
+
+    Args:
+        pairs: as for `read_json`.
+        integer: reads whole numbers.
+
+    Raises:
+        ValueError: if the text is not JSON, or a number in it is too large for a float.
+    """
+    try:
+        return _decoder(pairs, integer).decode(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+@cache
+def _decoder(
+    pairs: Callable[[_Pairs], dict[str, Any]] | None, integer: Callable[[str], int]
+) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        parse_constant=_finite, parse_float=_finite, parse_int=integer, object_pairs_hook=pairs
+    )
 
 
 def unique_names(pairs: _Pairs) -> dict[str, Any]:
@@ -75,14 +99,10 @@ def refuse_unwritable(value: Any) -> None:
     _refuse_halves(value)
 
 
-def _reject(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ValueError("a number in JSON is larger than a float")
+        raise ValueError(f"{quote(digits)} is no number in JSON")
     return value
 
 

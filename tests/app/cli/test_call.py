@@ -74,7 +74,7 @@ async def answers_to(*lines: bytes, context: str | None = None) -> list[dict[str
         "'a'",
     ],
 )
-def test_what_is_not_json_is_invalid_json(text: str | bytes) -> None:
+def test_parse_json_of_other_text_raises_invalid_json(text: str | bytes) -> None:
     with pytest.raises(AntiphonError, match="This is not JSON") as refused:
         parse_json(text)
     assert refused.value.code is ErrorCode.INVALID_JSON
@@ -87,12 +87,12 @@ def test_parameters_are_an_object(text: str) -> None:
     assert refused.value.code is ErrorCode.INVALID_PARAMS
 
 
-def test_no_parameters_are_an_empty_object() -> None:
+def test_parse_params_of_blank_text_is_empty_object() -> None:
     assert parse_params(" \n") == {}
 
 
 @given(st.dictionaries(st.text(), JSON, max_size=3))
-def test_a_printed_line_is_the_same_json_and_one_line(value: dict[str, Any]) -> None:
+def test_printed_line_is_the_same_json_and_one_line(value: dict[str, Any]) -> None:
     line = dump_json_line(value)
     assert json.loads(line) == value
     assert len(line.splitlines()) == 1
@@ -100,11 +100,11 @@ def test_a_printed_line_is_the_same_json_and_one_line(value: dict[str, Any]) -> 
     line.encode("utf-8")
 
 
-def test_a_lone_surrogate_is_printed_escaped() -> None:
+def test_lone_surrogate_is_printed_escaped() -> None:
     assert json.loads(dump_json_line({"a": "x\ud800y"}).encode("utf-8")) == {"a": "x\ud800y"}
 
 
-async def test_every_line_is_answered_in_order_and_a_broken_one_does_not_end_it() -> None:
+async def test_jsonl_caller_answers_in_order_and_survives_invalid_line() -> None:
     answers = await answers_to(
         b'{"id": 1, "tool": "block.read", "params": {"block_id": "b"}}',
         b"{broken",
@@ -129,7 +129,7 @@ async def test_every_line_is_answered_in_order_and_a_broken_one_does_not_end_it(
     assert answers[0]["result"] == {"tool": "block.read", "params": {"block_id": "b"}}
 
 
-async def test_without_a_kernel_every_line_is_answered_with_no_kernel() -> None:
+async def test_jsonl_caller_without_kernel_answers_every_line_with_no_kernel() -> None:
     sink = io.BytesIO()
     lines = arriving(b'{"id": 1, "tool": "a"}', b'{"id": 2, "tool": "b"}')
     await call_lines(JsonlCaller(ToolClient(unreachable), None), lines, sink)
@@ -140,7 +140,7 @@ async def test_without_a_kernel_every_line_is_answered_with_no_kernel() -> None:
     ]
 
 
-async def test_the_named_context_is_filled_in_where_a_tool_takes_one() -> None:
+async def test_named_context_is_filled_in_where_a_tool_takes_one() -> None:
     answers = await answers_to(
         b'{"id": 1, "tool": "block.list"}',
         b'{"id": 2, "tool": "block.list", "params": {"context": "other"}}',

@@ -28,7 +28,7 @@ def test_every_command_and_option_is_in_the_docs(command: click.Command) -> None
 
 
 @pytest.mark.parametrize("name", ["demo", "join", "call"])
-def test_every_command_helps(name: str) -> None:
+def test_commands_have_help(name: str) -> None:
     shown = CliRunner().invoke(antiphon, [name, "--help"])
     assert shown.exit_code == 0
     assert f"Usage: antiphon {name}" in shown.output

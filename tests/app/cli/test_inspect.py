@@ -28,7 +28,7 @@ def blamed(*parts: tuple[str, str]) -> dict[str, Any]:
     return {"runs": runs, "content": "".join(text for _, text in parts)}
 
 
-def test_a_line_of_several_writers_takes_a_row_for_each() -> None:
+def test_line_of_several_writers_takes_a_row_for_each() -> None:
     rows = list(blame_rows(blamed(("amy", "milk\n"), ("bo", "rye "), ("amy", "bread\n\nsoap"))))
     when = "2026-11-21 07:12:03Z"
     assert rows == [
@@ -40,12 +40,12 @@ def test_a_line_of_several_writers_takes_a_row_for_each() -> None:
     ]
 
 
-def test_a_block_without_text_says_so() -> None:
+def test_blame_rows_of_block_without_text_say_so() -> None:
     assert list(blame_rows(blamed())) == ["(no text)"]
 
 
 @given(st.lists(st.text(alphabet="a\n\r\u2028é", min_size=1), min_size=1, max_size=6))
-def test_the_rows_hold_the_text_and_number_its_lines(texts: list[str]) -> None:
+def test_rows_hold_the_text_and_number_its_lines(texts: list[str]) -> None:
     """Only a newline ends a line; each of them ends one row, and nothing is left out."""
     found = blamed(*((f"p{number}", text) for number, text in enumerate(texts)))
     rows = list(blame_rows(found))
@@ -56,7 +56,7 @@ def test_the_rows_hold_the_text_and_number_its_lines(texts: list[str]) -> None:
     assert numbers == list(range(lines))
 
 
-def test_a_history_is_one_row_a_version() -> None:
+def test_history_is_one_row_a_version() -> None:
     versions = [
         {"version": 9, "time": TIME, "username": "amy", "operation": "create"},
         {"version": 10, "time": TIME, "username": "bo", "operation": "splice"},
@@ -72,7 +72,7 @@ def test_benchmarks_are_found_in_the_checkout_that_runs(place: str) -> None:
     assert (source_root(place) / "tests" / "bench" / f"{place}.py").is_file()
 
 
-def test_without_a_checkout_bench_says_what_it_needs(
+def test_bench_command_without_checkout_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -34,7 +34,7 @@ def probe(kernel: KernelTarget) -> None:
         (["--url", URL], {"ANTIPHON_DATA": "there"}, "joined"),
     ],
 )
-def test_what_is_typed_goes_before_the_environment(
+def test_kernel_option_on_command_line_overrides_environment(
     arguments: list[str], variables: dict[str, str], chosen: str
 ) -> None:
     done = CliRunner().invoke(probe, arguments, env=variables)
@@ -49,21 +49,23 @@ def test_what_is_typed_goes_before_the_environment(
         ([], {"ANTIPHON_URL": URL, "ANTIPHON_DATA": "there"}),
     ],
 )
-def test_two_kernels_at_once_are_refused(arguments: list[str], variables: dict[str, str]) -> None:
+def test_kernel_option_naming_two_kernels_is_rejected(
+    arguments: list[str], variables: dict[str, str]
+) -> None:
     done = CliRunner().invoke(probe, arguments, env=variables)
     assert done.exit_code == 2
     assert "name two kernels" in done.output
     assert "abc" not in done.output
 
 
-def test_nothing_is_started_before_something_is_asked(tmp_path: Path) -> None:
+def test_kernel_option_alone_starts_no_kernel(tmp_path: Path) -> None:
     done = CliRunner().invoke(probe, ["--data", str(tmp_path / "new")])
     assert done.exit_code == 0
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("url", ["-", "", "there", "ftp://there/sync?token=abc"])
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_kernel_option_with_other_than_address_is_rejected(url: str) -> None:
     done = CliRunner().invoke(probe, ["--url", url])
     assert done.exit_code == 2
     assert "expected ws://" in done.output

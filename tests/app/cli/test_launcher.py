@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.guest_names import pick_guest_name
+from antiphon.cli.join import pick_guest_name
 from antiphon.cli.launcher import KernelLauncher
 from antiphon_kernel.client.discovery import kernel_at
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -47,7 +47,7 @@ def kernel_processes(data: Path) -> list[str]:
     ]
 
 
-def test_a_kernel_is_started_only_if_none_runs(data: Path, tmp_path: Path) -> None:
+def test_kernel_is_started_only_if_none_runs(data: Path, tmp_path: Path) -> None:
     starter = KernelLauncher(data, tmp_path)
     assert starter.start()
     address = starter.wait()
@@ -56,7 +56,7 @@ def test_a_kernel_is_started_only_if_none_runs(data: Path, tmp_path: Path) -> No
     assert other.wait() == address
 
 
-def test_of_several_that_start_at_once_all_get_the_same_kernel(data: Path, tmp_path: Path) -> None:
+def test_kernel_launchers_started_at_once_find_same_kernel(data: Path, tmp_path: Path) -> None:
     found: list[int] = []
 
     def start() -> None:
@@ -74,7 +74,7 @@ def test_of_several_that_start_at_once_all_get_the_same_kernel(data: Path, tmp_p
     assert len(kernel_processes(data)) == 1, "the others have ended, and cannot come up later"
 
 
-def test_a_kernel_that_died_is_started_again_once(data: Path, tmp_path: Path) -> None:
+def test_kernel_that_died_is_started_again_once(data: Path, tmp_path: Path) -> None:
     starter = KernelLauncher(data, tmp_path)
     starter.start()
     first = starter.wait().pid
@@ -90,7 +90,7 @@ def test_a_kernel_that_died_is_started_again_once(data: Path, tmp_path: Path) ->
         starter.restart()
 
 
-def test_a_kernel_that_cannot_start_is_reported_with_its_log(data: Path, tmp_path: Path) -> None:
+def test_kernel_that_cannot_start_is_reported_with_its_log(data: Path, tmp_path: Path) -> None:
     starter = KernelLauncher(data, tmp_path, ("--play", str(tmp_path / "missing.jsonl")))
     starter.start()
     with pytest.raises(AntiphonError, match=r"missing\.jsonl") as failed:
@@ -98,7 +98,7 @@ def test_a_kernel_that_cannot_start_is_reported_with_its_log(data: Path, tmp_pat
     assert failed.value.code is ErrorCode.NO_KERNEL
 
 
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+def test_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(AntiphonError, match="--data") as failed:
         KernelLauncher(tmp_path / "file" / "data", tmp_path).start()
@@ -106,7 +106,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_guests_get_different_names_and_give_them_back(tmp_path: Path) -> None:
-    take = "from antiphon.cli.guest_names import pick_guest_name as take;"
+    take = "from antiphon.cli.join import pick_guest_name as take;"
     code = f"import sys, pathlib; {take} print(take(pathlib.Path(sys.argv[1])), flush=True)"
     first = subprocess.Popen(
         [sys.executable, "-c", code + "; sys.stdin.read()", str(tmp_path)],

@@ -11,7 +11,7 @@ from antiphon.locations import data_folder, project_root
 
 
 @pytest.mark.parametrize("mark", [".git", ".antiphon"])
-def test_the_project_is_the_nearest_marked_folder_upwards(tmp_path: Path, mark: str) -> None:
+def test_project_is_the_nearest_marked_folder_upwards(tmp_path: Path, mark: str) -> None:
     (tmp_path / ".git").mkdir()
     inner = tmp_path / "inner"
     (inner / mark).mkdir(parents=True)
@@ -21,18 +21,18 @@ def test_the_project_is_the_nearest_marked_folder_upwards(tmp_path: Path, mark: 
     assert data_folder(inner) == inner / ".antiphon"
 
 
-def test_a_worktrees_git_file_marks_it_too(tmp_path: Path) -> None:
+def test_worktrees_git_file_marks_it_too(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: elsewhere\n")
     (tmp_path / "src").mkdir()
     assert project_root(tmp_path / "src") == tmp_path
 
 
-def test_an_unmarked_folder_is_its_own_project(tmp_path: Path) -> None:
+def test_folder_without_marker_is_its_own_project(tmp_path: Path) -> None:
     assert project_root(tmp_path) in (tmp_path, *tmp_path.parents)
     assert (project_root(tmp_path) == tmp_path) or (project_root(tmp_path) / ".git").exists()
 
 
-def test_the_search_does_not_go_above_a_repository_or_into_the_home(
+def test_search_does_not_go_above_a_repository_or_into_the_home(
     tmp_path: Path, own_home: Path
 ) -> None:
     (tmp_path / ".antiphon").mkdir()
@@ -44,7 +44,7 @@ def test_the_search_does_not_go_above_a_repository_or_into_the_home(
     assert project_root(own_home) == own_home
 
 
-def test_the_search_stops_where_everybody_may_write(tmp_path: Path) -> None:
+def test_search_stops_where_everybody_may_write(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     (shared / ".antiphon").mkdir(parents=True)
     shared.chmod(0o1777)
@@ -53,7 +53,7 @@ def test_the_search_stops_where_everybody_may_write(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_the_search_stops_where_the_owner_changes(tmp_path: Path) -> None:
+def test_search_stops_where_the_owner_changes(tmp_path: Path) -> None:
     (tmp_path / "theirs" / ".git").mkdir(parents=True)
     (tmp_path / "theirs" / "mine").mkdir()
     os.chown(tmp_path / "theirs", 65534, 65534)

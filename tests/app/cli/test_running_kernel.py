@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from antiphon.cli.running_kernel import program
+from antiphon.cli.launcher import program
 
 
-def test_a_program_names_itself_as_the_shell_can_call_it(
+def test_program_name_is_callable_from_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After `make demo` nothing is on the path, and still what is told to be typed works."""

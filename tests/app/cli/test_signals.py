@@ -60,7 +60,7 @@ def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_what_the_work_comes_to_is_returned_and_the_signal_is_as_before() -> None:
+def test_run_returns_result_of_work_and_restores_signal_handler() -> None:
     async def work() -> int:
         await asyncio.sleep(0)
         return 7
@@ -69,7 +69,7 @@ def test_what_the_work_comes_to_is_returned_and_the_signal_is_as_before() -> Non
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_what_the_work_fails_with_is_raised() -> None:
+def test_run_of_failing_work_raises_its_error() -> None:
     async def work() -> None:
         raise LookupError
 
@@ -97,7 +97,7 @@ def test_interrupted_work_says_its_last(pauses: int) -> None:
     assert said == ["last"]
 
 
-def test_a_signal_that_interrupts_no_system_call_wakes_the_loop() -> None:
+def test_signal_that_interrupts_no_system_call_wakes_the_loop() -> None:
     done = subprocess.run(
         [sys.executable, "-c", ASLEEP],
         capture_output=True,
@@ -108,7 +108,7 @@ def test_a_signal_that_interrupts_no_system_call_wakes_the_loop() -> None:
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
-def test_work_that_takes_the_interruption_for_its_own_is_ended_all_the_same() -> None:
+def test_run_of_work_that_swallows_interruption_ends() -> None:
     taken: list[str] = []
 
     async def work() -> None:
@@ -124,7 +124,7 @@ def test_work_that_takes_the_interruption_for_its_own_is_ended_all_the_same() ->
     assert taken == ["once"]
 
 
-def test_a_failure_of_interrupted_work_is_not_lost() -> None:
+def test_failure_of_interrupted_work_is_not_lost() -> None:
     async def work() -> None:
         interrupt()
         try:
@@ -136,7 +136,7 @@ def test_a_failure_of_interrupted_work_is_not_lost() -> None:
         run(work)
 
 
-def test_work_that_is_done_when_it_is_interrupted_is_done() -> None:
+def test_run_of_work_finished_at_interruption_returns_result() -> None:
     async def work() -> int:
         interrupt()
         return 7
@@ -144,7 +144,7 @@ def test_work_that_is_done_when_it_is_interrupted_is_done() -> None:
     assert run(work) == 7
 
 
-def test_a_second_one_ends_a_process_that_is_stuck() -> None:
+def test_second_one_ends_a_process_that_is_stuck() -> None:
     with subprocess.Popen([sys.executable, "-c", STUCK], stdout=subprocess.PIPE) as stuck:
         assert stuck.stdout is not None
         stuck.stdout.readline()
@@ -153,7 +153,7 @@ def test_a_second_one_ends_a_process_that_is_stuck() -> None:
         assert stuck.returncode == -signal.SIGINT
 
 
-def test_a_signal_that_whoever_started_us_ignores_stays_ignored() -> None:
+def test_run_under_ignored_sigint_keeps_it_ignored() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     async def work() -> int:
@@ -167,7 +167,7 @@ def test_a_signal_that_whoever_started_us_ignores_stays_ignored() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
-def test_while_nothing_is_open_the_process_is_ended_as_any() -> None:
+def test_default_sigint_without_work_ends_process() -> None:
     script = (
         "import os, signal\n"
         "from antiphon.cli.signals import default_sigint\n"

@@ -11,8 +11,7 @@ from typing import BinaryIO
 
 import pytest
 
-from antiphon.cli.input import lines
-from antiphon.cli.output import Printer
+from antiphon.cli.stdio import Printer, lines
 from tests.waiting import PATIENCE, until
 
 
@@ -47,19 +46,19 @@ async def test_lines_come_when_they_are_whole(pipe: Pipe) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"\n", b"a\nb", b"x" * 200_000 + b"\n" + b"y" * 70_000])
-async def test_a_file_is_read_to_its_end(tmp_path: Path, text: bytes) -> None:
+async def test_file_is_read_to_its_end(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "input"
     path.write_bytes(text)
     with path.open("rb") as source:
         assert [line async for line in lines(source)] == text.splitlines()
 
 
-async def test_nothing_is_read_from_the_null_device() -> None:
+async def test_stdin_lines_of_null_device_are_empty() -> None:
     with Path(os.devnull).open("rb") as source:
         assert [line async for line in lines(source)] == []
 
 
-async def test_waiting_for_a_line_can_be_interrupted(pipe: Pipe) -> None:
+async def test_stdin_lines_waiting_can_be_cancelled(pipe: Pipe) -> None:
     reading = asyncio.ensure_future(anext(lines(pipe.source)))
     await asyncio.sleep(0)
     reading.cancel()
@@ -69,7 +68,7 @@ async def test_waiting_for_a_line_can_be_interrupted(pipe: Pipe) -> None:
     assert await anext(lines(pipe.source)) == b"later"
 
 
-async def test_a_slow_reader_gets_everything_in_order(pipe: Pipe) -> None:
+async def test_slow_reader_gets_everything_in_order(pipe: Pipe) -> None:
     text = "".join(f"{number} é 🌍\n" for number in range(40_000))
     printer = Printer(pipe.sink)
 
@@ -86,7 +85,7 @@ async def test_a_slow_reader_gets_everything_in_order(pipe: Pipe) -> None:
     assert read.decode() == text
 
 
-async def test_waiting_for_a_reader_can_be_interrupted(pipe: Pipe) -> None:
+async def test_printer_waiting_for_reader_can_be_cancelled(pipe: Pipe) -> None:
     printer = Printer(pipe.sink)
     printing = asyncio.create_task(printer.print("x" * 1_000_000))
     await asyncio.wait({printing}, timeout=0.05)
@@ -97,7 +96,7 @@ async def test_waiting_for_a_reader_can_be_interrupted(pipe: Pipe) -> None:
     printer.print_final("what does not fit is left out")
 
 
-async def test_last_words_are_printed_if_there_is_room(pipe: Pipe, tmp_path: Path) -> None:
+async def test_printer_print_final_prints_if_pipe_has_room(pipe: Pipe, tmp_path: Path) -> None:
     Printer(pipe.sink).print_final("last")
     assert os.read(pipe.source.fileno(), 100) == b"last"
     with (tmp_path / "output").open("wb") as output:
@@ -106,7 +105,7 @@ async def test_last_words_are_printed_if_there_is_room(pipe: Pipe, tmp_path: Pat
     assert (tmp_path / "output").read_text() == "to a file"
 
 
-async def test_that_nobody_reads_is_told_also_while_waiting(pipe: Pipe) -> None:
+async def test_printer_waiting_on_closed_pipe_raises(pipe: Pipe) -> None:
     printer = Printer(pipe.sink)
     printing = asyncio.create_task(printer.print("x" * 1_000_000))
     await asyncio.wait({printing}, timeout=0.05)

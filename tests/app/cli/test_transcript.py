@@ -44,7 +44,7 @@ class Blocks:
         return self.transcript.feed(event, self.now)
 
 
-def test_a_block_is_named_once_and_goes_on_as_it_grows() -> None:
+def test_block_is_named_once_and_goes_on_as_it_grows() -> None:
     blocks = Blocks()
     assert blocks.create("p2", 3, "One ") == "── aria · default.aria.3\nOne "
     assert blocks.insert("c.p2.3", 4, "two\nthr") == "two\nthr"
@@ -53,7 +53,7 @@ def test_a_block_is_named_once_and_goes_on_as_it_grows() -> None:
     assert blocks.transcript.end() == ""
 
 
-def test_others_wait_for_a_whole_line_while_a_line_is_being_written() -> None:
+def test_transcript_prints_other_block_once_current_line_is_complete() -> None:
     blocks = Blocks()
     blocks.create("p2", 1, "A long")
     assert blocks.create("p1", 1, "half") == ""
@@ -66,7 +66,7 @@ def test_others_wait_for_a_whole_line_while_a_line_is_being_written() -> None:
 
 
 @pytest.mark.parametrize("status", ["pending", "running"])
-def test_a_draft_is_printed_when_it_is_sent(status: str) -> None:
+def test_draft_is_printed_when_it_is_sent(status: str) -> None:
     blocks = Blocks()
     assert blocks.create("p1", 1, "Hel", role="user", status=status) == ""
     assert blocks.insert("c.p1.1", 3, "p") == ""
@@ -74,7 +74,7 @@ def test_a_draft_is_printed_when_it_is_sent(status: str) -> None:
     assert blocks.change("c.p1.1", status="done") == "── ada · default.ada.1\nHello\n"
 
 
-def test_what_is_edited_above_is_said_when_the_editing_rests() -> None:
+def test_transcript_edit_above_is_printed_once_editing_pauses() -> None:
     blocks = Blocks()
     blocks.create("p2", 1, "Two chairs\nsing\n")
     assert blocks.transcript.next_flush_at() is None
@@ -94,7 +94,7 @@ def test_what_is_edited_above_is_said_when_the_editing_rests() -> None:
     assert blocks.transcript.next_flush_at() is None
 
 
-def test_what_was_put_back_is_not_worth_a_word() -> None:
+def test_transcript_edit_that_is_reverted_prints_nothing() -> None:
     blocks = Blocks()
     blocks.create("p2", 1, "same\n")
     blocks.insert("c.p2.1", 0, "x")
@@ -111,7 +111,7 @@ def test_changes_of_older_blocks_are_said_though_they_were_not_printed() -> None
     assert blocks.transcript.end().splitlines()[1:] == ["- old", "+ very old"]
 
 
-def test_what_ended_badly_says_how() -> None:
+def test_transcript_block_that_failed_prints_reason() -> None:
     blocks = Blocks()
     blocks.create("p1", 1, "no such file\n", kind="tool_result", role="tool")
     ended = blocks.change("c.p1.1", status="done", exit_code=2)
@@ -121,7 +121,7 @@ def test_what_ended_badly_says_how() -> None:
     assert ended == "\n(interrupted by ada)\n"
 
 
-def test_nothing_drives_the_terminal_and_nothing_is_printed_twice() -> None:
+def test_transcript_escapes_control_characters_and_prints_each_version_once() -> None:
     blocks = Blocks()
     assert "\x1b" not in blocks.create("p1", 1, "\x1b[31mred\n")
     event = {"block_id": "c.p1.1", "version": 1, "splices": [], "content": "again"}
@@ -129,7 +129,7 @@ def test_nothing_drives_the_terminal_and_nothing_is_printed_twice() -> None:
 
 
 @given(st.data())
-def test_all_that_grows_is_printed_once_under_its_own_name(data: st.DataObject) -> None:
+def test_transcript_prints_every_line_once_under_its_block(data: st.DataObject) -> None:
     """Whoever writes when: the lines under a block's headings are its text."""
     blocks, texts, printed = Blocks(), dict.fromkeys(("p1", "p2"), ""), ""
     for who in texts:
@@ -153,7 +153,7 @@ def test_all_that_grows_is_printed_once_under_its_own_name(data: st.DataObject) 
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=8), st.lists(st.sampled_from("abc"), max_size=8))
-def test_the_changes_lead_from_one_text_to_the_other(before: list[str], after: list[str]) -> None:
+def test_changes_lead_from_one_text_to_the_other(before: list[str], after: list[str]) -> None:
     lines = Counter("\n".join(before).split("\n"))
     for row in changed_lines("\n".join(before), "\n".join(after)):
         lines[row[2:]] += 1 if row.startswith("+ ") else -1

@@ -31,7 +31,7 @@ from antiphon_kernel.types.constants import ExitCode
         ("wss://host/team/sync/", "https://host/team", "wss://host/team/sync", None, None),
     ],
 )
-def test_a_url_leads_to_a_kernel(
+def test_url_leads_to_a_kernel(
     url: str, http: str, sync: str, token: str | None, context: str | None
 ) -> None:
     address, named = parse_kernel_url(url)
@@ -41,7 +41,7 @@ def test_a_url_leads_to_a_kernel(
 @pytest.mark.parametrize(
     "url", ["", "host:1", "ftp://host/sync", "ws://", "ws://host:99999/sync", "ws://host:x/"]
 )
-def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
+def test_parse_kernel_url_of_other_text_raises_with_example(url: str) -> None:
     with pytest.raises(CommandError, match="expected ws://") as refused:
         parse_kernel_url(url)
     assert refused.value.exit_code == ExitCode.USAGE
@@ -50,7 +50,7 @@ def test_what_is_no_address_is_refused_with_an_example(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["ftp://host/sync?token=S3CRET", "ws://?x=1&token=S3CRET#token=S3CRET"]
 )
-def test_a_refusal_does_not_repeat_the_token(url: str) -> None:
+def test_refusal_does_not_repeat_the_token(url: str) -> None:
     with pytest.raises(CommandError) as refused:
         parse_kernel_url(url)
     assert "S3CRET" not in refused.value.message

@@ -31,12 +31,12 @@ def shell(text: str, width: int = 40, **fields: Any) -> list[str]:
     return lines("tool_call", text, width, tool_kind="shell", **fields)
 
 
-def test_a_model_writes_markdown_and_a_person_too_with_newlines() -> None:
+def test_model_writes_markdown_and_a_person_too_with_newlines() -> None:
     assert lines("text", "a *b*\nc") == ["a b c"]
     assert lines("text", "a *b*\nc", role="user") == ["a b", "c"]
 
 
-def test_an_interrupted_text_says_who_stopped_it() -> None:
+def test_interrupted_text_says_who_stopped_it() -> None:
     assert lines("text", "so", status="error", stopped_by="amy") == ["so", "■ stopped by amy"]
     assert lines("text", "so", status="error", stop_reason="interrupted") == ["so", "■ interrupted"]
 
@@ -72,12 +72,12 @@ def test_folded_text_has_the_place_of_the_fold() -> None:
         ({"status": "error", "stop_reason": "timeout"}, "failed · timeout"),
     ],
 )
-def test_a_call_says_at_the_right_how_it_went(fields: dict[str, Any], label: str) -> None:
+def test_tool_call_cell_shows_outcome_at_right(fields: dict[str, Any], label: str) -> None:
     (line,) = shell("git log -3", **fields)
     assert line == "$ git log -3" + label.rjust(28)
 
 
-def test_a_long_command_wraps_beside_its_status_and_folds_to_one_line() -> None:
+def test_long_command_wraps_beside_its_status_and_folds_to_one_line() -> None:
     command = "echo one two three four five six seven\necho eight"
     assert shell(command, exit_code=0) == [
         "$ echo one two three four five  done · 0",
@@ -89,21 +89,21 @@ def test_a_long_command_wraps_beside_its_status_and_folds_to_one_line() -> None:
     ]
 
 
-def test_a_narrow_call_has_its_status_below() -> None:
+def test_narrow_call_has_its_status_below() -> None:
     assert shell("git log --oneline", 20, status="error", stopped_by="amy") == [
         "$ git log --oneline",
         "      stopped by amy",
     ]
 
 
-def test_a_call_without_text_shows_its_input() -> None:
+def test_call_without_text_shows_its_input() -> None:
     assert shell("", input='{"command": "ls"}', exit_code=0) == ["$ ls" + "done · 0".rjust(36)]
     assert lines("tool_call", "", tool_name="read", input='{"path": "a"}', tool_kind="mcp") == [
         '▪ read path="a"' + "done".rjust(25)
     ]
 
 
-def test_a_result_folds_to_its_first_lines() -> None:
+def test_result_folds_to_its_first_lines() -> None:
     text = "".join(f"line {number}\n" for number in range(8))
     assert lines("tool_result", text, collapsed=True) == [
         "  line 0",
@@ -115,7 +115,7 @@ def test_a_result_folds_to_its_first_lines() -> None:
     assert len(lines("tool_result", text)) == 8
 
 
-def test_a_fold_that_hides_one_line_only_is_left_out() -> None:
+def test_fold_that_hides_one_line_only_is_left_out() -> None:
     assert lines("tool_result", "1\n2\n3\n4\n5\n", collapsed=True)[-1] == "  5"
 
 
@@ -127,7 +127,7 @@ def test_results_are_shown_as_they_are() -> None:
     assert lines("tool_result", "a", truncated=True) == ["  a", "  (output was cut off)"]
 
 
-def test_other_kinds_have_their_own_look() -> None:
+def test_cell_of_error_drift_and_file_has_own_style() -> None:
     assert lines("error", "no such\nmodel") == ["✗ no such", "  model"]
     assert lines("drift", "# T", source_context="notes", drift_kind="push") == [
         "⇢ from notes · push",
@@ -136,11 +136,11 @@ def test_other_kinds_have_their_own_look() -> None:
     assert lines("file", "x = 1\n", path="a.py") == ["▤ a.py", " x = 1"]
 
 
-def test_an_unknown_kind_is_named_and_shown_as_plain_text() -> None:
+def test_unknown_kind_is_named_and_shown_as_plain_text() -> None:
     assert lines("sonnet", "*rose*") == ["? block of kind sonnet", "*rose*"]
 
 
-def test_any_text_folds_to_its_first_line_as_it_is_drawn_when_open() -> None:
+def test_collapsed_cell_shows_first_line_as_rendered() -> None:
     assert lines("text", "one\ntwo\nthree\n", collapsed=True) == ["▸ one two three · 3 lines"]
     assert lines("text", "\n# A *plan*\n\nfirst", collapsed=True) == ["▸ A plan · 4 lines"]
     assert lines("text", "*word* " * 30, collapsed=True) == ["▸ " + "word " * 7 + "wo…"]
@@ -188,7 +188,7 @@ def picture(cell: RenderedCell, text: str) -> tuple[object, ...]:
 
 
 @given(changes=st.lists(views, min_size=1, max_size=5))
-def test_a_stream_draws_what_a_single_drawing_draws(changes: list[CellView]) -> None:
+def test_stream_draws_what_a_single_drawing_draws(changes: list[CellView]) -> None:
     stream = CellRenderer(30, THEME)
     for view in changes:
         fresh = render_cell(view, 30, THEME)

@@ -17,7 +17,7 @@ def drawn(text: str, width: int = 10) -> RenderedCell:
     return PlainStream(width, THEME.text).update(text)
 
 
-def test_a_text_is_found_where_it_is_shown() -> None:
+def test_text_is_found_where_it_is_shown() -> None:
     cell = drawn("one two three\n\nfour\n", 8)
     assert plain(cell) == ["one two", "three", "", "four"]
     assert cell.place_of(0) == (0, 0)
@@ -30,7 +30,7 @@ def test_a_text_is_found_where_it_is_shown() -> None:
     assert cell.offset_at(99, 0) == 15
 
 
-def test_the_dropped_space_is_behind_the_line_it_broke() -> None:
+def test_dropped_space_is_behind_the_line_it_broke() -> None:
     cell = drawn("one two", 4)
     assert cell.place_of(3) == (0, 3)
     assert cell.offset_at(0, 3) == 3
@@ -76,7 +76,7 @@ def test_places_never_go_back_and_lead_to_their_text(text: str, width: int) -> N
 
 
 @given(text=texts, width=st.integers(4, 30))
-def test_all_of_a_plain_text_is_shown_but_spaces_at_breaks(text: str, width: int) -> None:
+def test_plain_text_drawn_loses_only_spaces_at_breaks(text: str, width: int) -> None:
     shown: set[int] = set()
     for line in drawn(text, width).lines:
         assert line.strip.cell_length <= width
@@ -87,7 +87,7 @@ def test_all_of_a_plain_text_is_shown_but_spaces_at_breaks(text: str, width: int
 
 
 @given(text=texts, data=st.data())
-def test_a_stream_of_plain_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
+def test_stream_of_plain_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
     stream = PlainStream(10, THEME.text)
     for _ in range(4):
         start = data.draw(st.integers(0, len(text)))

@@ -73,7 +73,7 @@ def test_code_without_a_known_language_is_plain(text: str) -> None:
     assert markdown(text) == "{+: return 1" + " " * 31 + "}"
 
 
-def test_an_open_fence_is_coloured_line_by_line() -> None:
+def test_open_fence_is_coloured_line_by_line() -> None:
     assert markdown("```py\nx = 'a'\n", 12) == "{+: x = }{g+:'a'}{+:    }"
 
 
@@ -88,7 +88,7 @@ def test_tables_align_and_are_clipped() -> None:
     assert markdown(text, 12).splitlines()[-1] == "much l{d:… │ }23"
 
 
-def test_what_people_type_keeps_its_newlines() -> None:
+def test_markdown_typed_by_people_keeps_newlines() -> None:
     assert markdown("one\ntwo *three\nfour*", newlines=True) == "one\ntwo {i:three}\n{i:four}"
 
 
@@ -102,7 +102,7 @@ def test_escape_sequences_are_shown_not_sent() -> None:
     assert plain(cell) == ["␛[31mred ⇠back ⇠ a (␛]8;;x)"]
 
 
-def test_nothing_to_show_is_one_empty_line() -> None:
+def test_markdown_of_blank_text_is_one_empty_line() -> None:
     for text in ("", "\n\n", " \n"):
         cell = MarkdownStream(40, THEME).update(text)
         assert cell.line_count == 1
@@ -127,7 +127,7 @@ def test_every_offset_has_a_place_and_places_never_go_back(text: str, width: int
 
 
 @given(text=markdown_texts, width=st.integers(12, 90))
-def test_what_is_shown_leads_back_to_its_source(text: str, width: int) -> None:
+def test_markdown_place_of_offset_maps_back_to_offset(text: str, width: int) -> None:
     cell = MarkdownStream(width, THEME).update(text)
     for number, line in enumerate(cell.lines):
         for run in line.runs:

@@ -58,7 +58,7 @@ def test_cuts_do_not_change_the_picture(text: str) -> None:
 
 
 @given(text=markdown_texts, data=st.data())
-def test_a_growing_text_looks_as_drawn_afresh_at_every_step(text: str, data: st.DataObject) -> None:
+def test_growing_text_looks_as_drawn_afresh_at_every_step(text: str, data: st.DataObject) -> None:
     stream = MarkdownStream(WIDTH, THEME)
     end = 0
     while end < len(text):
@@ -67,7 +67,7 @@ def test_a_growing_text_looks_as_drawn_afresh_at_every_step(text: str, data: st.
 
 
 @given(text=markdown_texts, data=st.data())
-def test_an_edited_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
+def test_edited_text_looks_as_drawn_afresh(text: str, data: st.DataObject) -> None:
     stream = MarkdownStream(WIDTH, THEME)
     stream.update(text)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -108,7 +108,7 @@ LONG_TEXTS = {
 
 
 @pytest.mark.parametrize("name", LONG_TEXTS)
-def test_the_cost_of_a_flush_does_not_grow_with_what_is_drawn(name: str) -> None:
+def test_cost_of_a_flush_does_not_grow_with_what_is_drawn(name: str) -> None:
     costs = costs_of_growing(LONG_TEXTS[name])
     quarter = len(costs) // 4
     early, late = sum(costs[quarter : 2 * quarter]), sum(costs[-quarter:])
@@ -123,7 +123,7 @@ def test_typing_far_up_draws_only_what_is_typed_in() -> None:
     assert typed < whole / 10
 
 
-def test_a_picture_given_out_stays_as_it_was() -> None:
+def test_picture_given_out_stays_as_it_was() -> None:
     stream = MarkdownStream(80, THEME)
     first = stream.update("one\n\ntwo\n\n")
     stream.update("one\n\ntwo\n\nthree\n\nfour\n\n")

@@ -61,12 +61,12 @@ def test_words_first_then_pictures(text: str, width: int, expected: list[str]) -
     assert wrapped(text, width) == expected
 
 
-def test_without_words_lines_are_full() -> None:
+def test_wrap_without_words_fills_lines() -> None:
     assert wrapped("ab cd efg", 4, words=False) == ["ab c", "d ef", "g"]
 
 
 @given(text=st.one_of(words, wide, anything), width=st.integers(2, 12))
-def test_no_line_is_too_wide_and_only_spaces_get_lost(text: str, width: int) -> None:
+def test_wrap_fits_width_and_loses_only_spaces(text: str, width: int) -> None:
     text = closed(WrapPiece.shown(text, PLAIN, 0)).text
     lines = wrapped(text, width)
     assert all(cell_len(line) <= width for line in lines)
@@ -74,7 +74,7 @@ def test_no_line_is_too_wide_and_only_spaces_get_lost(text: str, width: int) -> 
 
 
 @given(text=st.one_of(words, wide, anything), width=st.integers(2, 12))
-def test_without_words_nothing_gets_lost(text: str, width: int) -> None:
+def test_wrap_without_words_loses_nothing(text: str, width: int) -> None:
     text = closed(WrapPiece.shown(text, PLAIN, 0)).text
     assert "".join(wrapped(text, width, words=False)) == text
 
@@ -139,6 +139,6 @@ def test_clipped_text_fits_and_says_that_it_is_clipped(text: str, width: int) ->
 
 
 @pytest.mark.parametrize("text", ["क\u200dष", "a\u200d", "\u200d👩", "x\u200dy"])
-def test_a_joiner_joins_pictures_only(text: str) -> None:
+def test_joiner_joins_pictures_only(text: str) -> None:
     assert "\u200d" not in sanitize_for_display(text)
     assert len(sanitize_for_display(text)) == len(text)

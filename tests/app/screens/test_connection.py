@@ -6,104 +6,99 @@ from pathlib import Path
 
 import pytest
 
+from antiphon.actions import Mode
 from antiphon.locations import state_folder
-from antiphon.modes import Mode
-from antiphon.screens.session_events import NOTICED_SECONDS
+from antiphon.screens.document_screen import NOTICED_SECONDS
 from antiphon_kernel.storage import journal
-from tests.app.opened import opened, world
+from tests.app.opened import World, opened, world
 from tests.waiting import until
 
 
-async def test_the_header_says_how_the_kernel_is(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
+async def test_header_says_how_the_kernel_is(here: World) -> None:
+    await here.close_doors()
+    async with opened(here) as there:
+        await there.sees("offline")
+        await here.open_doors()
+        await there.sees("live")
+        await there.sees("● you")
+
+
+async def test_editing_goes_on_without_a_connection_and_arrives_later(here: World) -> None:
+    block = await here.cell("some text")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("some text")
         await here.close_doors()
-        async with opened(here) as there:
-            await there.sees("offline")
-            await here.open_doors()
-            await there.sees("live")
-            await there.sees("● you")
+        await there.sees("offline")
+        await there.edit()
+        await there.type("more and ")
+        await there.sees("more and some text")
+        await there.sees("unsaved")
+        await there.press("ctrl+z")
+        await until(lambda: "Offline" in (there.screen.hint_shown or ""), "a hint")
+        await here.open_doors()
+        document = (await here.context()).document
+        await until(lambda: document.text(block) == "more and some text", "it arrives")
+        await there.sees("live")
 
 
-async def test_editing_goes_on_without_a_connection_and_arrives_later(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("some text")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("some text")
-            await here.close_doors()
-            await there.sees("offline")
-            await there.edit()
-            await there.type("more and ")
-            await there.sees("more and some text")
-            await there.sees("unsaved")
-            await there.press("ctrl+z")
-            await until(lambda: "Offline" in (there.screen.hint_shown or ""), "a hint")
-            await here.open_doors()
-            document = (await here.context()).document
-            await until(lambda: document.text(block) == "more and some text", "it arrives")
-            await there.sees("live")
+async def test_leaving_with_unsaved_changes_has_to_be_said_twice(here: World) -> None:
+    await here.cell("some text")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("some text")
+        await here.close_doors()
+        await there.sees("offline")
+        await there.edit()
+        await there.type("typed alone ")
+        await there.press("ctrl+q")
+        await until(lambda: "Ctrl+Q again" in (there.screen.hint_shown or ""), "a warning")
+        assert there.app.is_running
+        await there.press("ctrl+q")
+        await until(lambda: not there.app.is_running, "the end")
+    (kept,) = (state_folder() / "refused").glob("*.md")
+    assert "typed alone " in kept.read_text()
 
 
-async def test_leaving_with_unsaved_changes_has_to_be_said_twice(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("some text")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("some text")
-            await here.close_doors()
-            await there.sees("offline")
-            await there.edit()
-            await there.type("typed alone ")
-            await there.press("ctrl+q")
-            await until(lambda: "Ctrl+Q again" in (there.screen.hint_shown or ""), "a warning")
-            assert there.app.is_running
-            await there.press("ctrl+q")
-            await until(lambda: not there.app.is_running, "the end")
-        (kept,) = (state_folder() / "refused").glob("*.md")
-        assert "typed alone " in kept.read_text()
+async def test_connection_that_was_missed_is_told_to_be_back(here: World) -> None:
+    block = await here.cell("some text")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("some text")
+        await here.close_doors()
+        await there.sees("offline")
+        await there.edit()
+        await there.type("more ")
+        lost = time.monotonic()
+        await until(lambda: time.monotonic() - lost > NOTICED_SECONDS, "it is missed")
+        await here.open_doors()
+        await until(lambda: "Caught up" in (there.screen.hint_shown or ""), "told")
+        assert (await here.context()).document.text(block) == "more some text"
 
 
-async def test_a_connection_that_was_missed_is_told_to_be_back(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("some text")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("some text")
-            await here.close_doors()
-            await there.sees("offline")
-            await there.edit()
-            await there.type("more ")
-            lost = time.monotonic()
-            await until(lambda: time.monotonic() - lost > NOTICED_SECONDS, "it is missed")
-            await here.open_doors()
-            await until(lambda: "Caught up" in (there.screen.hint_shown or ""), "told")
-            assert (await here.context()).document.text(block) == "more some text"
+async def test_app_that_started_the_kernel_starts_it_again(here: World) -> None:
+    loop = asyncio.get_running_loop()
+    restarts: list[None] = []
+
+    def restart() -> None:
+        restarts.append(None)
+        asyncio.run_coroutine_threadsafe(here.open_doors(), loop).result(10)
+
+    async with opened(here, restart=restart) as there:
+        await there.live()
+        await here.close_doors()
+        await there.sees("starting the kernel")
+        await until(lambda: there.app.session.is_live, "live again")
+        assert len(restarts) == 1
 
 
-async def test_the_app_that_started_the_kernel_starts_it_again(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        loop = asyncio.get_running_loop()
-        restarts: list[None] = []
-
-        def restart() -> None:
-            restarts.append(None)
-            asyncio.run_coroutine_threadsafe(here.open_doors(), loop).result(10)
-
-        async with opened(here, restart=restart) as there:
-            await there.live()
-            await here.close_doors()
-            await there.sees("starting the kernel")
-            await until(lambda: there.app.session.is_live, "live again")
-            assert len(restarts) == 1
-
-
-async def test_a_kernel_that_cannot_be_started_again_is_named(tmp_path: Path) -> None:
+async def test_kernel_that_cannot_be_started_again_is_named(here: World) -> None:
     from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
     def restart() -> None:
         raise AntiphonError(ErrorCode.NO_KERNEL, "The kernel ended a second time.")
 
-    async with world(tmp_path) as here, opened(here, restart=restart) as there:
+    async with opened(here, restart=restart) as there:
         await there.live()
         await here.close_doors()
         await there.sees("The kernel ended a second time.")
@@ -112,70 +107,62 @@ async def test_a_kernel_that_cannot_be_started_again_is_named(tmp_path: Path) ->
         assert there.message == "goes on"
 
 
-async def test_a_refusal_is_named_with_its_reason(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here, context="nowhere", size=(120, 40)) as there:
-        await there.sees("refused: ")
-        await there.sees("nowhere")
-
-
-async def test_a_refused_edit_is_named_and_what_was_typed_beside_it_stays(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("some text")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("some text")
-            document = there.app.session.document
-            document.set_fields(block, status="error")
-            document.splice(block, 0, 0, "more and ")
-            await there.sees("live · refused: 1")
-            await there.sees("more and some text")
-            await until(lambda: "One edit was refused" in (there.screen.hint_shown or ""), "a hint")
-            await there.live()
-            await there.press("ctrl+p")
-            await there.type("refused")
-            await there.sees("Show what was refused")
-            await there.press("enter")
-            await there.sees("permission_denied")
-            refused = there.app.session.status.refused
-            assert refused is not None
-            assert "status" in refused.file.read_text()
-            assert "".join(line[10:] for line in there.lines).count(refused.file.name) == 1
-            await there.press("escape")
-            await until(lambda: not there.shows("refused: 1"), "it has been read")
-            await there.edit()
-            await there.type("even ")
-            kernels = (await here.context()).document
-            await until(lambda: kernels.text(block) == "even more and some text", "typing goes on")
-
-
-async def test_who_types_while_an_edit_is_refused_goes_on_at_the_same_place(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("begin end")
+async def test_refused_edit_is_named_and_what_was_typed_beside_it_stays(here: World) -> None:
+    block = await here.cell("some text")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("some text")
+        document = there.app.session.document
+        document.set_fields(block, status="error")
+        document.splice(block, 0, 0, "more and ")
+        await there.sees("live · refused: 1")
+        await there.sees("more and some text")
+        await until(lambda: "One edit was refused" in (there.screen.hint_shown or ""), "a hint")
+        await there.live()
+        await there.press("ctrl+p")
+        await there.type("refused")
+        await there.sees("Show what was refused")
+        await there.press("enter")
+        await there.sees("permission_denied")
+        refused = there.app.session.status.refused
+        assert refused is not None
+        assert "status" in refused.file.read_text()
+        assert "".join(line[10:] for line in there.lines).count(refused.file.name) == 1
+        await there.press("escape")
+        await until(lambda: not there.shows("refused: 1"), "it has been read")
+        await there.edit()
+        await there.type("even ")
         kernels = (await here.context()).document
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("begin end")
-            await there.edit()
-            await there.press(*["right"] * 6)
-            before = there.app.session.document
-            before.set_fields(block, status="error")
-            typed = "a long word that goes on "
-            for letter in typed:
-                there.burst(letter)
-                await there.pilot.pause(0.005)
-            await until(lambda: there.app.session.document is not before, "another document")
-            await there.live()
-            await until(
-                lambda: there.app.session.document.text(block) == f"begin {typed}end",
-                "every key is in the cell",
-            )
-            await there.mode(Mode.EDIT)
-            await there.type("here ")
-            await until(lambda: kernels.text(block) == f"begin {typed}here end", "it arrives")
-            assert there.message == ""
+        await until(lambda: kernels.text(block) == "even more and some text", "typing goes on")
 
 
-async def test_a_deleted_journal_is_shown_and_the_key_that_finds_it_is_kept(
+async def test_editor_typing_during_rejected_edit_continues_at_same_place(here: World) -> None:
+    block = await here.cell("begin end")
+    kernels = (await here.context()).document
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("begin end")
+        await there.edit()
+        await there.press(*["right"] * 6)
+        before = there.app.session.document
+        before.set_fields(block, status="error")
+        typed = "a long word that goes on "
+        for letter in typed:
+            there.burst(letter)
+            await there.pilot.pause(0.005)
+        await until(lambda: there.app.session.document is not before, "another document")
+        await there.live()
+        await until(
+            lambda: there.app.session.document.text(block) == f"begin {typed}end",
+            "every key is in the cell",
+        )
+        await there.mode(Mode.EDIT)
+        await there.type("here ")
+        await until(lambda: kernels.text(block) == f"begin {typed}here end", "it arrives")
+        assert there.message == ""
+
+
+async def test_deleted_journal_is_shown_and_the_key_that_finds_it_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "WATCH_SECONDS", 600.0)  # the typing finds it

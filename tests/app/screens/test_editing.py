@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-from antiphon.modes import Mode
-from antiphon.widgets.status import DraftPreview
+from antiphon.actions import Mode
+from antiphon.running_blocks import RunningBlocks
+from antiphon.screens.blame_view import REFRESH_SECONDS
+from antiphon.widgets.status import DraftPreview, UnreadBadge
 from antiphon_kernel.types.enums import Status
-from tests.app.opened import Opened, World, opened, world
+from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 TEXT = "".join(f"word{number} " for number in range(40))
@@ -24,179 +24,282 @@ async def streaming_block(here: World) -> str:
     return str(listed["blocks"][-1]["block_id"])
 
 
-async def test_a_person_types_inside_what_a_model_is_writing(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await ask(here, there)
-        tokens = TEXT.split(" ")
-        for token in tokens[:20]:
-            here.aria.write(token + " ")
-        await there.sees("word19")
+async def test_person_types_inside_what_a_model_is_writing(here: World, there: Opened) -> None:
+    await ask(here, there)
+    tokens = TEXT.split(" ")
+    for token in tokens[:20]:
+        here.aria.write(token + " ")
+    await there.sees("word19")
+    await there.edit()
+    for key, token in zip("I was here too. ", tokens[20:36], strict=True):
+        here.aria.write(token + " ")
+        await there.type(key)
+    for token in tokens[36:40]:
+        here.aria.write(token + " ")
+    here.aria.end()
+    block = await streaming_block(here)
+    document = (await here.context()).document
+    await until(lambda: document.header(block).status == Status.DONE, "the end")
+    await there.app.session.replica.saved()
+    expected = document.text(block)
+    assert expected.count("I was here too. ") == 1
+    assert expected.replace("I was here too. ", "").strip() == TEXT.strip()
+    editor = there.screen.area.editor
+    await until(lambda: editor is not None and editor.text == expected, "the same text here")
+
+
+async def test_undo_takes_back_only_what_is_mine(here: World, there: Opened) -> None:
+    await ask(here, there)
+    here.aria.write("One line.\n")
+    await there.sees("One line.")
+    await there.edit()
+    await there.type("typed ")
+    here.aria.write("Another line.\n")
+    await there.sees("Another line.")
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+    await there.press("u")
+    await until(lambda: not there.shows("typed"), "mine has gone")
+    assert there.shows("One line.") and there.shows("Another line.")
+    here.aria.end()
+
+
+async def test_ctrl_y_brings_back_what_u_took_from_a_cell(there: Opened) -> None:
+    await there.live()
+    await there.type("words of mine")
+    await there.press("enter")
+    await there.sees("│ words of mine")
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    await there.press("u")
+    await until(lambda: not there.shows("words of mine"), "undone")
+    await there.press("ctrl+y")
+    await there.sees("words of mine")
+    assert there.screen.mode is Mode.NAVIGATE
+    await there.press("ctrl+y")
+    await until(lambda: "nothing to redo" in (there.screen.hint_shown or ""), "a hint")
+
+
+async def test_undo_key_without_own_edits_shows_hint(here: World) -> None:
+    await here.cell("not mine")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("not mine")
+        await there.press("up", "u")
+        await until(lambda: "nothing to undo" in (there.screen.hint_shown or ""), "a hint")
+
+
+async def test_editor_cursor_is_published_to_others(here: World) -> None:
+    block = await here.cell("some text")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("some text")
         await there.edit()
-        for key, token in zip("I was here too. ", tokens[20:36], strict=True):
-            here.aria.write(token + " ")
-            await there.type(key)
-        for token in tokens[36:40]:
-            here.aria.write(token + " ")
-        here.aria.end()
-        block = await streaming_block(here)
-        document = (await here.context()).document
-        await until(lambda: document.header(block).status == Status.DONE, "the end")
-        await there.app.session.replica.saved()
-        expected = document.text(block)
-        assert expected.count("I was here too. ") == 1
-        assert expected.replace("I was here too. ", "").strip() == TEXT.strip()
-        editor = there.screen.area.editor
-        await until(lambda: editor is not None and editor.text == expected, "the same text here")
+        await there.press("right", "right")
+        presence = (await here.context()).presence
+        await until(
+            lambda: any(
+                (one.block, one.cursor) == (block, 2) for one in presence.states().values()
+            ),
+            "the cursor",
+        )
+        await there.type("x")
+        await until(
+            lambda: any(one.activity == "typing" for one in presence.states().values()),
+            "typing",
+        )
 
 
-async def test_undo_takes_back_only_what_is_mine(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await ask(here, there)
-        here.aria.write("One line.\n")
-        await there.sees("One line.")
+async def test_ctrl_c_stops_the_model_of_the_focused_cell(here: World, there: Opened) -> None:
+    await ask(here, there)
+    here.aria.write("This goes on for ")
+    await there.sees("This goes on for")
+    await until(lambda: there.shows("Ctrl+C stop aria"), "the footer names it")
+    await there.press("up", "ctrl+c")
+    await there.sees("stopped by you")
+    await until(lambda: not there.shows("stop aria"), "nothing more to stop")
+
+
+async def test_ctrl_c_copies_a_selection_instead(there: Opened) -> None:
+    await there.live()
+    await there.type("copy me")
+    await there.press("shift+home", "ctrl+c")
+    await until(lambda: "clipboard" in (there.screen.hint_shown or ""), "it says where")
+    assert there.app.clipboard == "copy me"
+
+
+async def test_ctrl_c_stops_a_turn_before_its_first_token(here: World, there: Opened) -> None:
+    await ask(here, there)
+    await there.sees("Ctrl+C stop aria")
+    await there.press("ctrl+c")
+    await until(lambda: not here.turns.busy, "it is stopped")
+
+
+async def test_ctrl_c_stops_a_turn_between_two_steps(here: World, there: Opened) -> None:
+    await ask(here, there)
+    here.aria.run("echo done")
+    await until(lambda: len(here.aria.prompts) == 2, "the second round")
+    running = RunningBlocks(there.app.session.document)
+    await until(lambda: running.blocks == (), "nothing is being written")
+    await there.sees("Ctrl+C stop aria")
+    await there.sees("aria writing")
+    await there.press("ctrl+c")
+    await until(lambda: not here.turns.busy, "it is stopped")
+    await until(lambda: not there.shows("stop aria"), "the key has gone")
+
+
+async def test_tail_is_left_by_scrolling_and_found_again(here: World, there: Opened) -> None:
+    await ask(here, there)
+    for number in range(60):
+        here.aria.write(f"- point {number}\n")
+    await there.sees("point 59")
+    await there.press("pageup")
+    await until(lambda: not there.shows("point 59"), "further up")
+    here.aria.write("- point 60\n")
+    await there.sees("new line")
+    await there.press("ctrl+end")
+    await there.sees("point 60")
+    await until(lambda: not there.shows("new line"), "the mark has gone")
+    here.aria.end()
+
+
+async def test_unread_badge_lies_over_the_last_row_and_moves_nothing(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    for number in range(40):
+        await here.cell(f"cell {number}")
+    await there.sees("cell 39")
+    area = there.screen.area
+    before = area.region
+    await there.press("pageup")
+    await here.cell("something new")
+    await there.sees("new lines · Ctrl+End")
+    badge = there.screen.query_one(UnreadBadge)
+    assert area.region == before
+    assert (badge.region.right, badge.region.bottom) == (before.right, before.bottom)
+
+
+async def test_blame_shows_who_wrote_what_and_ends_again(here: World) -> None:
+    await here.cell("a line of theirs\n\nanother line of theirs")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("another line of theirs")
         await there.edit()
-        await there.type("typed ")
-        here.aria.write("Another line.\n")
-        await there.sees("Another line.")
-        await there.press("escape")
+        await there.press("ctrl+end", "down", "down", "end", *" and mine", "escape")
         await there.mode(Mode.NAVIGATE)
-        await there.press("u")
-        await until(lambda: not there.shows("typed"), "mine has gone")
-        assert there.shows("One line.") and there.shows("Another line.")
-        here.aria.end()
+        before = there.lines
+        await there.press("b")
+        await until(lambda: there.lines != before, "names in the gutter")
+        await there.press("b")
+        await until(lambda: there.lines == before, "as before")
 
 
-async def test_ctrl_y_brings_back_what_u_took_from_a_cell(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("words of mine")
-        await there.press("enter")
-        await there.sees("│ words of mine")
-        await there.press("up")
-        await there.mode(Mode.NAVIGATE)
-        await there.press("u")
-        await until(lambda: not there.shows("words of mine"), "undone")
-        await there.press("ctrl+y")
-        await there.sees("words of mine")
-        assert there.screen.mode is Mode.NAVIGATE
-        await there.press("ctrl+y")
-        await until(lambda: "nothing to redo" in (there.screen.hint_shown or ""), "a hint")
+async def test_undo_theirs_asks_with_amount_and_author_and_can_be_redone(
+    here: World, there: Opened
+) -> None:
+    await ask(here, there)
+    here.aria.write("".join(f"line {number}\n" for number in range(8)))
+    here.aria.end()
+    await there.sees("line 7")
+    await until(lambda: not there.shows("writing"), "the end of the turn")
+    await there.press("up", "U")
+    await there.sees("Take back 8 lines by aria, ")
+    assert there.shows(" ago?") or there.shows("just now?")
+    await there.press("n", "U")
+    await there.sees("Take back 8 lines by aria, ")
+    assert there.shows("line 7")
+    await there.press("y")
+    await until(lambda: not there.shows("line 7"), "it is taken back")
+    await there.sees("Took back 8 lines of aria · Ctrl+Y brings them back")
+    await there.press("ctrl+y")
+    await there.sees("line 7")
+    await there.sees("8 lines of aria came back.")
+    await there.press("ctrl+y")
+    await there.sees("You have nothing to redo in this cell.")
 
 
-async def test_nothing_to_undo_is_said(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("not mine")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("not mine")
-            await there.press("up", "u")
-            await until(lambda: "nothing to undo" in (there.screen.hint_shown or ""), "a hint")
+async def test_undo_theirs_of_a_streaming_author_stops_the_turn_first(
+    here: World, there: Opened
+) -> None:
+    await ask(here, there)
+    here.aria.write("one two three ")
+    await there.sees("one two three")
+    await there.press("up", "U")
+    await there.sees("Stop aria, then take back 3 words by aria, ")
+    await there.press("y")
+    await there.sees("Took back 3 words of aria · Ctrl+Y brings them back")
+    assert not here.turns.busy
+    assert not there.shows("one two three")
+    await there.press("U")
+    await there.sees("There is nothing of aria to undo in this cell.")
 
 
-async def test_others_see_where_the_cursor_is(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("some text")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("some text")
-            await there.edit()
-            await there.press("right", "right")
-            presence = (await here.context()).presence
-            await until(
-                lambda: any(
-                    (one.block, one.cursor) == (block, 2) for one in presence.states().values()
-                ),
-                "the cursor",
-            )
-            await there.type("x")
-            await until(
-                lambda: any(one.activity == "typing" for one in presence.states().values()),
-                "typing",
-            )
+async def test_undo_says_how_much_it_took_back(here: World, there: Opened) -> None:
+    cell = await here.cell("some text")
+    await here.call("block.splice", block_id=cell, offset=0, insert="a few words ")
+    await there.live()
+    await there.sees("a few words some text")
+    await there.press("up", "u")
+    await there.sees("Took back 3 words · Ctrl+Y brings them back")
+    await here.call("block.splice", block_id=cell, offset=0, delete_count=5)
+    await there.sees("text")
+    await there.press("u")
+    await there.sees("Brought back 1 word · Ctrl+Y removes it again")
 
 
-async def test_ctrl_c_stops_the_model_of_the_focused_cell(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await ask(here, there)
-        here.aria.write("This goes on for ")
-        await there.sees("This goes on for")
-        await until(lambda: there.shows("Ctrl+C stop aria"), "the footer names it")
-        await there.press("up", "ctrl+c")
-        await there.sees("stopped by you")
-        await until(lambda: not there.shows("stop aria"), "nothing more to stop")
+async def test_draft_of_another_is_not_edited_and_a_click_on_it_says_why(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    guest = here.kernel.open_session(await here.kernel.principal("guest"), "test")
+    new = {"role": "user", "kind": "text", "content": "I wonder"}
+    draft = (await here.kernel.call(guest, "block.create", new))["block_id"]
+    await there.sees("guest › I wonder")
+    assert not there.screen.area.edit(draft)
+    why = "guest is still writing this: only guest changes it before it is sent."
+    await until(lambda: there.screen.hint_shown == why, "the reason")
+    there.screen.hint("something else")
+    await there.pilot.click(DraftPreview, offset=(10, 0))
+    await until(lambda: there.screen.hint_shown == why, "the reason again")
+    assert there.screen.area.editor is None
+    await here.kernel.call(guest, "block.status", {"block_id": draft, "status": "done"})
+    await until(lambda: there.screen.source.edit_denied_reason(draft) is None, "it is sent")
+    assert there.screen.area.edit(draft)
 
 
-async def test_ctrl_c_copies_a_selection_instead(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("copy me")
-        await there.press("shift+home", "ctrl+c")
-        await until(lambda: "clipboard" in (there.screen.hint_shown or ""), "it says where")
-        assert there.app.clipboard == "copy me"
+async def test_blame_stays_with_a_structured_block_in_view(here: World, there: Opened) -> None:
+    text = await here.cell("words of bela\n")
+    await here.call("block.splice", block_id=text, offset=0, insert="words of amy\n")
+    schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
+    new = {"role": "system", "kind": "text", "status": "done", "schema": schema}
+    await here.call("block.create", **new, content={"title": "structured"})
+    await there.live()
+    await there.sees("words of bela")
+    await there.sees("structured")
+    await there.press("up")
+    before = there.lines
+    await there.press("b")
+    await until(lambda: there.lines != before, "names in the gutter")
+    await there.pilot.pause(2 * REFRESH_SECONDS)
+    assert there.lines != before
+    assert there.screen.hint_shown is None
 
 
-async def test_the_tail_is_left_by_scrolling_and_found_again(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await ask(here, there)
-        for number in range(60):
-            here.aria.write(f"- point {number}\n")
-        await there.sees("point 59")
-        await there.press("pageup")
-        await until(lambda: not there.shows("point 59"), "further up")
-        here.aria.write("- point 60\n")
-        await there.sees("new line")
-        await there.press("ctrl+end")
-        await there.sees("point 60")
-        await until(lambda: not there.shows("new line"), "the mark has gone")
-        here.aria.end()
-
-
-async def test_blame_shows_who_wrote_what_and_ends_again(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("a line of theirs\n\nanother line of theirs")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("another line of theirs")
-            await there.edit()
-            await there.press("ctrl+end", "down", "down", "end", *" and mine", "escape")
-            await there.mode(Mode.NAVIGATE)
-            before = there.lines
-            await there.press("b")
-            await until(lambda: there.lines != before, "names in the gutter")
-            await there.press("b")
-            await until(lambda: there.lines == before, "as before")
-
-
-async def test_undoing_somebody_elses_edit_is_asked_for_first(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await ask(here, there)
-        here.aria.write("A line of theirs.\n")
-        here.aria.end()
-        await there.sees("A line of theirs.")
-        await until(lambda: not there.shows("writing"), "the end of the turn")
-        await there.press("up", "U")
-        await there.sees("Undo the last edit of aria in this cell?")
-        await there.press("n", "U")
-        await there.sees("Undo the last edit of aria in this cell?")
-        assert there.shows("A line of theirs.")
-        await there.press("y")
-        await until(lambda: not there.shows("A line of theirs."), "it is taken back")
-
-
-async def test_a_draft_of_another_is_not_edited_and_a_click_on_it_says_why(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        guest = here.kernel.open_session(await here.kernel.principal("guest"), "test")
-        new = {"role": "user", "kind": "text", "content": "I wonder"}
-        draft = (await here.kernel.call(guest, "block.create", new))["block_id"]
-        await there.sees("guest › I wonder")
-        assert not there.screen.area.edit(draft)
-        why = "guest is still writing this: only guest changes it before it is sent."
-        await until(lambda: there.screen.hint_shown == why, "the reason")
-        there.screen.hint("something else")
-        await there.pilot.click(DraftPreview, offset=(10, 0))
-        await until(lambda: there.screen.hint_shown == why, "the reason again")
-        assert there.screen.area.editor is None
-        await here.kernel.call(guest, "block.status", {"block_id": draft, "status": "done"})
-        await until(lambda: there.screen.source.edit_denied_reason(draft) is None, "it is sent")
-        assert there.screen.area.edit(draft)
+async def test_the_terminal_cursor_is_in_the_cell_as_soon_as_it_is_edited(
+    here: World, there: Opened
+) -> None:
+    await here.cell("first")
+    await here.cell("second")
+    await there.live()
+    await there.sees("second")
+    row = next(y for y, line in enumerate(there.lines) if "second" in line)
+    await there.press("up", "enter")
+    await there.mode(Mode.EDIT)
+    await there.pilot.pause()
+    column = there.lines[row].index("second")
+    assert there.app.cursor_position == (column, row)
+    await there.press("escape", "escape")
+    await there.mode(Mode.WRITE)
+    await there.pilot.pause()
+    assert there.app.cursor_position.y == len(there.lines) - 2

@@ -1,91 +1,112 @@
 from __future__ import annotations
 
-from pathlib import Path
-
-from antiphon.modes import Mode
-from tests.app.opened import opened, world
+from antiphon.actions import Mode
+from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 
-async def test_the_app_starts_in_write_and_up_leads_to_the_cells(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("first")
-        last = await here.cell("last")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("last")
-            assert there.screen.mode is Mode.WRITE
-            assert there.lines[-1].strip().startswith("WRITE")
-            await there.press("up")
-            await there.mode(Mode.NAVIGATE)
-            assert there.screen.area.cells.focused_cell == last
-            assert there.lines[-1].strip().startswith("NAVIGATE")
-
-
-async def test_esc_goes_out_one_level_at_a_time_and_then_only_hints(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("something to edit")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("something")
-            await there.edit()
-            await there.press("shift+right", "escape")
-            await there.mode(Mode.NAVIGATE)
-            await there.press("escape")
-            await there.mode(Mode.WRITE)
-            await there.press("escape")
-            await until(lambda: there.screen.hint_shown, "a hint")
-            assert there.screen.mode is Mode.WRITE
-
-
-async def test_letters_are_commands_in_navigate_and_text_elsewhere(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        first = await here.cell("first")
-        last = await here.cell("last")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("last")
-            await there.type("jkgi")
-            assert there.message == "jkgi"
-            await there.press("ctrl+u", "up")
-            await there.mode(Mode.NAVIGATE)
-            cells = there.screen.area.cells
-            await there.press("k")
-            assert cells.focused_cell == first
-            await there.press("j")
-            assert cells.focused_cell == last
-            await there.press("g")
-            assert cells.focused_cell == first
-            await there.press("i")
-            await there.mode(Mode.WRITE)
-
-
-async def test_help_opens_from_anywhere_and_closes_again(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.press("f1")
-        await there.sees("Esc closes this page.")
-        await there.press("escape")
-        await until(lambda: not there.shows("Esc closes this page."))
+async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World) -> None:
+    await here.cell("first")
+    last = await here.cell("last")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("last")
         assert there.screen.mode is Mode.WRITE
-        await there.type("x")
-        assert there.message == "x"
+        assert there.lines[-1].strip().startswith("WRITE")
+        await there.press("up")
+        await there.mode(Mode.NAVIGATE)
+        assert there.screen.area.cells.focused_cell == last
+        assert there.lines[-1].strip().startswith("NAVIGATE")
 
 
-async def test_the_palette_performs_actions(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("something")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("something")
-            await there.press("ctrl+p")
-            await there.type("go to the")
-            await there.sees("Go to the cells")
-            await there.press("enter")
-            await there.mode(Mode.NAVIGATE)
+async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(here: World) -> None:
+    await here.cell("something to edit")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("something")
+        await there.edit()
+        await there.press("shift+right", "escape")
+        await there.mode(Mode.NAVIGATE)
+        await there.press("escape")
+        await there.mode(Mode.WRITE)
+        await there.press("escape")
+        await there.mode(Mode.NAVIGATE)
 
 
-async def test_the_sidebar_comes_and_goes(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here, size=(120, 40)) as there:
+async def test_esc_in_a_draft_leads_to_the_cells_and_keeps_it(here: World, there: Opened) -> None:
+    cell = await here.cell("something")
+    await there.live()
+    await there.sees("something")
+    await there.type("one")
+    await there.press("shift+left", "escape")
+    assert there.screen.mode is Mode.WRITE
+    await there.press("escape")
+    await there.mode(Mode.NAVIGATE)
+    assert there.screen.cells.focused_cell == cell
+    await there.press("i", "!")
+    assert there.message == "on!e"
+
+
+async def test_up_on_the_first_row_of_a_draft_leads_to_the_cells(
+    here: World, there: Opened
+) -> None:
+    await here.cell("something")
+    await there.live()
+    await there.sees("something")
+    await there.type("one\ntwo")
+    await there.press("up")
+    assert there.screen.mode is Mode.WRITE
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    await there.press("i", "!")
+    assert there.message == "one!\ntwo"
+
+
+async def test_letters_are_commands_in_navigate_and_text_elsewhere(here: World) -> None:
+    first = await here.cell("first")
+    last = await here.cell("last")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("last")
+        await there.type("jkgi")
+        assert there.message == "jkgi"
+        await there.press("ctrl+u", "up")
+        await there.mode(Mode.NAVIGATE)
+        cells = there.screen.area.cells
+        await there.press("k")
+        assert cells.focused_cell == first
+        await there.press("j")
+        assert cells.focused_cell == last
+        await there.press("g")
+        assert cells.focused_cell == first
+        await there.press("i")
+        await there.mode(Mode.WRITE)
+
+
+async def test_help_page_opens_in_any_mode_and_closes_on_escape(there: Opened) -> None:
+    await there.press("f1")
+    await there.sees("Esc closes this page.")
+    await there.press("escape")
+    await until(lambda: not there.shows("Esc closes this page."))
+    assert there.screen.mode is Mode.WRITE
+    await there.type("x")
+    assert there.message == "x"
+
+
+async def test_palette_performs_actions(here: World) -> None:
+    await here.cell("something")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("something")
+        await there.press("ctrl+p")
+        await there.type("go to the")
+        await there.sees("Go to the cells")
+        await there.press("enter")
+        await there.mode(Mode.NAVIGATE)
+
+
+async def test_sidebar_comes_and_goes(here: World) -> None:
+    async with opened(here, size=(120, 40)) as there:
         await there.live()
         await there.sees("people")
         await there.sees("▸ default")
@@ -96,33 +117,73 @@ async def test_the_sidebar_comes_and_goes(tmp_path: Path) -> None:
         await there.mode(Mode.WRITE)
 
 
-async def test_a_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(
-    tmp_path: Path,
+async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(
+    there: Opened,
 ) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.type("kept")
-        await there.pilot.resize_terminal(30, 8)
-        await there.sees("30 × 8")
-        await there.pilot.resize_terminal(40, 10)
-        await there.sees("› kept")
-        await there.type("!")
-        assert there.message == "kept!"
+    await there.type("kept")
+    await there.pilot.resize_terminal(30, 8)
+    await there.sees("30 × 8")
+    await there.pilot.resize_terminal(40, 10)
+    await there.sees("› kept")
+    await there.type("!")
+    assert there.message == "kept!"
 
 
-async def test_a_cell_that_cannot_be_edited_says_so_and_gives_its_command(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("!echo hello")
-        await there.press("enter")
-        await there.sees("$ echo hello")
-        await there.press("up", "g", "e")
-        await there.mode(Mode.WRITE)
-        assert there.message == "!echo hello"
-        assert there.screen.hint_shown
+async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: Opened) -> None:
+    await there.live()
+    await there.type("!echo hello")
+    await there.press("enter")
+    await there.sees("$ echo hello")
+    await there.press("up", "g", "enter")
+    await there.mode(Mode.WRITE)
+    assert there.message == "!echo hello"
+    assert there.screen.hint_shown
 
 
-async def test_ctrl_c_without_anything_to_stop_hints(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.press("ctrl+c")
-        await until(lambda: "Ctrl+Q" in (there.screen.hint_shown or ""), "the hint")
+async def test_ctrl_c_without_anything_to_stop_hints(there: Opened) -> None:
+    await there.live()
+    await there.press("ctrl+c")
+    await until(lambda: "Ctrl+Q" in (there.screen.hint_shown or ""), "the hint")
+
+
+async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
+    here: World, there: Opened
+) -> None:
+    blocks = [await here.cell(f"cell number {number}") for number in range(60)]
+    await there.live()
+    await there.sees("number 59")
+    await there.press("up", "g")
+    await there.sees("number 0")
+    cells = there.screen.cells
+    await there.press("ctrl+end")
+    await there.sees("number 59")
+    assert cells.focused_cell == blocks[-1]
+    await there.press("k")
+    assert cells.focused_cell == blocks[-2]
+    for _ in range(2):
+        await there.press("pageup")
+    top = [line for line in there.lines if "number" in line]
+    await there.press("enter")
+    await there.mode(Mode.EDIT)
+    assert [line for line in there.lines if "number" in line] == top
+    await there.press("escape")
+    cells.scroll_rows(-20)
+    assert cells.viewport.seen_rows(str(cells.focused_cell))
+    before = cells.focused_cell
+    cells.scroll_rows(30)
+    assert cells.focused_cell != before
+    assert cells.viewport.seen_rows(str(cells.focused_cell))
+
+
+async def test_a_word_typed_in_navigate_does_not_open_the_editor(
+    here: World, there: Opened
+) -> None:
+    cell = await here.cell("something")
+    await there.live()
+    await there.sees("something")
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    await there.type("hello")
+    await there.pilot.pause()
+    assert there.screen.mode is Mode.NAVIGATE
+    assert (await here.context()).document.text(cell) == "something"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tests.app.opened import opened, world
+from tests.app.opened import Opened
 from tests.screenshots.plays import editing, picture, streaming
 from tests.waiting import until
 
@@ -21,23 +19,22 @@ class SvgPicture(SingleFileSnapshotExtension):
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)], ids=lambda size: f"{size[0]}")
-async def test_a_model_streams(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+async def test_model_streams(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
     assert await picture(size, streaming) == snapshot(extension_class=SvgPicture)
 
 
-async def test_a_person_edits_in_the_light_theme(snapshot: SnapshotAssertion) -> None:
+async def test_person_edits_in_the_light_theme(snapshot: SnapshotAssertion) -> None:
     taken = await picture((80, 24), editing, theme="antiphon-light")
     assert taken == snapshot(extension_class=SvgPicture)
 
 
-async def test_another_theme_is_put_on_everything(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        before = there.app.export_screenshot()
-        there.app.theme = "antiphon-light"
-        light = there.app.current_theme.background
-        assert light is not None
-        await until(lambda: light.lower() in there.app.export_screenshot().lower(), "light")
-        dark = "#14171d"
-        assert dark in before
-        await until(lambda: dark not in there.app.export_screenshot(), "nothing dark is left")
+async def test_theme_change_redraws_everything(there: Opened) -> None:
+    await there.live()
+    before = there.app.export_screenshot()
+    there.app.theme = "antiphon-light"
+    light = there.app.current_theme.background
+    assert light is not None
+    await until(lambda: light.lower() in there.app.export_screenshot().lower(), "light")
+    dark = "#14171d"
+    assert dark in before
+    await until(lambda: dark not in there.app.export_screenshot(), "nothing dark is left")

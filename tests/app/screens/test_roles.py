@@ -10,12 +10,12 @@ from typing import Any
 
 from textual.events import Paste
 
+from antiphon.actions import Mode
 from antiphon.app import AntiphonApp
 from antiphon.locations import state_folder
-from antiphon.modes import Mode
 from antiphon.options import AppOptions
 from antiphon_kernel.client.address import KernelAddress
-from tests.app.opened import Opened, World, opened, world
+from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 
@@ -32,72 +32,69 @@ def hint(there: Opened) -> str:
     return there.screen.hint_shown or ""
 
 
-async def test_the_owner_sees_no_role_and_others_see_theirs(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("live")
-            assert not there.shows("owner")
-        async with as_vera(here) as there:
-            await there.sees("editor · live")
+async def test_owner_sees_no_role_and_others_see_theirs(here: World) -> None:
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("live")
+        assert not there.shows("owner")
+    async with as_vera(here) as there:
+        await there.sees("editor · live")
 
 
-async def test_a_viewer_comes_to_read_and_every_other_key_says_why_nothing_happens(
-    tmp_path: Path,
+async def test_viewer_comes_to_read_and_every_other_key_says_why_nothing_happens(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("some text")
-        await a_viewer(here)
-        async with as_vera(here, size=(120, 40)) as there:
-            await there.live()
-            await there.sees("viewer · live")
-            await there.sees("some text")
-            await there.mode(Mode.NAVIGATE)
-            await there.sees("You read along as a viewer")
-            assert not there.shows("Message, or !command")
-            footer = there.lines[-1]
-            for offered in ("cell", "PgUp", "blame", "copy", "help"):
-                assert offered in footer
-            for refused in ("edit", "undo", "write", "shell", "address"):
-                assert refused not in footer
-            for key in ("x", "exclamation_mark", "enter", "e", "u", "U", "i", "tab", "escape"):
-                there.screen.hint("-")
-                await there.press(key)
-                await until(lambda: "You are a viewer" in hint(there), f"told after {key}")
-                assert there.screen.mode is Mode.NAVIGATE
+    block = await here.cell("some text")
+    await a_viewer(here)
+    async with as_vera(here, size=(120, 40)) as there:
+        await there.live()
+        await there.sees("viewer · live")
+        await there.sees("some text")
+        await there.mode(Mode.NAVIGATE)
+        await there.sees("You read along as a viewer")
+        assert not there.shows("Message, or !command")
+        footer = there.lines[-1]
+        for offered in ("cell", "PgUp", "blame", "copy", "help"):
+            assert offered in footer
+        for refused in ("edit", "undo", "write", "shell", "address"):
+            assert refused not in footer
+        for key in ("x", "exclamation_mark", "enter", "e", "u", "U", "i", "tab", "escape"):
             there.screen.hint("-")
-            there.app.post_message(Paste("a whole page"))
-            await until(lambda: "You are a viewer" in hint(there), "told after a paste")
-            await there.press("ctrl+p")
-            await there.type("message")
-            await there.pilot.pause()
-            assert not there.shows("Write a message")
-            await there.press("escape")
-        document = (await here.context()).document
-        assert document.text(block) == "some text"
-        assert list(document.block_ids()) == [block]
+            await there.press(key)
+            await until(lambda: "You are a viewer" in hint(there), f"told after {key}")
+            assert there.screen.mode is Mode.NAVIGATE
+        there.screen.hint("-")
+        there.app.post_message(Paste("a whole page"))
+        await until(lambda: "You are a viewer" in hint(there), "told after a paste")
+        await there.press("ctrl+p")
+        await there.type("message")
+        await there.pilot.pause()
+        assert not there.shows("Write a message")
+        await there.press("escape")
+    document = (await here.context()).document
+    assert document.text(block) == "some text"
+    assert list(document.block_ids()) == [block]
 
 
-async def test_a_viewer_is_told_that_a_model_is_not_theirs_to_stop(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await a_viewer(here)
-        await here.call("block.create", role="user", kind="text", content="Go", status="done")
-        async with as_vera(here) as there:
-            await there.live()
-            here.aria.write("Going on")
-            await there.sees("Going on")
-            assert not there.shows("stop aria")
-            await there.press("ctrl+c")
-            await until(lambda: "You are a viewer" in hint(there), "told")
-            here.aria.write(" and on")
-            await there.sees("Going on and on")
-            here.aria.end()
+async def test_viewer_is_told_that_a_model_is_not_theirs_to_stop(here: World) -> None:
+    await a_viewer(here)
+    await here.call("block.create", role="user", kind="text", content="Go", status="done")
+    async with as_vera(here) as there:
+        await there.live()
+        here.aria.write("Going on")
+        await there.sees("Going on")
+        assert not there.shows("stop aria")
+        await there.press("ctrl+c")
+        await until(lambda: "You are a viewer" in hint(there), "told")
+        here.aria.write(" and on")
+        await there.sees("Going on and on")
+        here.aria.end()
 
 
-async def test_a_message_that_was_begun_stays_when_its_author_may_not_send_it(
-    tmp_path: Path,
+async def test_message_that_was_begun_stays_when_its_author_may_not_send_it(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here, as_vera(here) as there:
+    async with as_vera(here) as there:
         await there.live()
         await there.type("half a thought")
         await here.call("kernel.role", principal="vera", role="viewer")
@@ -119,152 +116,143 @@ async def test_a_message_that_was_begun_stays_when_its_author_may_not_send_it(
         await until(lambda: there.message == "", "it is sent")
 
 
-async def test_a_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(
-    tmp_path: Path,
+async def test_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("text")
-        document = (await here.context()).document
-        async with as_vera(here) as there:
-            await there.live()
-            await there.sees("text")
-            await there.edit()
-            await there.type("my ")
-            await until(lambda: document.text(block) == "my text", "it arrives")
-            await here.call("kernel.role", principal="vera", role="viewer")
-            await there.sees("viewer · live")
-            await there.type("x")
-            assert document.text(block) == "my text"
-            assert there.app.session.document.text(block) == "my text"
-            await here.call("kernel.role", principal="vera", role="editor")
-            await there.sees("editor · live")
-            await until(lambda: "you can write" in hint(there), "told")
-            await there.type("own ")
-            await until(lambda: document.text(block) == "my own text", "it arrives again")
+    block = await here.cell("text")
+    document = (await here.context()).document
+    async with as_vera(here) as there:
+        await there.live()
+        await there.sees("text")
+        await there.edit()
+        await there.type("my ")
+        await until(lambda: document.text(block) == "my text", "it arrives")
+        await here.call("kernel.role", principal="vera", role="viewer")
+        await there.sees("viewer · live")
+        await there.type("x")
+        assert document.text(block) == "my text"
+        assert there.app.session.document.text(block) == "my text"
+        await here.call("kernel.role", principal="vera", role="editor")
+        await there.sees("editor · live")
+        await until(lambda: "you can write" in hint(there), "told")
+        await there.type("own ")
+        await until(lambda: document.text(block) == "my own text", "it arrives again")
 
 
 async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and_no_commands(
-    tmp_path: Path,
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("one\n\ntwo")
-        kernels = (await here.context()).document
-        async with as_vera(here) as there:
-            await there.live()
-            await there.sees("two")
-            await there.edit()
-            typing = "u b k e  y g z " * 8
-            for letter in typing[:10]:
-                there.burst(letter)
-                await there.pilot.pause(0.005)
-            # What comes now meets the demotion on its way: it is refused.
-            demotion = asyncio.create_task(
-                here.call("kernel.role", principal="vera", role="viewer")
-            )
-            for letter in typing[10:]:
-                there.burst(letter)
-                await there.pilot.pause(0.005)
-            await demotion
-            await there.sees("viewer · live")
-            assert there.screen.mode is Mode.EDIT
-            assert there.lines[-1].strip().startswith("READ")
-            assert not there.screen.source.is_folded(block)
-            assert there.message == ""
-            arrived = kernels.text(block).removesuffix("one\n\ntwo")
-            assert typing.startswith(arrived)
-            assert there.app.session.document.text(block) == kernels.text(block)
-            kept = [
-                line.removeprefix("    ")
-                for file in sorted((state_folder() / "refused").glob("*.md"))
-                for line in file.read_text().split("\n")
-                if line.startswith("    ")
-            ]
-            assert typing.startswith(arrived + "".join(kept))
+    block = await here.cell("one\n\ntwo")
+    kernels = (await here.context()).document
+    async with as_vera(here) as there:
+        await there.live()
+        await there.sees("two")
+        await there.edit()
+        typing = "u b k e  y g z " * 8
+        for letter in typing[:10]:
+            there.burst(letter)
+            await there.pilot.pause(0.005)
+        # What comes now meets the demotion on its way: it is refused.
+        demotion = asyncio.create_task(here.call("kernel.role", principal="vera", role="viewer"))
+        for letter in typing[10:]:
+            there.burst(letter)
+            await there.pilot.pause(0.005)
+        await demotion
+        await there.sees("viewer · live")
+        await there.mode(Mode.EDIT)
+        assert there.lines[-1].strip().startswith("READ")
+        assert not there.screen.source.is_folded(block)
+        assert there.message == ""
+        arrived = kernels.text(block).removesuffix("one\n\ntwo")
+        assert typing.startswith(arrived)
+        assert there.app.session.document.text(block) == kernels.text(block)
+        kept = [
+            line.removeprefix("    ")
+            for file in sorted((state_folder() / "refused").glob("*.md"))
+            for line in file.read_text().split("\n")
+            if line.startswith("    ")
+        ]
+        assert typing.startswith(arrived + "".join(kept))
 
 
-async def test_who_types_on_after_a_demotion_is_not_refused_again_and_again(
-    tmp_path: Path,
+async def test_editor_typing_after_demotion_is_rejected_once(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("one")
-        async with as_vera(here) as there:
-            await there.live()
-            await there.sees("one")
-            await there.edit()
-            await there.type("first ")
-            await until(lambda: not there.app.session.status.unsaved, "it arrives")
-            demotion = asyncio.create_task(
-                here.call("kernel.role", principal="vera", role="viewer")
-            )
-            for letter in "typed without a look at the screen " * 2:
-                there.burst(letter)
-                await there.pilot.pause(0.03)
-            await demotion
-            await there.sees("viewer · live")
-            await until(lambda: there.lines[-1].strip().startswith("READ"), "told")
-            files = (state_folder() / "refused").glob("*.md")
-            accounts = sum(file.read_text().count("# What the kernel refused") for file in files)
-            assert accounts <= 3
+    await here.cell("one")
+    async with as_vera(here) as there:
+        await there.live()
+        await there.sees("one")
+        await there.edit()
+        await there.type("first ")
+        await until(lambda: not there.app.session.status.unsaved, "it arrives")
+        demotion = asyncio.create_task(here.call("kernel.role", principal="vera", role="viewer"))
+        for letter in "typed without a look at the screen " * 2:
+            there.burst(letter)
+            await there.pilot.pause(0.03)
+        await demotion
+        await there.sees("viewer · live")
+        await until(lambda: there.lines[-1].strip().startswith("READ"), "told")
+        files = (state_folder() / "refused").glob("*.md")
+        accounts = sum(file.read_text().count("# What the kernel refused") for file in files)
+        assert accounts <= 3
 
 
-async def test_what_was_typed_before_the_role_was_known_stays_on_this_side(
-    tmp_path: Path,
+async def test_composer_text_typed_before_viewer_role_is_known_stays_local(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        await a_viewer(here)
-        await here.close_doors()
-        async with as_vera(here) as there:
-            await there.type("hello")
-            await here.open_doors()
-            await there.sees("viewer · live")
-            assert there.message == "hello"
-            assert there.app.session.status.unsaved == 0
-            await there.live()
-            document = (await here.context()).document
-            assert not [one for one in document.block_ids() if document.text(one) == "hello"]
+    await a_viewer(here)
+    await here.close_doors()
+    async with as_vera(here) as there:
+        await there.type("hello")
+        await here.open_doors()
+        await there.sees("viewer · live")
+        assert there.message == "hello"
+        assert there.app.session.status.unsaved == 0
+        await there.live()
+        document = (await here.context()).document
+        assert not [one for one in document.block_ids() if document.text(one) == "hello"]
 
 
-async def test_a_kick_is_named_with_its_reason(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, as_vera(here, size=(120, 40)) as there:
+async def test_kick_is_named_with_its_reason(here: World) -> None:
+    async with as_vera(here, size=(120, 40)) as there:
         await there.live()
         await here.call("kernel.kick", principal="vera", reason="lunch")
         await there.sees("kicked: amy kicked vera: lunch")
 
 
-async def test_who_was_sent_away_reads_on_writes_nothing_and_may_join_again(
-    tmp_path: Path,
+async def test_kicked_user_reads_writes_nothing_and_joins_again(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        block = await here.cell("some text")
-        kernels = (await here.context()).document
-        async with as_vera(here, size=(120, 40)) as there:
-            await there.live()
-            await there.sees("some text")
-            await there.edit()
-            await there.type("my ")
-            await until(lambda: kernels.text(block) == "my some text", "it arrives")
-            await here.call("kernel.kick", principal="vera", reason="lunch", minutes=5)
-            await there.sees("kicked: amy kicked vera: lunch")
-            await until(lambda: "lunch" in hint(there), "told why")
-            await until(lambda: there.lines[-1].strip().startswith("READ"), "no mode to write in")
-            await there.type("own ")
-            assert there.app.session.document.text(block) == "my some text"
-            await there.press("escape")
-            await there.mode(Mode.NAVIGATE)
-            await there.sees("Sent away")
-            await there.press("ctrl+p")
-            await there.type("join again")
-            await there.sees("Join again")
-            await there.press("enter")
-            await until(lambda: "may come back at" in hint(there), "not yet")
-            assert not re.search(r"T\d\d:", hint(there))
-            assert there.shows("my some text")
-            await here.call("kernel.kick", principal="vera", minutes=0)
-            there.screen.perform("join_again")
-            await there.sees("editor · live")
-            assert there.shows("my some text")
-            await there.type("hello")
-            assert there.message == "hello"
+    block = await here.cell("some text")
+    kernels = (await here.context()).document
+    async with as_vera(here, size=(120, 40)) as there:
+        await there.live()
+        await there.sees("some text")
+        await there.edit()
+        await there.type("my ")
+        await until(lambda: kernels.text(block) == "my some text", "it arrives")
+        await here.call("kernel.kick", principal="vera", reason="lunch", minutes=5)
+        await there.sees("kicked: amy kicked vera: lunch")
+        await until(lambda: "lunch" in hint(there), "told why")
+        await until(lambda: there.lines[-1].strip().startswith("READ"), "no mode to write in")
+        await there.type("own ")
+        assert there.app.session.document.text(block) == "my some text"
+        await there.press("escape")
+        await there.mode(Mode.NAVIGATE)
+        await there.sees("Sent away")
+        await there.press("ctrl+p")
+        await there.type("join again")
+        await there.sees("Join again")
+        await there.press("enter")
+        await until(lambda: "may come back at" in hint(there), "not yet")
+        assert not re.search(r"T\d\d:", hint(there))
+        assert there.shows("my some text")
+        await here.call("kernel.kick", principal="vera", minutes=0)
+        there.screen.action_join_again()
+        await there.sees("editor · live")
+        assert there.shows("my some text")
+        await there.type("hello")
+        assert there.message == "hello"
 
 
 def invited(address: KernelAddress, token: str, folder: Path) -> AntiphonApp:
@@ -278,10 +266,11 @@ def address_of(here: World) -> KernelAddress:
     return KernelAddress(pid=1, kernel="", sync=here.doors.sync, http=here.doors.http)
 
 
-async def test_the_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
+async def test_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
     tmp_path: Path,
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here, opened(here) as owners:
+    async with opened(here) as owners:
         await owners.live()
         made = await here.call("kernel.invite", role="viewer", name="vera")
         guests = invited(address_of(here), made["token"], tmp_path)

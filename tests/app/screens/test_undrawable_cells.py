@@ -37,24 +37,23 @@ async def damaged_call(here: World, stored: str) -> str:
 @pytest.mark.parametrize(
     "stored", ["[" * 2_000, '{"command":' * 300, '{"command": "\\ud800"}', "{"]
 )
-async def test_a_tool_call_with_damaged_input_is_drawn_and_cannot_be_run_again(
-    tmp_path: Path, stored: str
+async def test_tool_call_with_damaged_input_is_drawn_and_cannot_be_run_again(
+    here: World, stored: str
 ) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("the cell above")
-        await damaged_call(here, stored)
-        await here.cell("the cell below")
-        async with opened(here, size=(100, 70)) as there:
-            await there.live()
-            await there.sees("the cell above")
-            await there.sees(f"▪ shell {stored[:8]}")
-            await there.sees("the cell below")
-            await there.press("up", "up", "enter")
-            await there.sees("This call has no command that could be run again.")
-            assert there.app.return_code is None
+    await here.cell("the cell above")
+    await damaged_call(here, stored)
+    await here.cell("the cell below")
+    async with opened(here, size=(100, 70)) as there:
+        await there.live()
+        await there.sees("the cell above")
+        await there.sees(f"▪ shell {stored[:8]}")
+        await there.sees("the cell below")
+        await there.press("up", "up", "enter")
+        await there.sees("This call has no command that could be run again.")
+        assert there.app.return_code is None
 
 
-async def test_a_cell_that_cannot_be_drawn_says_so_and_the_app_goes_on(
+async def test_cell_that_cannot_be_drawn_says_so_and_the_app_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:

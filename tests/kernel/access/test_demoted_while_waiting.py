@@ -33,7 +33,7 @@ CALLS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("tool", CALLS)
-async def test_a_call_that_waited_for_a_history_is_refused_to_who_was_demoted_meanwhile(
+async def test_call_that_waited_for_a_history_is_refused_to_who_was_demoted_meanwhile(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     block = await make("one\ntwo\n")

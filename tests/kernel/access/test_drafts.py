@@ -107,7 +107,7 @@ def test_every_tool_that_writes_into_a_block_is_attempted() -> None:
 
 @pytest.mark.parametrize("tool", sorted(ATTEMPTS))
 @pytest.mark.parametrize("who", sorted(OTHERS))
-async def test_a_tool_changes_no_draft_of_another(
+async def test_tool_changes_no_draft_of_another(
     kernel: Kernel, draft: str, other: str, who: str, tool: str
 ) -> None:
     error = await refused(kernel, await somebody(kernel, who), tool, params_of(tool, draft, other))
@@ -117,7 +117,7 @@ async def test_a_tool_changes_no_draft_of_another(
 
 
 @pytest.mark.parametrize("tool", CHANGING)
-async def test_a_tool_changes_a_draft_of_the_callers_own(
+async def test_tool_changes_a_draft_of_the_callers_own(
     kernel: Kernel, bo: Actor, draft: str, other: str, tool: str
 ) -> None:
     before = (await kernel.context()).version(draft)
@@ -125,7 +125,7 @@ async def test_a_tool_changes_a_draft_of_the_callers_own(
     assert (await kernel.context()).version(draft) > before
 
 
-async def test_a_refusal_names_the_author_and_what_to_do(
+async def test_refusal_names_the_author_and_what_to_do(
     kernel: Kernel, amy: Actor, draft: str
 ) -> None:
     params = {"block_id": draft, "offset": 0, "insert": HIDDEN}
@@ -137,7 +137,7 @@ async def test_a_refusal_names_the_author_and_what_to_do(
     assert error.details["author"] == "bo"
 
 
-async def test_a_streamed_append_to_a_draft_of_another_is_not_buffered(
+async def test_streamed_append_to_a_draft_of_another_is_not_buffered(
     kernel: Kernel, amy: Actor, draft: str
 ) -> None:
     params = {"block_id": draft, "text": "!id", "stream": True}
@@ -149,11 +149,13 @@ async def test_undo_without_a_block_changes_no_draft_of_another(
     kernel: Kernel, amy: Actor, draft: str
 ) -> None:
     error = await refused(kernel, amy, "block.undo", {"principal": "bo"})
-    assert error.code is ErrorCode.PERMISSION_DENIED
+    assert error.code is ErrorCode.NOTHING_TO_UNDO
+    params = {"principal": "bo", "block_id": draft}
+    assert (await refused(kernel, amy, "block.undo", params)).code is ErrorCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("who", ["editor", "agent", "founder"])
-async def test_a_sent_message_is_edited_by_everybody_who_writes(
+async def test_sent_message_is_edited_by_everybody_who_writes(
     kernel: Kernel, bo: Actor, draft: str, who: str
 ) -> None:
     await kernel.call(bo, "block.status", {"block_id": draft, "status": "done"})
@@ -163,7 +165,7 @@ async def test_a_sent_message_is_edited_by_everybody_who_writes(
 
 
 @pytest.mark.parametrize("who", ["editor", "agent"])
-async def test_a_block_that_a_model_is_writing_is_edited_by_everybody_who_writes(
+async def test_block_that_a_model_is_writing_is_edited_by_everybody_who_writes(
     kernel: Kernel, amy: Actor, make: Make, who: str
 ) -> None:
     running = await make("Hel", role="model", parent_id=await make("?", status="done"))
@@ -172,7 +174,7 @@ async def test_a_block_that_a_model_is_writing_is_edited_by_everybody_who_writes
     assert (await kernel.context()).document.text(running) == "Hello"
 
 
-async def test_a_running_block_with_a_schema_is_no_draft(
+async def test_running_block_with_a_schema_is_no_draft(
     kernel: Kernel, amy: Actor, bo: Actor
 ) -> None:
     schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
@@ -183,12 +185,12 @@ async def test_a_running_block_with_a_schema_is_no_draft(
     assert (await kernel.call(amy, "block.get", {"block_id": block}))["value"] == {"title": "b"}
 
 
-async def test_the_kernel_itself_may_end_a_draft(kernel: Kernel, draft: str) -> None:
+async def test_kernel_itself_may_end_a_draft(kernel: Kernel, draft: str) -> None:
     await kernel.call(kernel.system, "block.status", {"block_id": draft, "status": "error"})
     assert (await kernel.context()).document.header(draft).status == "error"
 
 
-async def test_a_write_that_does_not_state_its_block_leaves_nothing(
+async def test_write_that_does_not_state_its_block_leaves_nothing(
     kernel: Kernel, amy: Actor, draft: str
 ) -> None:
     context = await kernel.context()
@@ -223,37 +225,37 @@ def deleting(document: Document, block: str) -> bytes:
 
 @pytest.mark.parametrize("who", sorted(OTHERS))
 @pytest.mark.parametrize("deletes", [False, True])
-async def test_a_raw_update_changes_no_draft_of_another(
+async def test_raw_update_changes_no_draft_of_another(
     kernel: Kernel, draft: str, who: str, *, deletes: bool
 ) -> None:
     context = await kernel.context()
     document = context.document
     update = deleting(document, draft) if deletes else inserting(document, draft, [HIDDEN])
     with pytest.raises(AntiphonError, match="is a draft of bo") as error:
-        context.remote.apply(await somebody(kernel, who), update, object())
+        context.apply_update(await somebody(kernel, who), update, object())
     assert error.value.code is ErrorCode.PERMISSION_DENIED
     assert document.text(draft) == TEXT
 
 
-async def test_a_large_raw_update_changes_no_draft_of_another(
+async def test_large_raw_update_changes_no_draft_of_another(
     kernel: Kernel, amy: Actor, draft: str
 ) -> None:
     context = await kernel.context()
     update = inserting(context.document, draft, ["x"] * 600)
     with pytest.raises(AntiphonError, match="is a draft of bo"):
-        await context.remote.apply_chunks(amy, update, object(), is_welcome=lambda: None)
+        await context.apply_large_update(amy, update, object())
     assert context.document.text(draft) == TEXT
 
 
-async def test_a_raw_update_of_its_author_changes_a_draft(
+async def test_raw_update_of_its_author_changes_a_draft(
     kernel: Kernel, bo: Actor, draft: str
 ) -> None:
     context = await kernel.context()
-    await context.remote.apply(bo, inserting(context.document, draft, ["I "]), object())
+    await context.apply_update(bo, inserting(context.document, draft, ["I "]), object())
     assert context.document.text(draft) == "I " + TEXT
 
 
-async def test_a_draft_made_by_a_raw_update_is_its_authors_whatever_it_says(
+async def test_draft_made_by_a_raw_update_is_its_authors_whatever_it_says(
     kernel: Kernel, amy: Actor, bo: Actor, other: str
 ) -> None:
     context = await kernel.context()
@@ -263,7 +265,7 @@ async def test_a_draft_made_by_a_raw_update_is_its_authors_whatever_it_says(
     draft = str(BlockId(context.id, bo.principal.id, DRAFT_SEQ_MIN))
     fields = {"kind": "text", "role": "user", "status": "pending", "author": amy.principal.id}
     replica.get("blocks", type=Map)[draft] = Map({**fields, "content": Text(TEXT)})
-    await context.remote.apply(bo, replica.get_update(before), object())
+    await context.apply_update(bo, replica.get_update(before), object())
     update = inserting(context.document, draft, [HIDDEN])
     with pytest.raises(AntiphonError, match="is a draft of bo"):
-        context.remote.apply(amy, update, object())
+        context.apply_update(amy, update, object())

@@ -10,8 +10,9 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.roles import AccessRole
+from tests.errors import raises
 from tests.kernel.kernel.calls import OpenKernel
 
 ALL_KINDS = [kind for kind in PrincipalKind if kind is not PrincipalKind.SYSTEM]
@@ -24,7 +25,7 @@ def in_journal(data: Path, sql: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
-async def test_whoever_was_being_made_as_the_kernel_died_comes_back_as_the_same_kind(
+async def test_principal_half_created_at_crash_returns_with_same_kind(
     open_kernel: OpenKernel, data: Path, kind: PrincipalKind
 ) -> None:
     kernel = await open_kernel()
@@ -39,14 +40,13 @@ async def test_whoever_was_being_made_as_the_kernel_died_comes_back_as_the_same_
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)
-async def test_whoever_could_not_be_stored_can_be_made_once_the_disk_is_well(
+async def test_principal_that_failed_to_store_can_be_created_later(
     kernel: Kernel, data: Path, kind: PrincipalKind
 ) -> None:
     full = "CREATE TRIGGER full BEFORE INSERT ON principals BEGIN SELECT raise(ABORT, 'full'); END"
     in_journal(data, full)
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.STORAGE_FAILED):
         await kernel.members.principal("aria", kind, AccessRole.VIEWER)
-    assert caught.value.code is ErrorCode.STORAGE_FAILED
     assert "aria" not in kernel.members
     in_journal(data, "DROP TRIGGER full")
     other = await kernel.members.create_guest("aria", AccessRole.EDITOR)
@@ -55,7 +55,7 @@ async def test_whoever_could_not_be_stored_can_be_made_once_the_disk_is_well(
     assert (made.kind, kernel.role_of(made)) == (kind, AccessRole.VIEWER)
 
 
-async def test_a_call_that_is_cancelled_leaves_nobody_half_made(
+async def test_call_that_is_cancelled_leaves_nobody_half_made(
     kernel: Kernel, open_kernel: OpenKernel
 ) -> None:
     for steps in range(12):

@@ -55,7 +55,7 @@ steps = st.lists(st.sampled_from(["write", "send", "ack", "drop", "connect"]), m
 
 
 @given(steps)
-def test_nothing_counts_as_saved_before_a_frame_that_held_it_was_acknowledged(
+def test_outbox_counts_edit_as_saved_once_its_frame_is_acknowledged(
     steps: list[str],
 ) -> None:
     outbox = Outbox()
@@ -83,7 +83,7 @@ def test_nothing_counts_as_saved_before_a_frame_that_held_it_was_acknowledged(
         assert outbox.unsaved == written - saved
 
 
-async def test_waiting_ends_when_all_that_was_written_before_is_saved() -> None:
+async def test_outbox_saved_returns_once_earlier_edits_are_saved() -> None:
     outbox = Outbox()
     outbox.start_connection()
     outbox.everything_sent()
@@ -101,7 +101,7 @@ async def test_waiting_ends_when_all_that_was_written_before_is_saved() -> None:
     assert outbox.unsaved == 1
 
 
-async def test_who_waits_learns_why_it_will_not_be_saved() -> None:
+async def test_outbox_failure_is_raised_to_waiters() -> None:
     outbox = Outbox()
     outbox.add(b"\x00\x00")
     waiting = asyncio.create_task(outbox.saved())

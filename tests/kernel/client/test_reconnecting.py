@@ -73,7 +73,7 @@ async def trouble(
     return done
 
 
-async def test_every_keystroke_is_there_once_and_all_documents_are_equal(tmp_path: Path) -> None:
+async def test_reconnecting_typists_keep_every_keystroke_once_and_converge(tmp_path: Path) -> None:
     rng = random.Random(4)
     async with served_kernel(tmp_path) as served:
         blocks = [await served.block() for _ in range(3)]
@@ -124,7 +124,7 @@ async def test_every_keystroke_is_there_once_and_all_documents_are_equal(tmp_pat
             await proxy.close()
 
 
-async def test_what_travels_on_reconnecting_is_in_proportion_to_what_was_missing(
+async def test_reconnect_transfers_in_proportion_to_missing_changes(
     tmp_path: Path,
 ) -> None:
     async with served_kernel(tmp_path) as served:

@@ -20,7 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "refused"
 
 
-async def test_what_was_typed_around_a_refused_edit_arrives(
+async def test_replica_edits_around_rejected_edit_arrive(
     served: ServedKernel, folder: Path
 ) -> None:
     first, second = await served.block("one"), await served.block("two", status="done")
@@ -55,7 +55,7 @@ async def test_what_was_typed_around_a_refused_edit_arrives(
     assert context.document.text(first) == "😀>one< on"
 
 
-async def test_what_builds_on_refused_text_is_kept_in_words(
+async def test_replica_edit_of_rejected_text_is_kept_in_report(
     served: ServedKernel, folder: Path
 ) -> None:
     block = await served.block("hello")
@@ -81,7 +81,7 @@ async def test_what_builds_on_refused_text_is_kept_in_words(
     assert "draft in another's name" in account
 
 
-async def test_waiting_for_a_refused_edit_ends_with_the_reason(
+async def test_replica_saved_raises_reason_of_rejected_edit(
     served: ServedKernel, folder: Path
 ) -> None:
     block = await served.block("hello")
@@ -92,7 +92,7 @@ async def test_waiting_for_a_refused_edit_ends_with_the_reason(
     assert Path(caught.value.details["file"]).exists()
 
 
-async def test_a_replica_of_another_epoch_writes_down_what_never_arrived(
+async def test_replica_of_another_epoch_writes_down_what_never_arrived(
     served: ServedKernel, folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     block = await served.block("hello")
@@ -109,7 +109,7 @@ async def test_a_replica_of_another_epoch_writes_down_what_never_arrived(
     assert len((await served.context()).document) == 0
 
 
-async def test_what_is_refused_again_is_counted_and_kept_with_what_was_refused_before(
+async def test_replica_further_rejected_edits_are_counted_and_added_to_report(
     served: ServedKernel, folder: Path
 ) -> None:
     block = await served.block("hello")

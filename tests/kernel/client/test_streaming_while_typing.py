@@ -129,7 +129,9 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
 
 
 @pytest.mark.parametrize("first", range(0, RUNS, RUNS_PER_KERNEL))
-async def test_nothing_is_lost_and_everyone_sees_the_same(tmp_path: Path, first: int) -> None:
+async def test_streaming_while_typing_over_cut_connections_loses_nothing(
+    tmp_path: Path, first: int
+) -> None:
     async with served_kernel(tmp_path) as served:
         proxies = [CuttableProxy(served.doors.port) for _ in range(2)]
         for proxy in proxies:

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from antiphon_kernel.client.tool_client import ToolClient
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
+from tests.errors import raises
 from tests.kernel.served import ServedKernel
 
 NEW = {"role": "user", "kind": "text"}
@@ -21,15 +22,14 @@ async def calls(served: ServedKernel) -> AsyncIterator[ToolClient]:
     await calls.close()
 
 
-async def test_a_call_returns_its_result(served: ServedKernel, calls: ToolClient) -> None:
+async def test_call_returns_its_result(served: ServedKernel, calls: ToolClient) -> None:
     created = await calls.call("block.create", NEW)
     assert created["block_id"] in (await served.context()).document
 
 
-async def test_an_error_comes_back_with_its_code_and_details(calls: ToolClient) -> None:
-    with pytest.raises(AntiphonError) as failure:
+async def test_error_comes_back_with_its_code_and_details(calls: ToolClient) -> None:
+    with raises(ErrorCode.CONTEXT_NOT_FOUND) as failure:
         await calls.call("block.read", {"block_id": "nowhere.amy.1"})
-    assert failure.value.code is ErrorCode.CONTEXT_NOT_FOUND
     assert failure.value.details
 
 
@@ -45,9 +45,7 @@ async def test_concurrent_calls_share_one_connection(
     assert served.doors.connections == 1
 
 
-async def test_a_call_after_a_restart_connects_again(
-    served: ServedKernel, calls: ToolClient
-) -> None:
+async def test_call_after_a_restart_connects_again(served: ServedKernel, calls: ToolClient) -> None:
     block = (await calls.call("block.create", NEW))["block_id"]
     for _ in range(3):
         await served.stop()
@@ -55,19 +53,20 @@ async def test_a_call_after_a_restart_connects_again(
         assert await calls.call("block.read", {"block_id": block})
 
 
-async def test_without_a_kernel_a_call_says_so(served: ServedKernel, calls: ToolClient) -> None:
+async def test_tool_client_without_kernel_raises_no_kernel(
+    served: ServedKernel, calls: ToolClient
+) -> None:
     address = served.locate()
     await calls.call("context.list", {})
     await served.stop()
     unreachable = ToolClient(lambda: address)
     for client in (calls, unreachable):
-        with pytest.raises(AntiphonError) as failure:
+        with raises(ErrorCode.NO_KERNEL):
             await client.call("context.list", {})
-        assert failure.value.code is ErrorCode.NO_KERNEL
     await served.start()
 
 
-async def test_the_name_one_acts_under(served: ServedKernel) -> None:
+async def test_name_one_acts_under(served: ServedKernel) -> None:
     calls = ToolClient(served.locate_tcp, as_name="ben")
     assert (await calls.call("session.whoami", {}))["username"] == "ben"
     await calls.close()

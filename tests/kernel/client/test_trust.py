@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from antiphon_kernel.client import trust as trust_module
 from antiphon_kernel.client.address import ADDRESS_FILE, KernelAddress, read_address
 from antiphon_kernel.client.private_files import state_path
 from antiphon_kernel.client.trust import FOUNDED_VARIABLE, ID_FILE, found, is_trusted, trust
 from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.errors import raises
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
@@ -31,9 +33,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def refusal(data: Path) -> str:
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.UNTRUSTED_FOLDER) as caught:
         is_trusted(data)
-    assert caught.value.code is ErrorCode.UNTRUSTED_FOLDER
     return caught.value.message
 
 
@@ -120,7 +121,24 @@ def test_found_without_a_state_folder_says_what_is_not_remembered(
     assert warning is not None and "XDG_STATE_HOME" in warning
     assert is_trusted(data), "as long as this process and its children live"
     monkeypatch.setenv(FOUNDED_VARIABLE, "")
-    assert "antiphon trust" in refusal(data)
+    assert "antiphon trust" in refusal(data) and "XDG_STATE_HOME" in refusal(data)
+
+
+def test_copy_of_a_folder_founded_without_a_state_folder_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "/dev/null")
+    monkeypatch.setenv(FOUNDED_VARIABLE, "")
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    found(data)
+    shutil.copytree(data, copy)
+    assert is_trusted(data)
+    assert "antiphon trust" in refusal(copy)
+
+
+def test_refusal_with_a_state_folder_does_not_blame_it(data: Path) -> None:
+    (data / ID_FILE).write_text("0" * 32 + "\n")
+    assert "XDG_STATE_HOME" not in refusal(data)
 
 
 @pytest.mark.parametrize("mode", [0o720, 0o702, 0o777])
@@ -179,7 +197,7 @@ def test_path_that_is_too_long_is_named_with_its_length(tmp_path: Path) -> None:
 
 @as_root
 @pytest.mark.parametrize("name", [".", "journal.db"])
-def test_what_belongs_to_another_user_is_refused(data: Path, name: str) -> None:
+def test_trust_of_file_of_another_user_is_denied(data: Path, name: str) -> None:
     os.chown(data / name, NOBODY, NOBODY)
     assert f"belongs to user {NOBODY}" in refusal(data)
     with pytest.raises(AntiphonError):
@@ -254,3 +272,19 @@ def test_address_of_another_machine_is_not_believed(data: Path, state: State, ho
         state(address(sync=f"ws://{host}:80/sync"))
         with pytest.raises(AntiphonError, match="not on this machine"):
             read_address(data)
+
+
+def test_folder_that_is_founded_while_it_is_looked_at_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    looked = trust_module.is_registered
+
+    def looked_at_too_early(folder: Path) -> bool:
+        monkeypatch.setattr(trust_module, "is_registered", looked)
+        found(folder)
+        return False
+
+    data.mkdir(mode=0o700)
+    monkeypatch.setattr(trust_module, "is_registered", looked_at_too_early)
+    assert is_trusted(data)

@@ -38,7 +38,7 @@ def blame(block: str, limit: int | None, who: str | None) -> None:
         (("praise\x1b[31m",), "antiphon: no such command"),
     ],
 )
-def test_a_wrong_use_is_one_line_on_standard_error(arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_use_is_one_line_on_standard_error(arguments: tuple[str, ...], said: str) -> None:
     done = CliRunner().invoke(antiphon, arguments, prog_name="antiphon")
     assert done.exit_code == 2
     assert done.stdout == ""
@@ -49,6 +49,6 @@ def test_a_wrong_use_is_one_line_on_standard_error(arguments: tuple[str, ...], s
         assert "\x1b" not in done.stderr
 
 
-def test_a_right_use_is_carried_out() -> None:
+def test_right_use_is_carried_out() -> None:
     done = CliRunner().invoke(antiphon, ["blame", "x", "--limit", "2"])
     assert (done.exit_code, done.stdout, done.stderr) == (0, "x 2 None\n", "")

@@ -56,7 +56,7 @@ class Streamed:
         before = editor.state_vector()
         editor.splice(self.block, offset, deleted, text, self.section)
         update = editor.update_since(before)
-        await (await self.context()).remote.apply(self.bo, update, "client")
+        await (await self.context()).apply_update(self.bo, update, "client")
 
     async def begin(self) -> Document:
         """Text that bo typed offline stands between two appends, outside of the first's run."""
@@ -77,7 +77,7 @@ async def streamed(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> Streame
     return Streamed(kernel, amy, bo, await make())
 
 
-async def test_an_append_stands_behind_what_was_removed_after_another_run(
+async def test_append_stands_behind_what_was_removed_after_another_run(
     streamed: Streamed,
 ) -> None:
     await streamed.begin()
@@ -88,7 +88,7 @@ async def test_an_append_stands_behind_what_was_removed_after_another_run(
     assert await streamed.text() == "one typed two three"
 
 
-async def test_an_append_stands_behind_a_removed_run_of_a_long_text(streamed: Streamed) -> None:
+async def test_append_stands_behind_a_removed_run_of_a_long_text(streamed: Streamed) -> None:
     long = "a" * RUN_BYTES
     await streamed.append(long)
     await streamed.append("two ")
@@ -98,7 +98,7 @@ async def test_an_append_stands_behind_a_removed_run_of_a_long_text(streamed: St
     assert await streamed.text() == long + "two three"
 
 
-async def test_an_append_after_a_restart_stands_behind_what_was_removed_before(
+async def test_append_after_a_restart_stands_behind_what_was_removed_before(
     streamed: Streamed, open_kernel: OpenKernel
 ) -> None:
     await streamed.begin()
@@ -112,7 +112,7 @@ async def test_an_append_after_a_restart_stands_behind_what_was_removed_before(
     assert await streamed.text() == "one typed two three"
 
 
-async def test_what_waits_to_be_flushed_stands_before_what_is_removed_meanwhile(
+async def test_buffered_append_flushed_after_deletion_stands_before_it(
     streamed: Streamed,
 ) -> None:
     editor = await streamed.begin()
@@ -122,7 +122,7 @@ async def test_what_waits_to_be_flushed_stands_before_what_is_removed_meanwhile(
     await streamed.append("four")
     assert await streamed.text() == "one three four"
     await streamed.undo()
-    assert await streamed.text() == "one two three four"
+    assert await streamed.text() == "one typed two three four"
 
 
 async def test_streams_into_more_blocks_than_histories_are_kept_stand_behind_what_was_removed(
@@ -151,7 +151,7 @@ async def test_appends_to_a_section_stand_behind_what_was_removed_there(
     assert await streamed.text() == "one typed two three"
 
 
-async def test_an_append_goes_on_in_the_run_before_if_nothing_was_removed(
+async def test_append_goes_on_in_the_run_before_if_nothing_was_removed(
     streamed: Streamed,
 ) -> None:
     for _ in range(100):

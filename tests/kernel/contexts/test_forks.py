@@ -14,10 +14,11 @@ from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
+from tests.errors import raises
 from tests.kernel.kernel.calls import Make
 
 
@@ -51,7 +52,7 @@ async def aria_of(kernel: Kernel) -> Actor:
     return kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
 
 
-async def test_a_fork_reads_as_the_original_and_each_goes_its_own_way(
+async def test_fork_reads_as_the_original_and_each_goes_its_own_way(
     kernel: Kernel, amy: Actor, make: Make, open_kernel: Any
 ) -> None:
     fields = {"language": "en", "path": "a/b", "mood": "calm", "collapsed": True, "excluded": True}
@@ -63,6 +64,7 @@ async def test_a_fork_reads_as_the_original_and_each_goes_its_own_way(
     original = await kernel.call(amy, "block.read", {"block_id": first})
     assert (read.pop("source_block"), read.pop("version")) == (first, 1)
     assert read.pop("source_context") == (await kernel.context()).id
+    assert (read.pop("name"), original.pop("name")) == ("other.amy.1", "default.amy.1")
     assert {**read, "block_id": first, "version": 1} == original
     assert fork.document.header(in_fork(child, fork)).parent == in_fork(first, fork)
     await kernel.call(amy, "block.splice", {"block_id": child, "offset": 0, "insert": "HERE "})
@@ -75,7 +77,7 @@ async def test_a_fork_reads_as_the_original_and_each_goes_its_own_way(
     assert [texts(await again.context(one)) for one in ("default", "other")] == expected
 
 
-async def test_a_fork_at_any_version_is_what_the_context_was_then(
+async def test_fork_at_any_version_is_what_the_context_was_then(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
     rng = random.Random(6)
@@ -139,22 +141,21 @@ async def test_blame_goes_along_through_forks_of_forks_and_restarts(
     assert await authors(again, amy, copied) == changed
 
 
-async def test_a_fork_begins_with_nothing_to_undo_and_counts_on(
+async def test_fork_begins_with_nothing_to_undo_and_counts_on(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     await make("one")
     last = await make("two")
     fork = await fork_of(kernel, amy, label="other")
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.NOTHING_TO_UNDO):
         await kernel.call(amy, "block.undo", {"context": "other"})
-    assert caught.value.code is ErrorCode.NOTHING_TO_UNDO
     new = await make("three", context="other")
     assert BlockId.parse(new).seq == BlockId.parse(last).seq + 1
     await kernel.call(amy, "block.undo", {"context": "other"})
     assert texts(fork)[:2] == ["one", "two"]
 
 
-async def test_what_is_being_streamed_goes_on_in_the_original_and_is_interrupted_in_the_copy(
+async def test_fork_of_streaming_block_interrupts_copy_only(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     prompt = await make("go", status="done")
@@ -202,7 +203,7 @@ async def conversation(kernel: Kernel, make: Make) -> list[str]:
 
 
 @pytest.mark.parametrize("by_number", [False, True])
-async def test_no_range_parts_a_call_from_its_result(
+async def test_fork_range_keeps_call_and_result_together(
     kernel: Kernel, amy: Actor, make: Make, by_number: bool
 ) -> None:
     blocks = await conversation(kernel, make)
@@ -221,9 +222,8 @@ async def test_no_range_parts_a_call_from_its_result(
                 assert list(fork.document.block_ids()) == expected
                 continue
             count = len(kernel.context_rows())
-            with pytest.raises(AntiphonError) as caught:
+            with raises(ErrorCode.INVALID_PARAMS) as caught:
                 await fork_of(kernel, amy, blocks=wanted)
-            assert caught.value.code is ErrorCode.INVALID_PARAMS
             assert len(kernel.context_rows()) == count
             details = caught.value.details
             assert (details["call"], details["result"]) == (blocks[1], blocks[3])
@@ -232,7 +232,7 @@ async def test_no_range_parts_a_call_from_its_result(
             await fork_of(kernel, amy, blocks=whole)
 
 
-async def test_what_answered_a_block_that_is_left_out_answers_the_nearest_above(
+async def test_fork_without_parent_block_reparents_to_nearest_ancestor(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     top = await make("top", status="done")
@@ -245,7 +245,7 @@ async def test_what_answered_a_block_that_is_left_out_answers_the_nearest_above(
     assert alone.document.header(in_fork(low, alone)).parent is None
 
 
-async def test_an_answer_without_its_question_is_tied_to_the_original_only(
+async def test_answer_without_its_question_is_tied_to_the_original_only(
     kernel: Kernel, amy: Actor, make: Make, data: Path
 ) -> None:
     """Which is how to find what it answers: a fork takes only what is asked for."""
@@ -287,16 +287,15 @@ async def test_an_answer_without_its_question_is_tied_to_the_original_only(
         ),
     ],
 )
-async def test_a_fork_that_cannot_be_leaves_nothing_behind(
+async def test_fork_that_cannot_be_leaves_nothing_behind(
     kernel: Kernel, amy: Actor, make: Make, params: dict[str, Any], code: ErrorCode
 ) -> None:
     for _ in range(2):
         await make("x")
     await kernel.create_context("other")
     await make("y", context="other")
-    with pytest.raises(AntiphonError) as caught:
+    with raises(code):
         await fork_of(kernel, amy, **params)
-    assert caught.value.code is code
     assert len(kernel.context_rows()) == 2
     await fork_of(kernel, amy, label="fine")
 

@@ -25,7 +25,7 @@ IDLE: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 @pytest.mark.parametrize(("tool", "params"), IDLE)
-async def test_a_call_that_changes_nothing_leaves_no_trace_of_a_newcomer(
+async def test_call_that_changes_nothing_leaves_no_trace_of_a_newcomer(
     kernel: Kernel, bo: Actor, make: Make, tool: str, params: dict[str, Any]
 ) -> None:
     block = await make("one\n")
@@ -37,7 +37,7 @@ async def test_a_call_that_changes_nothing_leaves_no_trace_of_a_newcomer(
     assert context.document.member(bo.principal.id) is None
 
 
-async def test_the_first_change_introduces_whoever_makes_it_in_the_same_transaction(
+async def test_first_change_introduces_whoever_makes_it_in_the_same_transaction(
     kernel: Kernel, bo: Actor, make: Make, open_kernel: OpenKernel
 ) -> None:
     block = await make("one\n")
@@ -55,7 +55,7 @@ async def test_the_first_change_introduces_whoever_makes_it_in_the_same_transact
     assert again.seq == seq + 1
 
 
-async def test_who_only_comes_in_is_introduced_once(kernel: Kernel, bo: Actor) -> None:
+async def test_ensure_member_called_twice_writes_once(kernel: Kernel, bo: Actor) -> None:
     context = await kernel.context()
     first = context.ensure_member(bo)
     seq = context.seq

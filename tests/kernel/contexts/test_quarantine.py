@@ -47,7 +47,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_damaged_context_is_named_and_the_others_open(
+async def test_damaged_context_is_named_and_the_others_open(
     damaged: Path, open_kernel: Any, damage: str
 ) -> None:
     sql, seq = DAMAGES[damage]
@@ -75,7 +75,7 @@ async def test_a_damaged_context_is_named_and_the_others_open(
     assert min(finding.seq or 0 for finding in report.all() if finding.seq) == seq
 
 
-async def test_a_damaged_context_is_listed_before_anybody_opens_it(
+async def test_damaged_context_is_listed_before_anybody_opens_it(
     damaged: Path, open_kernel: Any
 ) -> None:
     with sqlite3.connect(damaged / "journal.db") as database:
@@ -87,7 +87,7 @@ async def test_a_damaged_context_is_listed_before_anybody_opens_it(
     assert {one["label"]: "damaged" in one for one in listed} == {"default": False, BROKEN: True}
 
 
-async def test_a_search_names_the_contexts_that_are_damaged_and_goes_through_the_others(
+async def test_search_names_the_contexts_that_are_damaged_and_goes_through_the_others(
     damaged: Path, open_kernel: Any
 ) -> None:
     with sqlite3.connect(damaged / "journal.db") as database:

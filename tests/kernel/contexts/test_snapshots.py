@@ -124,7 +124,7 @@ async def with_snapshot(reopen: Open, data: Path) -> list[tuple[object, str]]:
         "digest = zeroblob(16)",
     ],
 )
-async def test_a_damaged_snapshot_is_left_out_and_the_log_says_so(
+async def test_damaged_snapshot_is_left_out_and_the_log_says_so(
     reopen: Open, data: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     held = await with_snapshot(reopen, data)
@@ -140,7 +140,7 @@ async def test_a_damaged_snapshot_is_left_out_and_the_log_says_so(
     assert (await run_checks(data)).clean
 
 
-async def test_a_snapshot_of_another_state_is_not_believed(
+async def test_snapshot_of_another_state_is_not_believed(
     reopen: Open, data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Sound bytes, but of a journal that has lost its end."""
@@ -158,7 +158,7 @@ async def test_a_snapshot_of_another_state_is_not_believed(
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_a_fork_begins_with_a_snapshot_that_says_what_its_transactions_say(
+async def test_fork_begins_with_a_snapshot_that_says_what_its_transactions_say(
     reopen: Open, data: Path, seed: int
 ) -> None:
     dice = random.Random(seed)
@@ -183,7 +183,7 @@ async def test_a_fork_begins_with_a_snapshot_that_says_what_its_transactions_say
     assert [contents((await kernel.context(label)).document) for label in labels] == begun
 
 
-async def test_the_transactions_are_kept(reopen: Open, data: Path) -> None:
+async def test_transactions_are_kept(reopen: Open, data: Path) -> None:
     kernel = await reopen(EAGER)
     await write_at_random(kernel, random.Random(4), 60)
     seq = (await kernel.context()).seq

@@ -2,10 +2,10 @@
 
 | event | what it did there | test |
 |---|---|---|
-| a squash | 200 characters became none | `test_a_squash_empties_the_text` |
+| a squash | 200 characters became none | `test_squash_empties_the_text` |
 | rows after a checkpoint | 1500 written, 990 loaded | `test_rows_behind_a_checkpoint_are_lost` |
-| a clock steps back | 1300, 1100 loaded | `test_a_clock_that_steps_back_loses_what_came_after` |
-| the disk is full | 300 writes "ok", 42 on disk | `test_a_full_disk_is_not_noticed` |
+| a clock steps back | 1300, 1100 loaded | `test_clock_that_steps_back_loses_what_came_after` |
+| the disk is full | 300 writes "ok", 42 on disk | `test_full_disk_is_not_noticed` |
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ async def snapshot_written(data: Path) -> None:
     await until(lambda: snapshots(data), "a snapshot is written")
 
 
-async def test_a_squash_empties_the_text(data: Path, clock: ManualClock) -> None:
+async def test_squash_empties_the_text(data: Path, clock: ManualClock) -> None:
     """There: 200 characters squashed to none. Here: a snapshot replaces no transaction."""
     kernel = await open_on(data, clock, 100)
     block = await write(kernel, None, "s" * 200)
@@ -93,9 +93,7 @@ async def test_rows_behind_a_checkpoint_are_lost(data: Path, clock: ManualClock)
     assert await text_of(data, clock, block) == "c" * 110 + "d" * 40
 
 
-async def test_a_clock_that_steps_back_loses_what_came_after(
-    data: Path, clock: ManualClock
-) -> None:
+async def test_clock_that_steps_back_loses_what_came_after(data: Path, clock: ManualClock) -> None:
     """There: 1300 characters, 1100 after loading. Here: order is a number, not the time."""
     kernel = await open_on(data, clock, 50)
     block = await write(kernel, None, "e" * 60)
@@ -108,7 +106,7 @@ async def test_a_clock_that_steps_back_loses_what_came_after(
 
 
 @pytest.mark.parametrize("step", ["BEGIN", "INSERT INTO ops", "COMMIT"])
-async def test_a_full_disk_is_not_noticed(data: Path, clock: ManualClock, step: str) -> None:
+async def test_full_disk_is_not_noticed(data: Path, clock: ManualClock, step: str) -> None:
     """There: 300 of 300 writes "ok", 42 on disk. Here: what is not on disk is not acknowledged."""
     kernel = await open_on(data, clock, 50)
     block = await write(kernel, None, "g" * 10)

@@ -55,7 +55,7 @@ async def blamed(kernel: Kernel, actor: Actor, block: str, section: str) -> list
 
 
 @pytest.mark.parametrize("way", ["import", "fork"])
-async def test_a_copy_of_a_context_has_the_same_contents_and_authors(
+async def test_copy_of_a_context_has_the_same_contents_and_authors(
     kernel: Kernel, amy: Actor, paper: str, way: str
 ) -> None:
     if way == "fork":
@@ -75,7 +75,7 @@ async def test_a_copy_of_a_context_has_the_same_contents_and_authors(
     assert (await exported(kernel, amy, paper))["content"]["task"]["votes"] == 3
 
 
-async def test_a_block_is_listed_and_found_as_it_is_rendered(
+async def test_block_is_listed_and_found_as_it_is_rendered(
     kernel: Kernel, amy: Actor, paper: str
 ) -> None:
     rendered = (await kernel.call(amy, "block.render", {"block_id": paper}))["text"]
@@ -89,7 +89,7 @@ async def test_a_block_is_listed_and_found_as_it_is_rendered(
     assert rendered in markdown["text"]
 
 
-async def test_what_is_undone_in_a_content_is_what_one_has_written(
+async def test_undo_in_structured_content_reverts_own_writes_only(
     kernel: Kernel, amy: Actor, bo: Actor, paper: str
 ) -> None:
     await kernel.call(bo, "block.undo", {"block_id": paper})

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import aiosqlite
 
-from antiphon_kernel.storage import database, executor
+from antiphon_kernel.storage import database
 from antiphon_kernel.storage.open_files import OpenFiles
 
 STEPS = (
@@ -93,7 +93,7 @@ class _Breaking:
 def inject(fault: Fault) -> Callable[[], None]:
     """Let the statements of every database of this process fail; returns the way back."""
     faults = _Faults(fault)
-    execute, carry_out = aiosqlite.Connection.execute, executor.execute
+    execute, carry_out = aiosqlite.Connection.execute, database.execute
 
     async def one(connection: aiosqlite.Connection, sql: str, *rest: Any) -> Any:
         due = faults.due(sql)
@@ -107,8 +107,8 @@ def inject(fault: Fault) -> Callable[[], None]:
 
     def mend() -> None:
         aiosqlite.Connection.execute = execute  # type: ignore[method-assign]
-        database.execute = carry_out  # type: ignore[attr-defined]
+        database.execute = carry_out
 
     aiosqlite.Connection.execute = one  # type: ignore[method-assign,assignment]
-    database.execute = many  # type: ignore[attr-defined]
+    database.execute = many
     return mend

@@ -121,7 +121,7 @@ async def goes_on_and_reopens(work: Work, data: Path) -> None:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("step", [step for step in STEPS if "clients" not in step])
-async def test_a_step_that_fails_is_told_and_nothing_acknowledged_is_lost(
+async def test_step_that_fails_is_told_and_nothing_acknowledged_is_lost(
     work: Work, tmp_path: Path, step: str, after: bool
 ) -> None:
     await work.some()
@@ -137,9 +137,7 @@ async def test_a_step_that_fails_is_told_and_nothing_acknowledged_is_lost(
     await goes_on_and_reopens(work, tmp_path)
 
 
-async def test_a_commit_that_the_database_refuses_leaves_nothing(
-    work: Work, tmp_path: Path
-) -> None:
+async def test_commit_that_the_database_refuses_leaves_nothing(work: Work, tmp_path: Path) -> None:
     """COMMIT itself fails, by a reference that is only checked then."""
     await work.some()
     async with aiosqlite.connect(tmp_path / "journal.db") as rival:
@@ -157,17 +155,9 @@ async def test_a_commit_that_the_database_refuses_leaves_nothing(
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_full_disk_is_told_and_nothing_acknowledged_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+async def test_full_disk_is_told_and_nothing_acknowledged_is_lost(
+    tmp_path: Path, connections: list[aiosqlite.Connection], seed: int
 ) -> None:
-    connections: list[aiosqlite.Connection] = []
-    make = aiosqlite.Connection.__init__
-
-    def remembering(made: aiosqlite.Connection, *args: Any, **options: Any) -> None:
-        make(made, *args, **options)
-        connections.append(made)
-
-    monkeypatch.setattr(aiosqlite.Connection, "__init__", remembering)
     kernel = await open_kernel(tmp_path)
     actors = [kernel.open_session(await kernel.principal(name), "test") for name in ("a", "b", "c")]
     work = Work(kernel, actors)

@@ -6,7 +6,6 @@ import asyncio
 import multiprocessing
 import signal
 from pathlib import Path
-from typing import Any
 
 import aiosqlite
 import pytest
@@ -16,6 +15,7 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.errors import raises
 from tests.kernel.crash.faults import Fault, inject
 
 BLOCKS = 30
@@ -101,23 +101,14 @@ async def test_import_of_a_kernel_that_is_killed_at_a_step_is_whole_or_absent(
 
 
 async def test_import_on_a_full_disk_leaves_nothing(
-    exported: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: str, tmp_path: Path, connections: list[aiosqlite.Connection]
 ) -> None:
-    connections: list[aiosqlite.Connection] = []
-    make = aiosqlite.Connection.__init__
-
-    def remembering(made: aiosqlite.Connection, *args: Any, **options: Any) -> None:
-        make(made, *args, **options)
-        connections.append(made)
-
-    monkeypatch.setattr(aiosqlite.Connection, "__init__", remembering)
     kernel = await open_kernel(tmp_path)
     for one in connections:
         ((pages,),) = await one.execute_fetchall("PRAGMA page_count")
         await one.execute_fetchall(f"PRAGMA max_page_count = {pages + 2}")
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.STORAGE_FAILED):
         await import_into(kernel, exported, "copy")
-    assert caught.value.code is ErrorCode.STORAGE_FAILED
     assert [row.label for row in kernel.context_rows()] == ["default"]
     await kernel.close()
     await check_whole_or_absent(tmp_path, exported)

@@ -14,7 +14,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.storage import journal
-from antiphon_kernel.storage.executor import execute
+from antiphon_kernel.storage.database import execute
 from antiphon_kernel.storage.open_files import OpenFiles, StorageLostError
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -140,7 +140,7 @@ async def some_writer(kernel: Kernel, data: Path) -> Writer:
 
 
 @pytest.mark.parametrize("lose", [*LOSSES, *CUTS])
-async def test_a_commit_after_a_loss_is_refused_at_once_and_for_good(
+async def test_commit_after_a_loss_is_refused_at_once_and_for_good(
     kernel: Kernel, writer: Writer, data: Path, lose: Loss
 ) -> None:
     lose(data)
@@ -155,7 +155,7 @@ async def test_a_commit_after_a_loss_is_refused_at_once_and_for_good(
 
 
 @pytest.mark.parametrize("lose", LOSSES)
-async def test_what_was_acknowledged_can_be_read_after_a_loss(
+async def test_kernel_after_loss_of_files_still_reads_acknowledged_writes(
     kernel: Kernel, writer: Writer, data: Path, lose: Loss
 ) -> None:
     await writer.call("context.create", label="closed")
@@ -168,7 +168,7 @@ async def test_what_was_acknowledged_can_be_read_after_a_loss(
 
 
 @pytest.mark.parametrize("lose", LOSSES)
-async def test_what_was_acknowledged_is_copied_elsewhere_after_a_loss(
+async def test_kernel_after_loss_of_files_copies_acknowledged_writes_to_spare(
     data: Path, tmp_path: Path, lose: Loss
 ) -> None:
     spare = tmp_path / "spare" / "copy.db"
@@ -184,7 +184,7 @@ async def test_what_was_acknowledged_is_copied_elsewhere_after_a_loss(
     assert await words_on_disk(restored, writer.block) == writer.acknowledged == list(range(20))
 
 
-async def test_a_copy_that_cannot_be_made_is_not_promised(
+async def test_copy_that_cannot_be_made_is_not_promised(
     data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").touch()
@@ -197,7 +197,7 @@ async def test_a_copy_that_cannot_be_made_is_not_promised(
     await kernel.close()
 
 
-async def test_a_journal_that_comes_back_stays_refused_until_the_restart(
+async def test_journal_that_comes_back_stays_refused_until_the_restart(
     kernel: Kernel, writer: Writer, data: Path
 ) -> None:
     (data / "journal.db").rename(data / "away")
@@ -219,7 +219,7 @@ async def words_on_disk(data: Path, block: str) -> list[int]:
 
 
 @pytest.mark.parametrize("lose", [remove_wal, replace_wal])
-async def test_what_a_lost_log_held_is_in_the_journal(
+async def test_journal_after_loss_of_wal_contains_its_writes(
     kernel: Kernel, writer: Writer, data: Path, tmp_path: Path, lose: Loss
 ) -> None:
     lose(data)
@@ -234,7 +234,7 @@ async def test_what_a_lost_log_held_is_in_the_journal(
 
 
 @pytest.mark.parametrize("lose", [truncate_wal, cut_wal])
-async def test_a_journal_whose_log_was_cut_opens(
+async def test_journal_whose_log_was_cut_opens(
     kernel: Kernel, writer: Writer, data: Path, lose: Loss
 ) -> None:
     lose(data)
@@ -247,7 +247,7 @@ async def test_a_journal_whose_log_was_cut_opens(
 
 
 @pytest.mark.parametrize("lose", LOSSES)
-async def test_a_loss_in_the_middle_of_a_commit_is_not_acknowledged(
+async def test_loss_in_the_middle_of_a_commit_is_not_acknowledged(
     kernel: Kernel, writer: Writer, data: Path, lose: Loss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file goes when SQLite has it open for this very transaction."""
@@ -267,7 +267,7 @@ async def test_a_loss_in_the_middle_of_a_commit_is_not_acknowledged(
 
 
 @pytest.mark.parametrize("lose", [*LOSSES, *CUTS, remove_roles])
-async def test_an_idle_kernel_notices_a_loss(
+async def test_idle_kernel_notices_a_loss(
     data: Path, lose: Loss, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal, "WATCH_SECONDS", 0.01)
@@ -282,7 +282,7 @@ async def test_an_idle_kernel_notices_a_loss(
     await kernel.close()
 
 
-async def test_a_role_is_not_acknowledged_once_the_file_of_roles_is_gone(
+async def test_role_is_not_acknowledged_once_the_file_of_roles_is_gone(
     kernel: Kernel, writer: Writer, data: Path
 ) -> None:
     guest = await kernel.principal("guest")
@@ -293,7 +293,7 @@ async def test_a_role_is_not_acknowledged_once_the_file_of_roles_is_gone(
         await writer.append(20)
 
 
-async def test_a_loss_is_one_line_in_the_log(
+async def test_loss_is_one_line_in_the_log(
     kernel: Kernel, writer: Writer, data: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     remove_journal(data)

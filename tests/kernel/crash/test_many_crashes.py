@@ -14,7 +14,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 CRASHES = 60
 
 
-async def test_a_folder_opens_however_often_its_kernel_has_died(tmp_path: Path) -> None:
+async def test_folder_opens_however_often_its_kernel_has_died(tmp_path: Path) -> None:
     data = tmp_path / "0"
     answers: list[str] = []
     prompt, typed = "", ""

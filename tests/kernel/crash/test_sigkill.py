@@ -180,7 +180,7 @@ async def check(acknowledged: Acknowledged, data: Path, folder: Path) -> None:
     acknowledged.check(document, labels)
 
 
-async def test_what_was_acknowledged_survives_sigkill_at_any_moment(
+async def test_acknowledged_writes_survive_sigkill_at_any_moment(
     nursery: Nursery, tmp_path: Path
 ) -> None:
     seed = int(os.environ.get("ANTIPHON_SEED", "1"))
@@ -203,7 +203,7 @@ async def test_what_was_acknowledged_survives_sigkill_at_any_moment(
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("step", STEPS)
-async def test_a_kernel_that_dies_at_a_step_of_a_write_has_lost_nothing(
+async def test_kernel_that_dies_at_a_step_of_a_write_has_lost_nothing(
     nursery: Nursery, tmp_path: Path, step: str, after: bool
 ) -> None:
     data = tmp_path / "data"

@@ -25,20 +25,20 @@ def address(data: Path, pid: int) -> KernelAddress:
     )
 
 
-def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_address_file_written_is_read_back_equal(tmp_path: Path) -> None:
     written = address(tmp_path, os.getpid())
     write_address(tmp_path, written)
     assert stated_address(tmp_path) == written
 
 
-def test_only_its_user_can_read_it(tmp_path: Path) -> None:
+def test_address_file_is_readable_by_its_user_only(tmp_path: Path) -> None:
     (tmp_path / ADDRESS_FILE).touch(mode=0o644)
     write_address(tmp_path, address(tmp_path, os.getpid()))
     assert stat.S_IMODE((tmp_path / ADDRESS_FILE).stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == [ADDRESS_FILE]
 
 
-def test_a_kernel_removes_its_own_but_not_its_successors(tmp_path: Path) -> None:
+def test_kernel_removes_its_own_but_not_its_successors(tmp_path: Path) -> None:
     write_address(tmp_path, address(tmp_path, os.getpid() + 1))
     remove_address(tmp_path)
     assert stated_address(tmp_path).pid == os.getpid() + 1

@@ -74,7 +74,7 @@ def test_sigkill_of_the_kernel_ends_commands_and_what_they_started(tmp_path: Pat
         wait_until(lambda: not any(map(runs, pids)), "no command outlives its kernel")
 
 
-def test_a_command_does_not_begin_before_the_watchdog_knows_it(tmp_path: Path) -> None:
+def test_command_does_not_begin_before_the_watchdog_knows_it(tmp_path: Path) -> None:
     """A kernel that is killed in between leaves no command that nobody knows."""
     killed = subprocess.run([sys.executable, "-c", KILLED_IN_BETWEEN], cwd=tmp_path, check=False)
     assert killed.returncode == -signal.SIGKILL

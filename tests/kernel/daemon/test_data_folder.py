@@ -37,7 +37,7 @@ def holder(path: Path) -> subprocess.Popen[str]:
     return process
 
 
-def test_the_second_one_is_told_who_has_the_folder(tmp_path: Path) -> None:
+def test_second_one_is_told_who_has_the_folder(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
         with pytest.raises(DataFolderInUse, match=str(other.pid)) as refused:
             DataFolder.hold(tmp_path)
@@ -46,7 +46,7 @@ def test_the_second_one_is_told_who_has_the_folder(tmp_path: Path) -> None:
         other.stdin.close()
 
 
-def test_a_killed_holder_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
+def test_killed_holder_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
@@ -54,21 +54,21 @@ def test_a_killed_holder_leaves_nothing_to_clean_up(tmp_path: Path) -> None:
         pass
 
 
-def test_a_released_folder_can_be_taken_again(tmp_path: Path) -> None:
+def test_released_folder_can_be_taken_again(tmp_path: Path) -> None:
     with DataFolder.hold(tmp_path) as folder:
         folder.release()
         with DataFolder.hold(tmp_path):
             pass
 
 
-def test_the_folder_is_private_and_keeps_itself_out_of_version_control(tmp_path: Path) -> None:
+def test_folder_is_private_and_keeps_itself_out_of_version_control(tmp_path: Path) -> None:
     path = tmp_path / "project" / ".antiphon"
     with DataFolder.hold(path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
         assert (path / ".gitignore").read_text() == "*\n"
 
 
-def test_an_existing_gitignore_and_other_folders_are_left_alone(tmp_path: Path) -> None:
+def test_existing_gitignore_and_other_folders_are_left_alone(tmp_path: Path) -> None:
     own = tmp_path / ".antiphon"
     own.mkdir()
     (own / ".gitignore").write_text("mine\n")
@@ -77,7 +77,7 @@ def test_an_existing_gitignore_and_other_folders_are_left_alone(tmp_path: Path) 
         assert not (elsewhere.path / ".gitignore").exists()
 
 
-def test_a_link_in_the_place_of_its_ignore_file_is_not_followed(tmp_path: Path) -> None:
+def test_link_in_the_place_of_its_ignore_file_is_not_followed(tmp_path: Path) -> None:
     data = tmp_path / ".antiphon"
     data.mkdir()
     (data / ".gitignore").symlink_to(tmp_path / "elsewhere")
@@ -85,7 +85,7 @@ def test_a_link_in_the_place_of_its_ignore_file_is_not_followed(tmp_path: Path) 
         assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_holder_that_does_not_say_its_number_is_another_process(tmp_path: Path) -> None:
+def test_holder_that_does_not_say_its_number_is_another_process(tmp_path: Path) -> None:
     with holder(tmp_path) as other:
         (tmp_path / LOCK_FILE).write_text("somebody\n")
         with pytest.raises(DataFolderInUse, match="another process"):

@@ -16,11 +16,11 @@ async def _loop_in_use() -> str:
 
 
 @pytest.mark.skipif(find_spec("uvloop") is None, reason="the faster loop is not installed")
-def test_the_faster_loop_is_used_where_it_is_installed() -> None:
+def test_faster_loop_is_used_where_it_is_installed() -> None:
     assert event_loop.run(_loop_in_use()).startswith("uvloop")
 
 
-def test_the_usual_loop_is_used_where_the_faster_one_is_missing(
+def test_usual_loop_is_used_where_the_faster_one_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(event_loop, "find_spec", lambda _: None)

@@ -16,7 +16,7 @@ def clock() -> ManualClock:
     return ManualClock()
 
 
-def test_a_first_client_is_waited_for(clock: ManualClock) -> None:
+def test_first_client_is_waited_for(clock: ManualClock) -> None:
     idleness = IdleShutdown(IdlePolicy(before_first_client=60, after_last_client=10), clock)
     clock.ms += 59_000
     assert not idleness.observe(0)
@@ -24,7 +24,7 @@ def test_a_first_client_is_waited_for(clock: ManualClock) -> None:
     assert idleness.observe(0)
 
 
-def test_after_the_last_client_a_reconnect_is_waited_for(clock: ManualClock) -> None:
+def test_idle_shutdown_after_last_client_waits_for_reconnect(clock: ManualClock) -> None:
     idleness = IdleShutdown(IdlePolicy(before_first_client=60, after_last_client=10), clock)
     assert not idleness.observe(1)
     clock.ms += 9_000
@@ -36,7 +36,7 @@ def test_after_the_last_client_a_reconnect_is_waited_for(clock: ManualClock) -> 
     assert idleness.observe(0)
 
 
-def test_a_turn_that_is_played_keeps_the_kernel_alive(clock: ManualClock) -> None:
+def test_turn_that_is_played_keeps_the_kernel_alive(clock: ManualClock) -> None:
     idleness = IdleShutdown(IdlePolicy(10, 10), clock)
     clock.ms += 100_000
     assert not idleness.observe(0, busy=True)
@@ -52,7 +52,7 @@ def test_endless_patience_never_ends(clock: ManualClock) -> None:
     assert not idleness.observe(0)
 
 
-async def test_waiting_returns_when_it_is_time(clock: ManualClock) -> None:
+async def test_idle_shutdown_wait_returns_when_due(clock: ManualClock) -> None:
     idleness = IdleShutdown(IdlePolicy(5, 5), clock)
     clock.ms += 5_000
     await asyncio.wait_for(idleness.wait(lambda: 0, lambda: 0, lambda: False), PATIENCE)

@@ -62,7 +62,7 @@ async def read_block(data: Path, block: str) -> str:
         await calls.close()
 
 
-def test_it_prints_and_writes_down_where_it_is(tmp_path: Path) -> None:
+def test_kernel_process_prints_and_stores_its_address(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with kernel(data, tmp_path) as process:
         printed = first_line(process)
@@ -73,7 +73,9 @@ def test_it_prints_and_writes_down_where_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_ends_it_and_leaves_no_address(tmp_path: Path, number: signal.Signals) -> None:
+def test_kernel_process_ends_on_signal_and_removes_address(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     data = tmp_path / "data"
     with kernel(data, tmp_path) as process:
         first_line(process)
@@ -84,7 +86,7 @@ def test_a_signal_ends_it_and_leaves_no_address(tmp_path: Path, number: signal.S
         assert list(running_kernels()) == []
 
 
-def test_of_two_that_start_at_once_one_serves_and_the_other_says_who(tmp_path: Path) -> None:
+def test_kernel_processes_started_at_once_leave_one_serving_and_named(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with kernel(data, tmp_path) as first, kernel(data, tmp_path) as second:
         wait_until(
@@ -97,7 +99,7 @@ def test_of_two_that_start_at_once_one_serves_and_the_other_says_who(tmp_path: P
         assert first_line(winner).pid == winner.pid
 
 
-def test_what_was_acknowledged_survives_sigkill(tmp_path: Path) -> None:
+def test_acknowledged_write_survives_sigkill(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with kernel(data, tmp_path) as process:
         first_line(process)
@@ -111,13 +113,13 @@ def test_what_was_acknowledged_survives_sigkill(tmp_path: Path) -> None:
         assert asyncio.run(read_block(data, block)) == "on disk 👩‍👩‍👧"
 
 
-def test_it_ends_when_nobody_comes(tmp_path: Path) -> None:
+def test_kernel_process_without_clients_ends_after_idle_time(tmp_path: Path) -> None:
     with kernel(tmp_path / "data", tmp_path, "--idle", "0.1") as process:
         first_line(process)
         assert process.wait(DEADLINE) == 0
 
 
-def test_a_port_that_is_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_port_that_is_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     with kernel(tmp_path / "a", tmp_path) as first:
         port = first_line(first).http.rpartition(":")[2]
         with kernel(tmp_path / "b", tmp_path, "--port", port) as second:
@@ -128,7 +130,7 @@ def test_a_port_that_is_taken_is_said_in_one_sentence(tmp_path: Path) -> None:
     assert "in use" in said
 
 
-def test_a_kernel_that_starts_again_has_the_port_that_invitations_name(tmp_path: Path) -> None:
+def test_kernel_that_starts_again_has_the_port_that_invitations_name(tmp_path: Path) -> None:
     data = tmp_path / "data"
     addresses = []
     for _ in range(2):
@@ -148,7 +150,7 @@ def test_a_kernel_that_starts_again_has_the_port_that_invitations_name(tmp_path:
         first_line(process)
 
 
-def test_the_newest_kernel_of_the_nearest_folder_is_found(tmp_path: Path) -> None:
+def test_newest_kernel_of_the_nearest_folder_is_found(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     with kernel(tmp_path / "a", tmp_path) as outer, kernel(tmp_path / "b", inner) as first:
@@ -167,5 +169,5 @@ def test_the_newest_kernel_of_the_nearest_folder_is_found(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("login", "name"), [("ada", "ada"), ("Ada.L", "adal"), ("-x", "x"), ("Ω", "owner")]
 )
-def test_a_login_name_becomes_a_username(login: str, name: str) -> None:
+def test_login_name_becomes_a_username(login: str, name: str) -> None:
     assert owner_name(login) == name

@@ -37,7 +37,7 @@ def streaming_block(replica: Replica) -> str | None:
     return None
 
 
-async def test_all_that_was_acknowledged_or_seen_is_there_and_the_block_is_interrupted(
+async def test_kernel_killed_in_mid_stream_keeps_acknowledged_text_and_interrupts_block(
     tmp_path: Path,
 ) -> None:
     recorded = numbered_recording(tmp_path / "aria.jsonl", model="aria", words=2000, pause_ms=5)

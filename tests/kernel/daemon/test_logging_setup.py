@@ -11,7 +11,7 @@ import pytest
 from antiphon_kernel.daemon.logging_setup import report_task_failure
 
 
-async def test_a_failed_task_is_logged_by_name(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_task_is_logged_by_name(caplog: pytest.LogCaptureFixture) -> None:
     asyncio.get_running_loop().set_exception_handler(report_task_failure)
 
     async def fail() -> None:
@@ -26,7 +26,7 @@ async def test_a_failed_task_is_logged_by_name(caplog: pytest.LogCaptureFixture)
     assert "the disk is made of cheese" in caplog.text
 
 
-async def test_a_failed_callback_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_callback_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(report_task_failure)
     loop.call_soon(lambda: 1 / 0)

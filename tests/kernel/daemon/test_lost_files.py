@@ -57,14 +57,19 @@ async def words(address: KernelAddress, block: str) -> list[str]:
     return content.split()
 
 
-def test_nothing_is_acknowledged_once_the_folder_has_been_cleaned(project: Path) -> None:
+def fill_and_clean(address: KernelAddress, project: Path) -> str:
+    """Write twenty words into a block, and have git remove the data folder."""
+    block = str(asyncio.run(call(address, "block.create", role="user", kind="text"))["block_id"])
+    assert asyncio.run(append(address, block, 20)) == 20
+    subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
+    return block
+
+
+def test_kernel_acknowledges_nothing_after_git_clean(project: Path) -> None:
     data = project / ".antiphon"
     with kernel(data, project) as process:
         address = first_line(process)
-        made = asyncio.run(call(address, "block.create", role="user", kind="text"))
-        block = made["block_id"]
-        assert asyncio.run(append(address, block, 20)) == 20
-        subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
+        block = fill_and_clean(address, project)
         assert not data.exists()
         assert asyncio.run(append(address, block, 20)) == 0
         assert asyncio.run(words(address, block)) == WORDS
@@ -75,14 +80,11 @@ def test_nothing_is_acknowledged_once_the_folder_has_been_cleaned(project: Path)
     assert not data.exists()
 
 
-def test_what_was_acknowledged_is_restored_from_the_copy(project: Path) -> None:
+def test_restore_from_copy_after_clean_brings_back_acknowledged_writes(project: Path) -> None:
     data = project / ".antiphon"
     with kernel(data, project) as process:
         address = first_line(process)
-        made = asyncio.run(call(address, "block.create", role="user", kind="text"))
-        block = made["block_id"]
-        assert asyncio.run(append(address, block, 20)) == 20
-        subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)
+        block = fill_and_clean(address, project)
         assert asyncio.run(append(address, block, 1)) == 0
         # Not ended in order: nothing more is needed of this process.
         os.kill(process.pid, signal.SIGKILL)
@@ -95,7 +97,7 @@ def test_what_was_acknowledged_is_restored_from_the_copy(project: Path) -> None:
         assert asyncio.run(words(first_line(process), block)) == WORDS
 
 
-def test_its_end_leaves_the_files_of_the_next_kernel_alone(project: Path) -> None:
+def test_kernel_end_after_clean_leaves_files_of_next_kernel(project: Path) -> None:
     data = project / ".antiphon"
     with kernel(data, project) as first:
         first_line(first)

@@ -79,7 +79,7 @@ async def test_clients_are_told_with_a_code_and_a_reason(tmp_path: Path, path: s
         await ending
 
 
-async def test_what_was_answered_is_on_disk_and_the_rest_in_order_or_not_at_all(
+async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest(
     tmp_path: Path,
 ) -> None:
     async with running(tmp_path / "data", tmp_path) as one:
@@ -105,7 +105,7 @@ async def test_what_was_answered_is_on_disk_and_the_rest_in_order_or_not_at_all(
         assert len(numbers) >= answered
 
 
-async def test_what_was_streamed_is_written_and_what_ran_is_marked(tmp_path: Path) -> None:
+async def test_sigterm_writes_streamed_text_and_marks_running_blocks(tmp_path: Path) -> None:
     data = tmp_path / "data"
     async with running(data, tmp_path) as one:
         model = ToolClient(lambda: one.address, as_name="aria")
@@ -132,7 +132,7 @@ async def test_what_was_streamed_is_written_and_what_ran_is_marked(tmp_path: Pat
         assert (found["status"], found["stop_reason"]) == ("error", "interrupted")
 
 
-async def test_a_client_that_does_not_read_its_goodbye_holds_nobody_up(tmp_path: Path) -> None:
+async def test_client_that_does_not_read_its_goodbye_holds_nobody_up(tmp_path: Path) -> None:
     async with running(tmp_path / "data", tmp_path) as one:
         made = await one.call("block.create", role="user", kind="text", content="x" * 4_000_000)
         deaf = await one.socket("/sync/default")

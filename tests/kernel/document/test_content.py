@@ -77,13 +77,13 @@ def same(one: Any, other: Any) -> bool:
 
 
 @given(schemas)
-def test_a_schema_is_stored_whole(schema: Any) -> None:
+def test_schema_is_stored_whole(schema: Any) -> None:
     assert decode_schema(encode_schema(schema)) == schema
 
 
 @settings(deadline=None)
 @given(st.data())
-def test_a_content_reads_back_as_it_was_set_here_and_elsewhere(data: st.DataObject) -> None:
+def test_content_reads_back_as_it_was_set_here_and_elsewhere(data: st.DataObject) -> None:
     schema = data.draw(schemas)
     document = founded(schema)
     first = data.draw(contents(schema))
@@ -101,7 +101,7 @@ def test_a_content_reads_back_as_it_was_set_here_and_elsewhere(data: st.DataObje
 
 @settings(deadline=None)
 @given(st.lists(items, max_size=8), st.lists(items, max_size=8))
-def test_a_set_list_keeps_the_items_that_stay(before: list[Any], after: list[Any]) -> None:
+def test_set_list_keeps_the_items_that_stay(before: list[Any], after: list[Any]) -> None:
     document = founded(ListSchema())
     set_content(document, before)
     with document.transaction("count") as written:
@@ -148,7 +148,7 @@ def test_counters_hold_the_sum_of_all_increments_however_they_meet(seed: int) ->
     assert {read_value(document, BLOCK, "votes") for document in documents} == {expected}
 
 
-def test_a_text_that_is_set_keeps_what_somebody_types_in_it_meanwhile() -> None:
+def test_text_that_is_set_keeps_what_somebody_types_in_it_meanwhile() -> None:
     one = founded(NESTED)
     set_content(one, "The quick brown fox jumps.\nOver a dog.\n", "task/title")
     other = replica_of(one)
@@ -173,7 +173,7 @@ def test_items_pushed_on_two_sides_are_all_there() -> None:
         assert read_value(one, BLOCK, path) == read_value(other, BLOCK, path)
 
 
-def test_a_list_that_two_sides_filled_is_read_and_told_to_be_too_long() -> None:
+def test_list_that_two_sides_filled_is_read_and_told_to_be_too_long() -> None:
     one = founded(NESTED)
     set_content(one, [1, 2], "inner/list")
     other = replica_of(one)
@@ -190,7 +190,7 @@ def test_a_list_that_two_sides_filled_is_read_and_told_to_be_too_long() -> None:
         plan_push(one, BLOCK, "inner/list", 5)
 
 
-def test_what_somebody_else_has_broken_is_read_all_the_same() -> None:
+def test_content_with_invalid_raw_values_is_read() -> None:
     document = founded(FIELDS)
     fields: Any = document.container(BLOCK)
     with document.transaction("raw"):
@@ -210,12 +210,12 @@ def test_what_somebody_else_has_broken_is_read_all_the_same() -> None:
     }
 
 
-def test_a_required_field_that_has_no_value_yet_is_told() -> None:
+def test_required_field_that_has_no_value_yet_is_told() -> None:
     [broken] = read_content(founded(FIELDS), BLOCK).violations
     assert (broken.path, broken.rule) == ("effort", "required")
 
 
-def test_a_stored_schema_of_a_later_version_is_read_as_a_text() -> None:
+def test_stored_schema_of_a_later_version_is_read_as_a_text() -> None:
     document = founded()
     document.create_block(HEADER, "text")
     raw: Any = document.container(BLOCK)
@@ -276,7 +276,7 @@ def test_sections_do_not_hear_of_each_other() -> None:
     assert document.text(BLOCK) == ""
 
 
-def test_a_text_of_a_megabyte_is_set_in_little_time() -> None:
+def test_text_of_a_megabyte_is_set_in_little_time() -> None:
     rng = random.Random(2)
     lines = [f"line {number} {rng.random()} 漢字\n" for number in range(33_000)]
     document: Document = founded(FIELDS)
@@ -292,7 +292,7 @@ def test_a_text_of_a_megabyte_is_set_in_little_time() -> None:
     assert sum(ids.end - ids.start for ids in written.deleted) == 3 * len("line")
 
 
-def test_a_list_of_a_hundred_thousand_items_is_set_read_changed_and_loaded() -> None:
+def test_list_of_a_hundred_thousand_items_is_set_read_changed_and_loaded() -> None:
     document = founded(ListSchema())
     start = time.process_time()
     many: list[Any] = [*range(100_000)]

@@ -58,7 +58,7 @@ def applied(text: str, splices: tuple[TextSplice, ...]) -> str:
     return text
 
 
-def test_a_founded_document_names_its_context_and_epoch() -> None:
+def test_founded_document_names_its_context_and_epoch() -> None:
     document = founded()
     replica = joined(document)
     assert replica.context == CONTEXT
@@ -97,13 +97,13 @@ def test_every_header_field_comes_back_on_another_replica() -> None:
     assert joined(document).header(BLOCK) == header
 
 
-def test_an_unknown_kind_is_kept_and_shown() -> None:
+def test_unknown_kind_is_kept_and_shown() -> None:
     document = founded()
     document.create_block(replace(HEADER, kind="hologram"))
     assert joined(document).header(BLOCK).kind == "hologram"
 
 
-def test_a_removed_field_is_absent() -> None:
+def test_removed_field_is_absent() -> None:
     document = founded()
     document.create_block(replace(HEADER, path="a"))
     document.set_fields(BLOCK, path=None)
@@ -111,7 +111,7 @@ def test_a_removed_field_is_absent() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 4])
-def test_a_splice_outside_the_text_changes_nothing(offset: int) -> None:
+def test_splice_outside_the_text_changes_nothing(offset: int) -> None:
     document = founded()
     document.create_block(HEADER, "漢字😀")
     before = document.state_vector()
@@ -120,7 +120,7 @@ def test_a_splice_outside_the_text_changes_nothing(offset: int) -> None:
     assert document.state_vector() == before
 
 
-def test_half_a_surrogate_pair_is_refused_and_changes_nothing() -> None:
+def test_splice_of_lone_surrogate_is_rejected_and_changes_nothing() -> None:
     document = founded()
     document.create_block(HEADER, "abc")
     before = document.state_vector()
@@ -133,7 +133,7 @@ def test_half_a_surrogate_pair_is_refused_and_changes_nothing() -> None:
 
 
 @given(texts, st.integers(0, 12), st.integers(0, 12), texts)
-def test_a_splice_at_every_position_of_any_text_is_a_string_splice(
+def test_splice_at_every_position_of_any_text_is_a_string_splice(
     text: str, offset: int, deleted: int, inserted: str
 ) -> None:
     document = founded()
@@ -166,7 +166,7 @@ def test_splices_in_order_are_written_like_one_after_the_other(before: str, afte
     "last",
     [TextSplice(1, 0, "x"), TextSplice(3, 9, ""), TextSplice(9, 0, "x"), TextSplice(3, -1, "")],
 )
-def test_one_wrong_splice_of_several_keeps_all_from_being_written(last: TextSplice) -> None:
+def test_splices_with_one_invalid_are_rejected_together(last: TextSplice) -> None:
     document = founded()
     document.create_block(HEADER, "漢字😀abc")
     before = document.state_vector()
@@ -223,14 +223,14 @@ def test_blocks_stand_in_the_order_of_their_keys_then_ids() -> None:
     assert changes[0].reordered
 
 
-def test_a_second_block_under_one_id_is_refused() -> None:
+def test_second_block_under_one_id_is_refused() -> None:
     document = founded()
     document.create_block(HEADER)
     with pytest.raises(ValueError, match="already"):
         document.create_block(HEADER)
 
 
-def test_many_blocks_arriving_at_once_are_in_order() -> None:
+def test_document_with_many_blocks_at_once_keeps_their_order() -> None:
     document = founded()
     rng = random.Random(1)
     with document.transaction(None):
@@ -243,7 +243,7 @@ def test_many_blocks_arriving_at_once_are_in_order() -> None:
     assert orders == sorted(orders)
 
 
-def test_a_transaction_tells_which_ids_it_made_and_removed() -> None:
+def test_transaction_tells_which_ids_it_made_and_removed() -> None:
     document = founded()
     document.create_block(HEADER, "hello")
     with document.transaction("me") as written:
@@ -281,7 +281,7 @@ def test_text_that_is_known_to_be_text_is_taken_in_like_any_update(
     assert written.update is not None and written.deleted
 
 
-def test_a_transaction_without_effect_has_no_update() -> None:
+def test_transaction_without_effect_has_no_update() -> None:
     document = founded()
     document.create_block(HEADER, "hello")
     with document.transaction("me") as written:
@@ -289,7 +289,7 @@ def test_a_transaction_without_effect_has_no_update() -> None:
     assert written.update is None
 
 
-def test_the_cost_of_an_append_does_not_grow_with_the_text() -> None:
+def test_cost_of_an_append_does_not_grow_with_the_text() -> None:
     import time
 
     document = founded()

@@ -62,7 +62,7 @@ def write_something(document: Document, choose: random.Random) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_who_writes_tells_the_same_changes_as_who_hears_of_them(seed: int) -> None:
+def test_document_reports_equal_changes_for_own_and_remote_writes(seed: int) -> None:
     choose, document = random.Random(seed), written()
     own, heard = overheard(document)
     for _ in range(60):
@@ -81,7 +81,7 @@ def what(change: DocumentChange) -> tuple[set[str], set[object], set[object]]:
     return set(change.touched), set(change.headers), set(texts)
 
 
-def test_a_text_that_somebody_replaces_is_written_where_it_is_now() -> None:
+def test_text_that_somebody_replaces_is_written_where_it_is_now() -> None:
     document = written()
     document.append(BLOCKS[0], " here")
     other: Doc[Any] = Doc()

@@ -29,7 +29,7 @@ async def costs(
 
 
 @pytest.mark.parametrize("fill", [many_blocks, long_history])
-async def test_a_call_costs_the_same_in_a_large_context(
+async def test_call_costs_the_same_in_a_large_context(
     fill: Callable[[Filled, int], Awaitable[str]], tmp_path: Path
 ) -> None:
     few = await costs(tmp_path / "few", fill, FEW)
@@ -67,7 +67,7 @@ async def test_exporting_and_importing_cost_in_proportion_to_the_blocks(tmp_path
         assert four_times < 9 * once, costs
 
 
-async def test_the_encoded_state_does_not_grow_with_the_number_of_appends(tmp_path: Path) -> None:
+async def test_encoded_state_does_not_grow_with_the_number_of_appends(tmp_path: Path) -> None:
     async with filled(tmp_path) as kernel:
         block = await kernel.block("")
         for _ in range(MANY // 10):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -14,10 +13,10 @@ from tests.kernel.invariants.world import World
 class Case:
     """What all steps share."""
 
-    def __init__(self, folder: Path, seed: int, *, longest_deletion: int) -> None:
-        self.world = World(folder, seed)
-        self.rng = self.world.rng
-        self.longest_deletion = longest_deletion
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.rng = world.rng
+        self.longest_deletion = 3
         self.done: list[str] = []
         """What has happened, for whoever reads a failure."""
 

@@ -83,11 +83,11 @@ class Client:
         """Come back: only what is missing travels, both ways."""
         self._inbox.clear()
         self._outbox.clear()
-        self._ends = [context.commits.subscribe(self._hear)]
+        self._ends = [context.committed.listen(self._hear)]
         self.doc.apply_update(await context.committed_state(self.doc.get_state()))
         missing = self.doc.get_update(context.document.state_vector())
         self.online = True
-        await context.remote.apply(self.actor, missing, self)
+        await context.apply_update(self.actor, missing, self)
 
     def disconnect(self) -> None:
         for end in self._ends:
@@ -121,12 +121,12 @@ class Client:
             updates = [merge_updates(*updates)] if len(updates) > 1 else updates
         for update in updates:
             for _ in range(rng.choice((1, 1, 1, 2))):
-                await context.remote.apply(self.actor, update, self)
+                await context.apply_update(self.actor, update, self)
 
     async def _too_early(self, context: Context, update: bytes) -> None:
         before = context.document.state_vector()
         try:
-            await context.remote.apply(self.actor, update, self)
+            await context.apply_update(self.actor, update, self)
         except AntiphonError as error:
             if error.code is not ErrorCode.GAP:
                 raise

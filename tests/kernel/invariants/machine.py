@@ -1,15 +1,16 @@
-"""A random machine over a `World`: one seed, one case."""
+"""A random machine over a `World`."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import random
+from typing import Final
 
 from tests.kernel.invariants.client_steps import ClientSteps
 from tests.kernel.invariants.earlier_steps import EarlierSteps
 from tests.kernel.invariants.oracle import Violation
-from tests.kernel.invariants.world import CLIENTS, NAMES, World
+from tests.kernel.invariants.world import CLIENTS, NAMES, World, open_world
 
-_WEIGHTS: dict[str, int] = {
+_WEIGHTS: Final = {
     "create": 2,
     "draft": 1,
     "splice": 4,
@@ -38,9 +39,7 @@ _WEIGHTS: dict[str, int] = {
     "restart": 1,
     "crash": 1,
 }
-
-
-_QUARREL = {
+_QUARREL: Final = {
     "splice": 6,
     "edit": 2,
     "splice_earlier": 2,
@@ -62,18 +61,18 @@ _QUARREL = {
 class Machine(EarlierSteps, ClientSteps):
     """Random steps; every one is checked by the world it happens in."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        quarrel = seed % 3 == 0
-        super().__init__(folder, seed, longest_deletion=12 if quarrel else 3)
-        self.weights = _QUARREL if quarrel else _WEIGHTS
-
     async def run(self, steps: int) -> None:
-        await self.begin()
-        names, weights = list(self.weights), list(self.weights.values())
-        for _ in range(steps):
-            name = self.rng.choices(names, weights)[0]
-            await self.step(name)
-        await self.end()
+        quarrel = self.rng.randrange(3) == 0
+        self.longest_deletion = 12 if quarrel else 3
+        weights = _QUARREL if quarrel else _WEIGHTS
+        try:
+            await self.begin()
+            for name in self.rng.choices(list(weights), list(weights.values()), k=steps):
+                await self.step(name)
+            await self.end()
+        except BaseException as error:
+            error.add_note("\n".join(self.done))
+            raise
 
     async def begin(self) -> None:
         world = self.world
@@ -152,5 +151,7 @@ def _by_others(world: World, principal: str) -> dict[str, set[int]]:
     }
 
 
-def describe(machine: Machine) -> str:
-    return "\n".join(machine.done)
+async def run_machine(rng: random.Random) -> None:
+    """One case."""
+    async with open_world(rng) as world:
+        await Machine(world).run(steps=40)

@@ -8,7 +8,7 @@ went in a transaction is taken from the journal, so following it also proves wha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tests.kernel.invariants.crdt import Effect, Item, Model
@@ -39,7 +39,7 @@ class Unit:
 
     number: int
     principal: str
-    blocks: set[str]
+    block: str
     active: bool = True
 
 
@@ -78,7 +78,9 @@ class Char:
 class Oracle:
     """Follows the journal of one context and says what must be."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_draft: Callable[[str], bool]) -> None:
+        """`is_draft`: whether a block is a draft, which is undone only if it is named."""
+        self._is_draft = is_draft
         self.model = Model()
         self.chars: dict[str, list[Char]] = {}
         """Every character of each block, in the order of their first appearance."""
@@ -87,7 +89,7 @@ class Oracle:
         self.changes: dict[str, list[Op]] = {}
         """The transactions that touched each block."""
         self.seq = 0
-        self.units: dict[int, Unit] = {}
+        self.units: dict[tuple[int, str], Unit] = {}
         self._of: dict[Item, Char] = {}
         self._undo: dict[str, list[Unit]] = {}
         self._redo: dict[str, list[Unit]] = {}
@@ -111,9 +113,9 @@ class Oracle:
         return self._target(principal, stack, block) is not None
 
     def turned_blocks(self, principal: str, stack: str, block: str | None) -> tuple[str, ...]:
-        """The blocks of the unit that an undo (or redo) of this principal would turn."""
+        """The block of the unit that an undo (or redo) of this principal would turn."""
         unit = self._target(principal, stack, block)
-        return tuple(unit.blocks) if unit is not None else ()
+        return (unit.block,) if unit is not None else ()
 
     def _all(self) -> Iterator[Char]:
         for chars in self.chars.values():
@@ -147,36 +149,42 @@ class Oracle:
             self.changes.setdefault(block, []).append(op)
 
     def _follow_edit(self, op: Op, effect: Effect) -> None:
-        unit = self._unit(op)
+        units = self._units_of(op)
         for item in effect.inserted:
             assert item.text is not None
             block = item.text.block
+            unit = units.get(block)
             chars = self.chars.setdefault(block, [])
             char = Char(item.value, block, op, unit, item, item, 1 << len(chars))
             chars.append(char)
             self._of[item] = char
         for item in effect.deleted:
             char = self._of[item]
+            unit = units.get(char.block)
             if unit is None:
                 char.gone = True
             else:
                 char.deleted.add(unit)
 
-    def _unit(self, op: Op) -> Unit | None:
+    def _units_of(self, op: Op) -> dict[str, Unit]:
+        """Return the unit of each block that a transaction has touched."""
         if op.unit is None:
-            return None
-        blocks = set(op.versions)
+            return {}
         for undone in self._redo.pop(op.principal, []):
             undone.active = False
-        unit = self.units.get(op.unit)
+        return {block: self._unit(op, op.unit, block) for block in sorted(op.versions)}
+
+    def _unit(self, op: Op, number: int, block: str) -> Unit:
+        unit = self.units.get((number, block))
         if unit is None:
-            unit = self.units[op.unit] = Unit(op.unit, op.principal, blocks)
+            if number != op.seq:
+                raise Violation(f"seq {op.seq} continues unit {number}, which is of another block")
+            unit = self.units[number, block] = Unit(number, op.principal, block)
             self._undo.setdefault(op.principal, []).append(unit)
         if unit.principal != op.principal:
-            raise Violation(f"unit {op.unit} of {unit.principal} is continued by {op.principal}")
+            raise Violation(f"unit {number} of {unit.principal} is continued by {op.principal}")
         if not unit.active:
-            raise Violation(f"seq {op.seq} continues unit {op.unit}, which has been undone")
-        unit.blocks |= blocks
+            raise Violation(f"seq {op.seq} continues unit {number}, which has been undone")
         return unit
 
     def _follow_turn(self, op: Op, effect: Effect, whose: str, block: str | None) -> None:
@@ -185,8 +193,8 @@ class Oracle:
             raise Violation(f"seq {op.seq}: an {op.operation} where there is nothing to turn")
         unit, on, off = expected
         where = f"{op.operation} of unit {unit.number}, seq {op.seq}"
-        if op.unit != unit.number:
-            raise Violation(f"{where}: the journal says unit {op.unit}")
+        if op.unit != unit.number or set(op.versions) != {unit.block}:
+            raise Violation(f"{where}: the journal says unit {op.unit} of {set(op.versions)}")
         removed = {self._of[item] for item in effect.deleted}
         if removed != set(off):
             raise Violation(
@@ -239,7 +247,7 @@ class Oracle:
         chars = list(self._all()) if block is None else self.chars.get(block, [])
         before = [char.visible for char in chars]
         for unit in reversed((self._undo if stack == "undo" else self._redo).get(principal, [])):
-            if block is not None and block not in unit.blocks:
+            if unit.block != block and (block is not None or self._is_draft(unit.block)):
                 continue
             unit.active = stack == "redo"
             changes = [char.visible for char in chars] != before

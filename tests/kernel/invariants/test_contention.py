@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Awaitable, Callable
-from pathlib import Path
-
-import pytest
 
 from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.invariants.alphabet import Alphabet
-from tests.kernel.invariants.cases import reproducible, seeds
-from tests.kernel.invariants.world import MODEL, World
+from tests.kernel.invariants.cases import cases
+from tests.kernel.invariants.world import MODEL, World, open_world
 
 KEY_MS = 100
 """Ten keys a second."""
@@ -89,50 +85,35 @@ async def edit_with_retries(
     return RETRIES + 1
 
 
-async def contend(world: World, seed: int, *, based: bool) -> tuple[int, bool]:
+async def contend(rng: random.Random, *, based: bool) -> tuple[int, bool]:
     """How many attempts it took, and whether the right line was hit and all typing is there."""
-    rng = random.Random(f"contention {seed}")
-    await world.open()
-    await world.add_client("amy", keeps_deleted=False)
-    text = "".join(f"line {number}\n" for number in range(6))
-    params = {"role": "system", "kind": "text", "content": text}
-    block = (await world.call("bo", "block.create", **params))["block_id"]
-    world.clients["amy"].listen(rng, everything=True)
-    typist = Typist(world, block, rng)
-    await typist.pause(1_000)
-    meant = f"line {rng.randrange(6)}"
-    attempts = await edit_with_retries(world, block, meant, typist.pause, based=based)
-    await typist.pause(1_000)
-    await world.settle()
-    found = world.oracle.text(block)
-    lines = found.split("\n")
-    here = [f"line {n}" if f"line {n}" != meant else "DONE" for n in range(6)]
-    right = [one for one in lines if one in here] == here and meant not in lines
-    return attempts, right and all(key in found for key in typist.typed)
+    async with open_world(rng) as world:
+        await world.add_client("amy", keeps_deleted=False)
+        text = "".join(f"line {number}\n" for number in range(6))
+        params = {"role": "system", "kind": "text", "content": text}
+        block = (await world.call("bo", "block.create", **params))["block_id"]
+        world.clients["amy"].listen(rng, everything=True)
+        typist = Typist(world, block, rng)
+        await typist.pause(1_000)
+        meant = f"line {rng.randrange(6)}"
+        attempts = await edit_with_retries(world, block, meant, typist.pause, based=based)
+        await typist.pause(1_000)
+        await world.settle()
+        found = world.oracle.text(block)
+        lines = found.split("\n")
+        here = [f"line {n}" if f"line {n}" != meant else "DONE" for n in range(6)]
+        right = [one for one in lines if one in here] == here and meant not in lines
+        return attempts, right and all(key in found for key in typist.typed)
 
 
-@pytest.mark.parametrize("seed", seeds(0.04))
-async def test_a_model_gets_its_edit_in_while_somebody_types_ten_keys_a_second(
-    tmp_path: Path, seed: int
+@cases(0.04)
+async def test_model_gets_its_edit_in_while_somebody_types_ten_keys_a_second(
+    rng: random.Random,
 ) -> None:
-    world = World(tmp_path, seed)
-    try:
-        with reproducible("gets_its_edit_in", seed):
-            attempts, right = await contend(world, seed, based=True)
-            assert attempts <= RETRIES
-            assert right
-    finally:
-        await world.close()
-        shutil.rmtree(tmp_path)
+    attempts, right = await contend(rng, based=True)
+    assert attempts <= RETRIES
+    assert right
 
 
-async def test_without_base_version_the_same_model_hits_other_lines(tmp_path: Path) -> None:
-    hits = []
-    for seed in range(6):
-        (tmp_path / str(seed)).mkdir()
-        world = World(tmp_path / str(seed), seed)
-        try:
-            hits.append((await contend(world, seed, based=False))[1])
-        finally:
-            await world.close()
-    assert not all(hits)
+async def test_model_without_base_version_hits_other_lines() -> None:
+    assert not all([(await contend(random.Random(n), based=False))[1] for n in range(6)])

@@ -28,7 +28,7 @@ def three_updates() -> tuple[Doc[Any], list[bytes]]:
     return doc, updates
 
 
-def test_in_the_order_of_their_making_and_twice_they_make_an_equal_document() -> None:
+def test_engine_updates_applied_in_order_twice_yield_equal_document() -> None:
     doc, updates = three_updates()
     other, text, _ = replica(2)
     for update in (*updates, *updates):
@@ -37,7 +37,7 @@ def test_in_the_order_of_their_making_and_twice_they_make_an_equal_document() ->
     assert other.get_state() == doc.get_state()
 
 
-def test_what_comes_too_early_is_lost_by_the_engine_and_fetched_by_state_vector() -> None:
+def test_engine_update_applied_too_early_is_lost_until_fetched_by_state_vector() -> None:
     """If this fails, the engine has learnt to wait: `causal.py` and the gap rule can relax."""
     doc, updates = three_updates()
     lost = 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +12,10 @@ from antiphon_kernel.text.lines import split_lines
 from antiphon_kernel.tools import edit
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
+from tests.errors import raises
 from tests.kernel.invariants.alphabet import Alphabet
-from tests.kernel.invariants.cases import reproducible, seeds
-from tests.kernel.invariants.world import World
+from tests.kernel.invariants.cases import cases
+from tests.kernel.invariants.world import open_world
 
 
 def failing(lines: list[str], rng: random.Random) -> tuple[dict[str, Any], ErrorCode]:
@@ -40,47 +39,40 @@ def failing(lines: list[str], rng: random.Random) -> tuple[dict[str, Any], Error
     return rng.choice(choices)
 
 
-@pytest.mark.parametrize("seed", seeds(0.1))
-async def test_an_edit_that_fails_at_any_place_of_its_batch_changes_nothing(
-    tmp_path: Path, seed: int
-) -> None:
-    world = World(tmp_path, seed)
-    rng = random.Random(f"failing {seed}")
+async def fail_everywhere(rng: random.Random) -> None:
+    """One batch, with what fails at each place of it in turn."""
     alphabet = Alphabet(0)
-    await world.open()
-    try:
-        with reproducible("fails_at_any_place", seed):
-            text = "".join(f"{alphabet.some(rng).replace(chr(10), '')}\n" for _ in range(8))
-            params = {"role": "system", "kind": "text", "content": text}
-            block = (await world.call("amy", "block.create", **params))["block_id"]
-            lines = split_lines(text)
-            good: list[dict[str, Any]] = [
-                {"op": "insert", "line": 8, "content": alphabet.some(rng)},
-                {"op": "replace", "start_line": 6, "end_line": 7, "content": alphabet.some(rng)},
-                {"op": "insert", "line": 5, "content": alphabet.some(rng)},
-            ]
-            for index in range(len(good) + 1):
-                bad, code = failing(lines, rng)
-                operations = [*good[:index], bad, *good[index:]]
-                before = world.context.document.update_since(), world.disk.everything()
-                with pytest.raises(AntiphonError) as caught:
-                    await world.call("bo", "block.edit", block_id=block, operations=operations)
-                assert caught.value.code is code
-                assert caught.value.details["operation"] == index
-                assert (world.context.document.update_since(), world.disk.everything()) == before
-            await world.call("bo", "block.edit", block_id=block, operations=good)
+    async with open_world(rng) as world:
+        text = "".join(f"{alphabet.some(rng).replace(chr(10), '')}\n" for _ in range(8))
+        params = {"role": "system", "kind": "text", "content": text}
+        block = (await world.call("amy", "block.create", **params))["block_id"]
+        lines = split_lines(text)
+        good: list[dict[str, Any]] = [
+            {"op": "insert", "line": 8, "content": alphabet.some(rng)},
+            {"op": "replace", "start_line": 6, "end_line": 7, "content": alphabet.some(rng)},
+            {"op": "insert", "line": 5, "content": alphabet.some(rng)},
+        ]
+        for index in range(len(good) + 1):
+            bad, code = failing(lines, rng)
+            operations = [*good[:index], bad, *good[index:]]
+            before = world.context.document.update_since(), world.disk.everything()
+            with raises(code) as caught:
+                await world.call("bo", "block.edit", block_id=block, operations=operations)
+            assert caught.value.details["operation"] == index
+            assert (world.context.document.update_since(), world.disk.everything()) == before
+        await world.call("bo", "block.edit", block_id=block, operations=good)
+        await world.call("bo", "block.undo", block_id=block)
+        world.compare(text, block, "after undo")
+        with pytest.raises(AntiphonError):
             await world.call("bo", "block.undo", block_id=block)
-            world.compare(text, block, "after undo")
-            with pytest.raises(AntiphonError):
-                await world.call("bo", "block.undo", block_id=block)
-    finally:
-        await world.close()
-        shutil.rmtree(tmp_path)
 
 
-async def test_an_edit_that_leaves_out_what_fails_is_caught(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@cases(0.1)
+async def test_edit_whose_batch_fails_at_any_place_changes_nothing(rng: random.Random) -> None:
+    await fail_everywhere(rng)
+
+
+async def test_edit_that_leaves_out_what_fails_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The control: a kernel that carries out as much of a batch as it can."""
 
     def as_much_as_works(text: str, operations: list[EditOperation]) -> list[TextSplice]:
@@ -95,6 +87,4 @@ async def test_an_edit_that_leaves_out_what_fails_is_caught(
 
     monkeypatch.setattr(edit, "plan_edit", as_much_as_works)
     with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
-        await test_an_edit_that_fails_at_any_place_of_its_batch_changes_nothing(
-            tmp_path / "broken", 1
-        )
+        await fail_everywhere(random.Random(1))

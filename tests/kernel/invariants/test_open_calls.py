@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from antiphon_kernel.turns.events import (
 )
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
-from tests.kernel.invariants.cases import reproducible, seeds
+from tests.kernel.invariants.cases import cases, run_cases
 from tests.kernel.invariants.disk import crash_image
 from tests.kernel.invariants.oracle import Violation
 from tests.kernel.turns.stage import Gate, Stage, recording, scripted
@@ -115,53 +115,51 @@ async def held_again(gate: Gate, stage: Stage) -> None:
     await asyncio.wait(ends)
 
 
-async def play(folder: Path, seed: int) -> None:
+async def play(rng: random.Random) -> None:
     """A turn that is stopped somewhere, in one of many ways; a crash is looked at on the way."""
-    rng = random.Random(f"turn {seed}")
-    data = folder / "data"
-    kernel = await opened(data)
-    gate = Gate(0)
-    models = scripted(gate, *(recording("aria", *random_turn(rng)) for _ in range(2)))
-    stage = Stage(kernel, await kernel.context(), TurnRunner(kernel, models, sleep=gate))
-    crashes: list[Path] = []
-    try:
-        for _ in range(2):
-            await stage.submit("Hello?")
-        for _ in range(rng.randint(0, 12)):
-            await gate.open(1)
-            await held_again(gate, stage)
-            if rng.random() < 0.3:
-                crashes.append(folder / f"crash-{len(crashes)}")
-                crash_image(data, crashes[-1])
-        match rng.randrange(3):
-            case 0:
-                await stage.interrupt()
-                await stage.runner.close()
-                check_nothing_open(stage.headers())
-            case 1:
-                await stage.runner.close()
-                check_nothing_open(stage.headers())
-            case _:
-                pass
-        check_answers(stage.headers())
-    finally:
-        await stage.runner.close()
-        await kernel.close()
-    for image in crashes:
-        await check_after_opening(image, closed=False)
-    await check_after_opening(data, closed=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        data = folder / "data"
+        kernel = await opened(data)
+        gate = Gate(0)
+        models = scripted(gate, *(recording("aria", *random_turn(rng)) for _ in range(2)))
+        stage = Stage(kernel, await kernel.context(), TurnRunner(kernel, models, sleep=gate))
+        crashes: list[Path] = []
+        try:
+            for _ in range(2):
+                await stage.submit("Hello?")
+            for _ in range(rng.randint(0, 12)):
+                await gate.open(1)
+                await held_again(gate, stage)
+                if rng.random() < 0.3:
+                    crashes.append(folder / f"crash-{len(crashes)}")
+                    crash_image(data, crashes[-1])
+            match rng.randrange(3):
+                case 0:
+                    await stage.interrupt()
+                    await stage.runner.close()
+                    check_nothing_open(stage.headers())
+                case 1:
+                    await stage.runner.close()
+                    check_nothing_open(stage.headers())
+                case _:
+                    pass
+            check_answers(stage.headers())
+        finally:
+            await stage.runner.close()
+            await kernel.close()
+        for image in crashes:
+            await check_after_opening(image, closed=False)
+        await check_after_opening(data, closed=True)
 
 
-@pytest.mark.parametrize("seed", seeds(0.06))
-async def test_however_a_turn_ends_every_result_has_its_call_and_nothing_is_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+@cases(0.06)
+async def test_turn_however_it_ends_leaves_no_open_block_and_no_result_without_call(
+    rng: random.Random,
 ) -> None:
-    monkeypatch.setattr(turn, "MAX_ROUNDS", 2)  # so that the limit is one of the ends
-    try:
-        with reproducible("every_result_has_its_call", seed):
-            await play(tmp_path, seed)
-    finally:
-        shutil.rmtree(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turn, "MAX_ROUNDS", 2)  # so that the limit is one of the ends
+        await play(rng)
 
 
 def blocks_stay_open(patch: pytest.MonkeyPatch) -> None:
@@ -194,16 +192,9 @@ def models_answer_nothing(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("fault", [blocks_stay_open, results_stand_alone, models_answer_nothing])
-async def test_a_kernel_that_is_broken_on_purpose_is_caught(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Any
+async def test_kernel_broken_on_purpose_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, fault: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     fault(monkeypatch)
-    caught = 0
-    for seed in range(20):
-        (tmp_path / str(seed)).mkdir()
-        try:
-            await play(tmp_path / str(seed), seed)
-        except Violation:
-            caught += 1
-            break
-    assert caught
+    with pytest.raises(Violation):
+        await run_cases(20, play)

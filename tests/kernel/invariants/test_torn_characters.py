@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +13,10 @@ from antiphon_kernel.yjs.id_set import IdRange, encode_id_set, normalise
 from antiphon_kernel.yjs.update import ContentKind, ItemId
 from antiphon_kernel.yjs.varint import write_var_uint
 from tests.kernel.invariants.alphabet import Alphabet
-from tests.kernel.invariants.cases import reproducible, seeds
+from tests.kernel.invariants.cases import cases
 from tests.kernel.invariants.crdt import Item
 from tests.kernel.invariants.oracle import Violation
-from tests.kernel.invariants.world import World
+from tests.kernel.invariants.world import World, open_world
 
 CLIENT = 77
 
@@ -55,39 +53,39 @@ def units(world: World, block: str) -> list[Item]:
     return found
 
 
+def beside(world: World, block: str, left: Item | None) -> tuple[ItemId | None, ItemId | None]:
+    """Return the ids of an item (None is the beginning) and of the one right of it, gone or not."""
+    every = [item.id for item in world.oracle.model.texts[block].items()]
+    at = every.index(left.id) + 1 if left is not None else 0
+    return left.id if left is not None else None, every[at] if at < len(every) else None
+
+
 def is_inside(found: Sequence[Item], at: int) -> bool:
     """Whether a character goes on at unit `at`."""
     return at < len(found) and not found[at].value
 
 
-@pytest.mark.parametrize("seed", seeds(0.15))
-async def test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
-    tmp_path: Path, seed: int
-) -> None:
-    world = World(tmp_path, seed)
-    rng = random.Random(f"torn {seed}")
-    await world.open()
-    try:
-        with reproducible("tears_a_character", seed):
-            text = "".join(Alphabet(one).some(rng, 6) for one in range(4))
-            params = {"role": "system", "kind": "text", "content": text}
-            block = (await world.call("amy", "block.create", **params))["block_id"]
-            for _ in range(10):
-                await tear(world, block, rng)
-    finally:
-        await world.close()
-        shutil.rmtree(tmp_path)
+async def tear_everywhere(rng: random.Random) -> None:
+    async with open_world(rng) as world:
+        text = "".join(Alphabet(one).some(rng, 6) for one in range(4))
+        params = {"role": "system", "kind": "text", "content": text}
+        block = (await world.call("amy", "block.create", **params))["block_id"]
+        for _ in range(10):
+            await tear(world, block, rng)
 
 
-async def test_a_kernel_that_knows_no_halves_is_caught(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@cases(0.15)
+async def test_update_that_splits_a_character_is_rejected_and_any_other_accepted(
+    rng: random.Random,
 ) -> None:
-    """The control: an admission for which every border is the border of a character."""
+    await tear_everywhere(rng)
+
+
+async def test_kernel_that_knows_no_halves_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: a validation for which every border is the border of a character."""
     monkeypatch.setattr(ItemIndex, "splits_surrogates", lambda *_: False)
     with pytest.raises(Violation):
-        await test_an_update_that_tears_a_character_is_refused_and_any_other_taken(
-            tmp_path / "broken", 0
-        )
+        await tear_everywhere(random.Random(0))
 
 
 async def tear(world: World, block: str, rng: random.Random) -> None:
@@ -95,8 +93,7 @@ async def tear(world: World, block: str, rng: random.Random) -> None:
     found = units(world, block)
     start = rng.randint(0, len(found))
     if rng.random() < 0.5 or start == len(found):
-        left = found[start - 1].id if start else None
-        right = found[start].id if start < len(found) else None
+        left, right = beside(world, block, found[start - 1] if start else None)
         if left is None and right is None:
             return
         clock = world.oracle.model.state.get(CLIENT, 0)
@@ -110,7 +107,7 @@ async def tear(world: World, block: str, rng: random.Random) -> None:
         tears = any(is_inside(found, border) for border in borders)
     before = world.context.document.state_vector()
     try:
-        await world.context.remote.apply(world.actors["bo"], update, "client")
+        await world.context.apply_update(world.actors["bo"], update, "client")
     except AntiphonError as error:
         if not tears:
             raise Violation(f"an update that tears nothing was refused: {error}") from error

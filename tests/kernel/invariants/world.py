@@ -6,9 +6,11 @@ oracle says, and every document says what the disk says.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +50,11 @@ opened from snapshots as well as from the beginning."""
 class World:
     """One context of one kernel, everybody in it, and what must be true of it."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.rng = random.Random(seed)
+    def __init__(self, folder: Path, rng: random.Random) -> None:
+        self.rng = rng
         self.clock = ManualClock()
-        self.ids = SeededIds(seed)
-        self.oracle = Oracle()
+        self.ids = SeededIds(rng.getrandbits(32))
+        self.oracle = Oracle(self._is_draft)
         self.alphabets = {name: Alphabet(at) for at, name in enumerate(NAMES)}
         self.actors: dict[str, Actor] = {}
         self.clients: dict[str, Client] = {}
@@ -73,6 +75,9 @@ class World:
 
     # Lives of the kernel
 
+    def _is_draft(self, block: str) -> bool:
+        return self.context.document.is_draft(block)
+
     async def open(self) -> None:
         self.kernel = await Kernel.open(
             self._data,
@@ -85,7 +90,7 @@ class World:
         )
         self.context = await self.kernel.context()
         self.disk = Disk(self._data)
-        self._unsubscribe = self.context.commits.subscribe(self._heard)
+        self._unsubscribe = self.context.committed.listen(self._heard)
         for name in NAMES:
             principal = await self.kernel.principal(name, _KINDS.get(name, PrincipalKind.HUMAN))
             self.actors[name] = self.kernel.open_session(principal, "test")
@@ -312,6 +317,18 @@ class World:
                 raise Violation(
                     f"another replica has {other.text(block)!r}, the kernel {mine.text(block)!r}"
                 )
+
+
+@contextlib.asynccontextmanager
+async def open_world(rng: random.Random) -> AsyncIterator[World]:
+    """A world in a folder of its own; both are gone at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(Path(folder), rng)
+        await world.open()
+        try:
+            yield world
+        finally:
+            await world.close()
 
 
 def _nothing() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.error_catalogue import CATALOGUE
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 
 Make = Callable[..., Awaitable[str]]
@@ -24,4 +25,15 @@ async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any
     with pytest.raises(AntiphonError) as caught:
         await kernel.call(actor, tool, params)
     assert (context.document.state_vector(), context.seq) == before
+    check_error(kernel, tool, caught.value)
     return caught.value
+
+
+def check_error(kernel: Kernel, tool: str, error: AntiphonError) -> None:
+    """An error is what docs/errors.md and the page of the tool say."""
+    code = ErrorCode(error.code)
+    sent = error.as_json()
+    assert sent.keys() - {"code", "message"} <= CATALOGUE[code].fields.keys()
+    assert None not in sent.values()
+    assert code is ErrorCode.UNKNOWN_TOOL or code in kernel.registry[tool].errors
+    assert code is not ErrorCode.TOO_LARGE or "limit_name" in sent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from antiphon_kernel.contexts.attribution import attribution
+from antiphon_kernel.subscriptions.block_events import attribution
 from antiphon_kernel.types.enums import PrincipalKind
 
 
@@ -20,7 +20,7 @@ from antiphon_kernel.types.enums import PrincipalKind
         ("system", "system:edit"),
     ],
 )
-def test_a_change_is_attributed_by_the_kind_of_its_author(
+def test_change_is_attributed_by_the_kind_of_its_author(
     kind: PrincipalKind | str, expected: str
 ) -> None:
     assert attribution("p1", kind, "edit") == expected

@@ -18,6 +18,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor, BlockHeader
+from tests.errors import raises
 
 PATCH = "@@ -1 +1 @@\n-old\n+new\n"
 
@@ -57,7 +58,7 @@ async def call(
 
 
 @pytest.mark.parametrize("section", ["notes", "fields/title"])
-async def test_a_patch_and_a_search_go_to_the_text_that_is_named(
+async def test_patch_and_a_search_go_to_the_text_that_is_named(
     kernel: Kernel, amy: Actor, block: str, section: str
 ) -> None:
     await call(kernel, amy, "block.apply_patch", block, patch=PATCH, section=section)
@@ -71,27 +72,25 @@ async def test_a_patch_and_a_search_go_to_the_text_that_is_named(
 
 
 @pytest.mark.parametrize("section", [None, "fields", "nowhere", "notes/inner", ""])
-async def test_where_there_is_no_text_the_error_names_the_texts(
+async def test_text_tool_without_text_section_names_text_sections(
     kernel: Kernel, amy: Actor, block: str, section: str | None
 ) -> None:
     params = {} if section is None else {"section": section}
     for tool, more in (("block.search", {"query": "x"}), ("block.apply_patch", {"patch": PATCH})):
-        with pytest.raises(AntiphonError) as caught:
+        with raises(ErrorCode.INVALID_PARAMS) as caught:
             await call(kernel, amy, tool, block, **more, **params)
-        assert caught.value.code is ErrorCode.INVALID_PARAMS
         assert caught.value.details["allowed"] == ["notes", "source", "fields/title"]
 
 
-async def test_a_read_only_section_is_not_patched(kernel: Kernel, amy: Actor, block: str) -> None:
-    with pytest.raises(AntiphonError) as caught:
+async def test_read_only_section_is_not_patched(kernel: Kernel, amy: Actor, block: str) -> None:
+    with raises(ErrorCode.READ_ONLY_SECTION) as caught:
         await call(kernel, amy, "block.apply_patch", block, patch=PATCH, section="source")
-    assert caught.value.code is ErrorCode.READ_ONLY_SECTION
     assert caught.value.details["path"] == "source"
     await call(kernel, kernel.system, "block.apply_patch", block, patch=PATCH, section="source")
     assert (await kernel.context()).document.text(block, "source") == "new\n"
 
 
-async def test_a_plain_text_has_no_sections(kernel: Kernel, amy: Actor) -> None:
+async def test_plain_text_has_no_sections(kernel: Kernel, amy: Actor) -> None:
     request = {"role": "user", "kind": "text", "content": "old\n"}
     block = (await kernel.call(amy, "block.create", request))["block_id"]
     with pytest.raises(AntiphonError, match="leave section out"):

@@ -12,9 +12,7 @@ from antiphon_kernel.maintenance.audit_log import AuditKind, audit_log
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 
 
-async def test_one_context_is_told_without_the_others(
-    kernel: Kernel, make: Any, data: Path
-) -> None:
+async def test_audit_log_of_one_context_omits_others(kernel: Kernel, make: Any, data: Path) -> None:
     await make("in default")
     await kernel.create_context("notes")
     wrote = [one for one in await audit_log(data) if one.kind is AuditKind.WROTE]
@@ -23,7 +21,7 @@ async def test_one_context_is_told_without_the_others(
     assert {one.context for one in wrote} == {"notes"}
 
 
-async def test_a_context_that_is_not_there_is_an_error_and_not_an_empty_log(
+async def test_context_that_is_not_there_is_an_error_and_not_an_empty_log(
     kernel: Kernel, data: Path
 ) -> None:
     with pytest.raises(AntiphonError, match="Known: default") as caught:

@@ -18,13 +18,14 @@ from antiphon_kernel.types.clock import SystemClock
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.state_vector import decode_state_vector
+from tests.errors import raises
 
 
 def contents(document: Document) -> list[tuple[object, str]]:
     return [(document.header(block), document.text(block)) for block in document.block_ids()]
 
 
-async def test_a_backup_of_a_kernel_that_is_writing_is_one_moment_of_it(
+async def test_backup_of_a_kernel_that_is_writing_is_one_moment_of_it(
     kernel: Kernel, amy: Actor, make: Any, tmp_path: Path, data: Path
 ) -> None:
     blocks = [await make("", status="done") for _ in range(2)]
@@ -64,7 +65,7 @@ async def test_a_backup_of_a_kernel_that_is_writing_is_one_moment_of_it(
     assert lengths == sorted(lengths)
 
 
-async def test_what_is_restored_is_equal_and_refuses_older_replicas(
+async def test_restore_yields_equal_documents_and_rejects_older_replicas(
     kernel: Kernel, amy: Actor, bo: Actor, make: Any, data: Path, tmp_path: Path, open_kernel: Any
 ) -> None:
     block = await make("one two three", status="done")
@@ -101,17 +102,16 @@ async def test_what_is_restored_is_equal_and_refuses_older_replicas(
         )
 
 
-async def test_a_backup_overwrites_nothing(kernel: Kernel, data: Path, tmp_path: Path) -> None:
+async def test_backup_overwrites_nothing(kernel: Kernel, data: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
     there.write_bytes(b"somebody's file")
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.INVALID_PARAMS):
         back_up(data / "journal.db", there)
-    assert caught.value.code is ErrorCode.INVALID_PARAMS
     assert there.read_bytes() == b"somebody's file"
     assert {path.name for path in tmp_path.iterdir()} == {"there", "data"}
 
 
-async def test_a_place_that_cannot_be_written_to_is_named(
+async def test_place_that_cannot_be_written_to_is_named(
     kernel: Kernel, data: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(AntiphonError, match=r"nowhere/backup\.db could not be written") as caught:
@@ -119,13 +119,13 @@ async def test_a_place_that_cannot_be_written_to_is_named(
     assert caught.value.code is ErrorCode.STORAGE_FAILED
 
 
-async def test_a_backup_is_for_its_owner_alone(kernel: Kernel, data: Path, tmp_path: Path) -> None:
+async def test_backup_is_for_its_owner_alone(kernel: Kernel, data: Path, tmp_path: Path) -> None:
     back_up(data / "journal.db", tmp_path / "backup.db")
     assert (tmp_path / "backup.db").stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.parametrize("damage", ["no database", "another database", "cut short", "newer"])
-async def test_what_is_no_sound_backup_is_refused_and_the_journal_stays(
+async def test_restore_of_damaged_backup_is_rejected_and_keeps_journal(
     kernel: Kernel, data: Path, tmp_path: Path, damage: str
 ) -> None:
     backup = tmp_path / "backup.db"
@@ -144,8 +144,7 @@ async def test_what_is_no_sound_backup_is_refused_and_the_journal_stays(
             newer.execute("PRAGMA user_version = 99")
     before = (data / "journal.db").read_bytes()
     files = {path.name for path in data.iterdir()}
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.STORAGE_FAILED):
         await restore(backup, data, SystemClock())
-    assert caught.value.code is ErrorCode.STORAGE_FAILED
     assert (data / "journal.db").read_bytes() == before
     assert {path.name for path in data.iterdir()} == files

@@ -65,7 +65,7 @@ async def sound(kernel: Kernel, data: Path) -> Path:
     return data
 
 
-async def test_a_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: Any) -> None:
+async def test_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: Any) -> None:
     report = await run_checks(sound)
     assert [str(finding) for finding in report.all()] == []
     assert [(one.row.label, one.blocks) for one in report.contexts] == [
@@ -114,7 +114,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_each_kind_of_damage_is_found_and_named(sound: Path, damage: str) -> None:
+async def test_doctor_reports_each_kind_of_damage(sound: Path, damage: str) -> None:
     check = damage.partition(":")[0]
     path = sound / ("auth.db" if check == "auth" else "journal.db")
     with sqlite3.connect(path) as database:
@@ -138,9 +138,10 @@ async def test_each_kind_of_damage_is_found_and_named(sound: Path, damage: str) 
         ("parents", {"parent": "itself"}),
         ("answers", {"parent": None}),
         ("answers", {"tool_call_id": "another"}),
+        ("answers", {"order": "A0"}),
     ],
 )
-async def test_a_document_that_does_not_hang_together_is_found(
+async def test_document_that_does_not_hang_together_is_found(
     sound: Path, open_kernel: Any, check: str, fields: dict[str, Any]
 ) -> None:
     """Written past every check, as a bug might."""
@@ -162,24 +163,24 @@ async def test_a_document_that_does_not_hang_together_is_found(
     assert check in {finding.check for finding in (await run_checks(sound)).all()}
 
 
-async def test_an_auth_file_that_is_no_database_is_found(sound: Path) -> None:
+async def test_auth_file_that_is_no_database_is_found(sound: Path) -> None:
     (sound / "auth.db").write_bytes(b"no database at all" * 100)
     assert {finding.check for finding in (await run_checks(sound)).all()} == {"auth"}
 
 
-async def test_a_folder_without_credentials_is_sound(sound: Path) -> None:
+async def test_folder_without_credentials_is_sound(sound: Path) -> None:
     """A backup does not say who may come in."""
     (sound / "auth.db").unlink()
     assert (await run_checks(sound)).clean
 
 
-async def test_another_epoch_in_the_index_is_found(sound: Path) -> None:
+async def test_doctor_reports_context_epoch_mismatch(sound: Path) -> None:
     with sqlite3.connect(sound / "journal.db") as database:
         database.execute("UPDATE contexts SET epoch = '0' WHERE number = 1")
     assert [finding.check for finding in (await run_checks(sound)).all()] == ["index"]
 
 
-async def test_a_client_id_used_by_somebody_else_is_found(sound: Path) -> None:
+async def test_client_id_used_by_somebody_else_is_found(sound: Path) -> None:
     with sqlite3.connect(sound / "journal.db") as database:
         aria = database.execute("SELECT number FROM principals WHERE username = 'aria'").fetchone()
         changes = database.execute("SELECT changes FROM ops WHERE context = 1 AND seq = 2")

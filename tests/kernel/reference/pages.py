@@ -1,12 +1,16 @@
-"""All generated pages: one a tool, their index, and the catalogue of errors."""
+"""All generated pages: one a tool, their index, the catalogue of errors, and the limits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
+from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.registry import EVERY_CALL, Registry, Tool
+from antiphon_kernel.server.limits import DEFAULT_SERVER_LIMITS
 from antiphon_kernel.server.rpc import HTTP_STATUS
+from antiphon_kernel.tools.json_schema import own_field_docs
 from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import ErrorCode
 from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_example
@@ -24,7 +28,11 @@ async def all_pages(failures: list[str]) -> dict[Path, str]:
 
     Tools without an example, or with one that does not play, have no page: `failures` says why.
     """
-    pages = {Path("tools/README.md"): index_page(), Path("errors.md"): errors_page()}
+    pages = {
+        Path("tools/README.md"): index_page(),
+        Path("errors.md"): errors_page(),
+        Path("limits.md"): limits_page(),
+    }
     for tool in tools_of(ALL_TOOLS):
         example = read_example(tool.name)
         if example is None:
@@ -51,19 +59,50 @@ def errors_page() -> str:
     return "\n".join(_errors()) + "\n"
 
 
+def limits_page() -> str:
+    return "\n".join(_limits()) + "\n"
+
+
+def limits() -> dict[str, object]:
+    """Every limit there is, by the name that an error gives it."""
+    return {**DEFAULT_LIMITS.model_dump(), **asdict(DEFAULT_SERVER_LIMITS)}
+
+
+def _limits() -> Iterator[str]:
+    yield DO_NOT_EDIT
+    yield "# Limits\n"
+    yield (
+        "What goes beyond a limit on sizes or numbers fails with"
+        " [`too_large`](errors.md#too_large), whose `limit_name` is a name of these tables and"
+        " whose `limit` is its value. Text is counted in code points, times are in seconds.\n"
+    )
+    for title, record in (
+        ("Calls, updates and blocks", DEFAULT_LIMITS),
+        ("Connections", DEFAULT_SERVER_LIMITS),
+    ):
+        docs = own_field_docs(type(record))
+        yield f"## {title}\n"
+        yield "| name | limit | of what |"
+        yield "|---|---|---|"
+        for name, meaning in docs.items():
+            yield f"| `{name}` | {getattr(record, name):,} | {meaning} |"
+        yield ""
+
+
 def _index() -> Iterator[str]:
     yield DO_NOT_EDIT
     yield "# Tools\n"
     yield (
-        "Everything a kernel can be asked for, the same through every door: `antiphon call`, POST"
-        " `/call/TOOL`, frames on `/call`, and in process. Requests are strict: an unknown field or"
-        " a value of the wrong type is an error that names it. Fields of results that do not apply"
-        " are absent, never null.\n"
+        "Everything a kernel can be asked for, the same through every endpoint: `antiphon call`,"
+        " POST `/call/TOOL`, frames on `/call`, and in process. Requests are strict: an unknown"
+        " field or a value of the wrong type is an error that names it. Fields of results that do"
+        " not apply are absent, never null.\n"
     )
     yield (
         "Positions in text are code points or lines; both count from 0, and ends are exclusive. A"
         " line ends at `\\n`. Ids may be given as they are returned, by names"
-        " (`default.amy.12`), or by the first digits of each part, if they fit only one thing.\n"
+        " (`default.amy.12`), or by the first or last digits of each part, if they fit only one"
+        " thing.\n"
     )
     yield (
         "The examples play on a kernel of amy's. bo and cleo are people with the role of an editor,"
@@ -84,8 +123,8 @@ def _errors() -> Iterator[str]:
     yield (
         "A failed call is answered with `{code, message, …}`: `code` is one of these, `message` one"
         " sentence that says what was expected, what was found and what to do, and the rest are"
-        " machine fields. The codes are the same at every door, and there are no others. A failed"
-        " call has changed nothing.\n"
+        " machine fields. The codes are the same for every caller, and there are no others. A"
+        " failed call has changed nothing.\n"
     )
     yield "| code | HTTP | when |"
     yield "|---|---|---|"

@@ -12,7 +12,14 @@ from antiphon_kernel.tools.json_schema import described_schema
 from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import ErrorCode
 from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_example
-from tests.kernel.reference.pages import DOCS, errors_page, index_page, stale_pages
+from tests.kernel.reference.pages import (
+    DOCS,
+    errors_page,
+    index_page,
+    limits,
+    limits_page,
+    stale_pages,
+)
 from tests.kernel.reference.tool_page import render_tool
 
 ROOT = DOCS.parent
@@ -24,7 +31,7 @@ def test_every_tool_has_an_example_and_every_example_a_tool() -> None:
 
 
 @pytest.mark.parametrize("name", ALL_TOOLS.names)
-async def test_the_page_of_a_tool_shows_what_its_example_is_answered_with(name: str) -> None:
+async def test_page_of_a_tool_shows_what_its_example_is_answered_with(name: str) -> None:
     example = read_example(name)
     assert example is not None, f"write {FOLDER.name}/{name}.json"
     page = DOCS / "tools" / f"{name}.md"
@@ -32,10 +39,66 @@ async def test_the_page_of_a_tool_shows_what_its_example_is_answered_with(name: 
     assert page.exists() and page.read_text("utf-8") == generated, RUN_MAKE_DOCS
 
 
-def test_the_index_and_the_errors_are_up_to_date() -> None:
+def test_index_and_the_errors_are_up_to_date() -> None:
     assert (DOCS / "tools" / "README.md").read_text("utf-8") == index_page(), RUN_MAKE_DOCS
     assert (DOCS / "errors.md").read_text("utf-8") == errors_page(), RUN_MAKE_DOCS
+    assert (DOCS / "limits.md").read_text("utf-8") == limits_page(), RUN_MAKE_DOCS
     assert stale_pages() == set(), RUN_MAKE_DOCS
+
+
+def test_the_limits_page_says_what_each_limit_is_of() -> None:
+    told = {line.split("`")[1] for line in limits_page().splitlines() if line.startswith("| `")}
+    assert told == limits().keys()
+
+
+def test_every_too_large_error_names_a_limit_of_the_page() -> None:
+    names: list[str] = []
+    for path in (*ROOT.glob("kernel/**/*.py"), *ROOT.glob("app/**/*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            if any(ast.unparse(one) == "ErrorCode.TOO_LARGE" for one in node.args[:1]):
+                given = {one.arg: one.value for one in node.keywords}
+                assert "limit_name" in given, f"{path.name}:{node.lineno}"
+                named: ast.expr = given["limit_name"]
+            elif ast.unparse(node.func) == "check_limit":
+                named = node.args[2]
+            else:
+                continue
+            if isinstance(named, ast.Constant):
+                names.append(str(named.value))
+    assert len(names) > 12 and set(names) <= limits().keys()
+
+
+def test_every_field_of_the_errors_page_is_sent() -> None:
+    """The fields that a helper adds to errors of any code are named by a keyword of its own."""
+    trees = [
+        ast.parse(path.read_text("utf-8"))
+        for path in (*ROOT.glob("kernel/**/*.py"), *ROOT.glob("app/**/*.py"))
+    ]
+    by_code = {pair for tree in trees for pair in fields_given(tree)}
+    keywords = {
+        keyword.arg
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) != "AntiphonError"
+        for keyword in node.keywords
+    }
+    literals = {
+        key.value
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if isinstance(key, ast.Constant)
+    }
+    never = [
+        f"{code}: {field}"
+        for code, meaning in CATALOGUE.items()
+        for field in meaning.fields
+        if (code, field) not in by_code and field not in keywords | literals
+    ]
+    assert never == []
 
 
 def test_every_error_has_a_meaning() -> None:
@@ -79,7 +142,7 @@ def test_every_field_of_requests_and_results_says_what_it_means(name: str) -> No
     assert silent == [], "put a docstring under each"
 
 
-def test_a_docstring_under_a_field_is_its_description() -> None:
+def test_docstring_under_a_field_is_its_description() -> None:
     """Where the docstrings come from is the source, so that they cannot be lost unnoticed."""
     tool = ALL_TOOLS["block.read"]
     assert issubclass(tool.params, BaseModel)

@@ -43,7 +43,7 @@ def one_write(updates: list[bytes]) -> bytes:
     return b"".join(bytes((0x82, 0x80 | len(frame))) + mask + frame for frame in frames)
 
 
-async def test_a_burst_of_typing_takes_few_commits_and_every_update_is_acknowledged(
+async def test_burst_of_typing_takes_few_commits_and_every_update_is_acknowledged(
     served: ServedKernel,
 ) -> None:
     block = await served.block("")
@@ -60,7 +60,7 @@ async def test_a_burst_of_typing_takes_few_commits_and_every_update_is_acknowled
     assert history.text() == "".join(words)
 
 
-async def test_what_comes_before_a_refused_update_stays(served: ServedKernel) -> None:
+async def test_bundle_updates_before_rejected_one_are_applied(served: ServedKernel) -> None:
     block = await served.block("")
     client, updates = await burst(served, block, [f"{number} " for number in range(20)])
     writer: pycrdt.Doc[Any] = pycrdt.Doc(client_id=5)
@@ -75,7 +75,7 @@ async def test_what_comes_before_a_refused_update_stays(served: ServedKernel) ->
     )
 
 
-async def test_what_follows_a_gap_waits_until_it_is_filled(served: ServedKernel) -> None:
+async def test_bundle_updates_after_gap_wait_until_it_is_filled(served: ServedKernel) -> None:
     block = await served.block("")
     words = [f"{number} " for number in range(20)]
     client, updates = await burst(served, block, words)
@@ -87,7 +87,7 @@ async def test_what_follows_a_gap_waits_until_it_is_filled(served: ServedKernel)
     await until(lambda: context.document.text(block) == "".join(words), "all of it is there")
 
 
-def test_other_messages_stay_where_they_are() -> None:
+def test_bundle_keeps_order_of_other_messages() -> None:
     doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
     text = doc.get("text", type=pycrdt.Text)
     typed: list[bytes] = []

@@ -78,9 +78,9 @@ def frame(text: str) -> Message:
     return {"type": "websocket.receive", "text": text}
 
 
-async def serving(leash: ConnectionGuard, door: Door, times: int = 5) -> asyncio.Task[None]:
+async def serving(guard: ConnectionGuard, door: Door, times: int = 5) -> asyncio.Task[None]:
     """Serve a connection, as far as it goes without being waited for."""
-    task = asyncio.create_task(leash.serve(door, {}))
+    task = asyncio.create_task(guard.serve(door, {}))
     for _ in range(times):
         await asyncio.sleep(0)
     return task
@@ -88,24 +88,24 @@ async def serving(leash: ConnectionGuard, door: Door, times: int = 5) -> asyncio
 
 async def test_leash_dismissal_ends_the_door_and_nothing_more_is_taken() -> None:
     client = Client(frame("before"))
-    leash, door = client.websocket(), Door()
-    task = await serving(leash, door)
+    guard, door = client.websocket(), Door()
+    task = await serving(guard, door)
     client.sent.append(frame("waiting"))
-    leash.dismiss(KICKED)
+    guard.dismiss(KICKED)
     await task
     assert door.received == [frame("before")] and door.is_over
     assert client.told == [{"type": "websocket.close", "code": 4411, "reason": "amy kicked bo."}]
-    assert await leash.receive() == {"type": "websocket.disconnect", "code": 1005}
+    assert await guard.receive() == {"type": "websocket.disconnect", "code": 1005}
 
 
 async def test_leash_after_a_goodbye_sends_nothing_and_has_one_only() -> None:
     client = Client()
-    leash = client.websocket()
-    task = await serving(leash, Door({"type": "websocket.accept"}))
-    leash.dismiss(KICKED)
-    leash.dismiss(Dismissal(CloseCode.REVOKED, "again"))
-    await leash.send({"type": "websocket.send", "text": "late"})
-    assert not leash.send_now(b"late")
+    guard = client.websocket()
+    task = await serving(guard, Door({"type": "websocket.accept"}))
+    guard.dismiss(KICKED)
+    guard.dismiss(Dismissal(CloseCode.REVOKED, "again"))
+    await guard.send({"type": "websocket.send", "text": "late"})
+    assert not guard.send_now(b"late")
     await task
     assert [message.get("code") for message in client.told] == [None, 4411]
     assert not client.was_cut
@@ -113,9 +113,9 @@ async def test_leash_after_a_goodbye_sends_nothing_and_has_one_only() -> None:
 
 async def test_leash_of_a_door_that_has_closed_is_not_closed_again() -> None:
     client = Client()
-    leash = client.websocket()
-    task = await serving(leash, Door({"type": "websocket.close", "code": 4404}))
-    leash.dismiss(KICKED)
+    guard = client.websocket()
+    task = await serving(guard, Door({"type": "websocket.close", "code": 4404}))
+    guard.dismiss(KICKED)
     assert [message.get("code") for message in client.told] == [4404]
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -124,21 +124,21 @@ async def test_leash_of_a_door_that_has_closed_is_not_closed_again() -> None:
 
 async def test_leash_of_somebody_who_dismisses_themselves_ends_behind_what_they_did() -> None:
     client = Client()
-    leash = client.websocket()
+    guard = client.websocket()
 
     async def leave(scope: Scope, receive: Receive, send: Send) -> None:
-        leash.dismiss(KICKED)
+        guard.dismiss(KICKED)
 
-    await leash.serve(leave, {})
+    await guard.serve(leave, {})
     await asyncio.sleep(0)
     assert [message.get("code") for message in client.told] == [4411]
 
 
 async def test_leash_of_a_request_answers_403_with_the_reason() -> None:
     client = Client()
-    leash = client.request()
-    task = await serving(leash, Door())
-    leash.dismiss(KICKED)
+    guard = client.request()
+    task = await serving(guard, Door())
+    guard.dismiss(KICKED)
     await task
     start, body = client.told
     assert start["status"] == 403 and (b"connection", b"close") in start["headers"]
@@ -149,21 +149,21 @@ async def test_leash_of_a_request_answers_403_with_the_reason() -> None:
 
 async def test_leash_of_an_answer_that_is_no_lines_cuts_it_off() -> None:
     client = Client()
-    leash = client.request()
+    guard = client.request()
     begun = {"type": "http.response.start", "status": 200, "headers": []}
-    task = await serving(leash, Door(begun, {"type": "http.response.body", "more_body": True}))
-    leash.dismiss(KICKED)
+    task = await serving(guard, Door(begun, {"type": "http.response.body", "more_body": True}))
+    guard.dismiss(KICKED)
     await task
     assert client.was_cut and len(client.told) == 2
 
 
 async def test_leash_of_a_stream_ends_it_with_the_reason() -> None:
     client = Client()
-    leash = client.request()
+    guard = client.request()
     headers = [(b"content-type", LINES.encode())]
     begun = {"type": "http.response.start", "status": 200, "headers": headers}
-    task = await serving(leash, Door(begun, {"type": "http.response.body", "more_body": True}))
-    leash.dismiss(KICKED)
+    task = await serving(guard, Door(begun, {"type": "http.response.body", "more_body": True}))
+    guard.dismiss(KICKED)
     await task
     last = client.told[-1]
     assert json.loads(last["body"])["error"]["close_code"] == 4411
@@ -176,8 +176,8 @@ async def test_leash_cuts_a_client_that_does_not_read_its_goodbye(
 ) -> None:
     monkeypatch.setattr(leashes, "GOODBYE_SECONDS", 0.01)
     client = Client(reads=False)
-    leash: ConnectionGuard = getattr(client, kind)()
-    task = await serving(leash, Door())
-    leash.dismiss(KICKED)
+    guard: ConnectionGuard = getattr(client, kind)()
+    task = await serving(guard, Door())
+    guard.dismiss(KICKED)
     await task
     assert client.was_cut

@@ -71,21 +71,21 @@ class World:
     """The clock of the kernel."""
 
     async def demote(self) -> int:
-        gate = self.served.kernel.gate
+        gate = self.served.kernel.access
         await gate.change_role(self.guest, AccessRole.VIEWER, self.served.kernel.owner)
         return ROLE_CHANGED
 
     async def kick(self) -> int:
-        await self.served.kernel.gate.kick(self.guest, 0, "lunch", self.served.kernel.owner)
+        await self.served.kernel.access.kick(self.guest, 0, "lunch", self.served.kernel.owner)
         return KICKED
 
     async def revoke(self) -> int:
-        await self.served.kernel.gate.revoke([self.number], self.served.kernel.owner)
+        await self.served.kernel.access.revoke([self.number], self.served.kernel.owner)
         return REVOKED
 
     async def expire(self) -> int:
         self.now[0] += MINUTE
-        self.served.kernel.gate.end_expired()
+        self.served.kernel.access.end_expired()
         return UNAUTHORISED
 
     async def post(self, tool: str, body: bytes, length: int | None = None) -> Posted:

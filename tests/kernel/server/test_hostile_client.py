@@ -96,7 +96,7 @@ def alive(kind: type) -> int:
     return sum(type(one) is kind for one in gc.get_objects())
 
 
-async def test_two_honest_clients_go_on_while_everything_is_tried(tmp_path: Path) -> None:
+async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> None:
     # As the kernel's own process does; what tests have made stays out of its collections.
     gc.collect()
     gc.freeze()

@@ -25,7 +25,7 @@ from tests.kernel.server.invited import (
 from tests.waiting import until
 
 
-async def test_an_invited_person_is_somebody_with_the_role_of_the_invitation(
+async def test_invited_person_is_somebody_with_the_role_of_the_invitation(
     served: ServedKernel,
 ) -> None:
     made = await invite(served, "viewer", name="vera")
@@ -45,7 +45,7 @@ async def test_every_client_of_an_open_invitation_has_a_name_of_its_own(
     assert {role for _, role in found} == {"editor"}
 
 
-async def test_a_named_invitation_is_for_one_person_on_many_machines(
+async def test_named_invitation_is_for_one_person_on_many_machines(
     served: ServedKernel,
 ) -> None:
     token = (await invite(served, name="ed"))["token"]
@@ -60,7 +60,7 @@ async def test_uses_count_clients_not_connections(served: ServedKernel) -> None:
     assert (await who(served, token, "a" * 32))[0] == "guest"
 
 
-async def test_who_does_not_say_who_it_is_uses_an_invitation_with_each_connection(
+async def test_anonymous_connection_uses_invitation_each_time(
     served: ServedKernel,
 ) -> None:
     token = (await invite(served, uses=2))["token"]
@@ -69,7 +69,9 @@ async def test_who_does_not_say_who_it_is_uses_an_invitation_with_each_connectio
     assert "used up" in await refusal(served, token)
 
 
-async def test_two_that_come_at_once_do_not_share_the_last_use(served: ServedKernel) -> None:
+async def test_invitation_last_use_is_not_shared_by_concurrent_clients(
+    served: ServedKernel,
+) -> None:
     token = (await invite(served, uses=2))["token"]
     await who(served, token, "z" * 32)
     found = await asyncio.gather(
@@ -78,7 +80,7 @@ async def test_two_that_come_at_once_do_not_share_the_last_use(served: ServedKer
     assert sum(not isinstance(one, BaseException) for one in found) == 1
 
 
-async def test_an_expired_invitation_lets_nobody_in(
+async def test_expired_invitation_lets_nobody_in(
     served: ServedKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = (await invite(served, minutes=5))["token"]
@@ -97,7 +99,7 @@ async def test_invitations_outlive_the_kernel(served: ServedKernel) -> None:
     assert "used up" in await refusal(served, token, "b" * 32)
 
 
-async def test_only_the_owner_acts_as_somebody_else(served: ServedKernel) -> None:
+async def test_connection_as_another_user_is_allowed_to_owner_only(served: ServedKernel) -> None:
     token = (await invite(served, name="ed"))["token"]
     async with calls_of(served, token, as_name="amy") as calls:
         with pytest.raises(AntiphonError, match="acts as somebody else"):
@@ -106,7 +108,7 @@ async def test_only_the_owner_acts_as_somebody_else(served: ServedKernel) -> Non
         assert (await calls.call("session.whoami", {}))["username"] == "ed"
 
 
-async def test_another_owner_invites_nobody_as_somebody_who_is_here(served: ServedKernel) -> None:
+async def test_invitation_by_second_owner_for_present_user_is_denied(served: ServedKernel) -> None:
     made = await invite(served, name="co")
     await invite(served, name="ed")
     await own(served, "kernel.role", principal="co", role="owner")
@@ -118,7 +120,7 @@ async def test_another_owner_invites_nobody_as_somebody_who_is_here(served: Serv
     assert (await invite(served, name="ed"))["username"] == "ed"
 
 
-async def test_the_owner_is_told_of_joins_while_waiting(served: ServedKernel) -> None:
+async def test_owner_is_told_of_joins_while_waiting(served: ServedKernel) -> None:
     made = await invite(served, "viewer", name="vera")
     before = (await own(served, "kernel.joins"))["last"]
     waiting = asyncio.create_task(own(served, "kernel.joins", after=before, wait=10))
@@ -128,7 +130,7 @@ async def test_the_owner_is_told_of_joins_while_waiting(served: ServedKernel) ->
     assert join["invitation"] == made["invitation"]
 
 
-async def test_who_comes_with_every_call_joins_once(
+async def test_script_connecting_per_call_joins_once(
     served: ServedKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = (await invite(served, name="ed"))["token"]
@@ -140,7 +142,7 @@ async def test_who_comes_with_every_call_joins_once(
     assert len((await own(served, "kernel.joins", after=0))["joins"]) == 2
 
 
-async def test_waiting_for_joins_does_not_hold_up_the_end(served: ServedKernel) -> None:
+async def test_kernel_joins_wait_does_not_delay_close(served: ServedKernel) -> None:
     calls = ToolClient(served.locate)
     waiting = asyncio.create_task(calls.call("kernel.joins", {"wait": 600}))
     await until(lambda: len(served.kernel.sessions.of(served.kernel.owner.id)) == 2, "waits")
@@ -153,7 +155,7 @@ async def test_waiting_for_joins_does_not_hold_up_the_end(served: ServedKernel) 
     await served.start()
 
 
-async def test_an_invitation_for_any_number_has_a_limit_all_the_same(tmp_path: Path) -> None:
+async def test_invitation_for_any_number_has_a_limit_all_the_same(tmp_path: Path) -> None:
     kernel = await Kernel.open(
         tmp_path / "data",
         tmp_path,

@@ -62,7 +62,7 @@ class Returner:
     async def all_there(self) -> None:
         context = await self.served.context()
         await until(lambda: share(context, self.update, self.before) is Share.ALL)
-        await context.remote.arrivals.wait_applied(self.cyd)
+        await context.in_flight.wait_applied(self.cyd)
         assert context.document.text(self.there) == self.text
 
     @property
@@ -77,7 +77,7 @@ async def returner(served: ServedKernel) -> Returner:
     return returner
 
 
-async def test_another_window_of_the_same_person_waits_for_it(returner: Returner) -> None:
+async def test_large_update_delays_other_window_of_same_user(returner: Returner) -> None:
     window = await returner.connect()
     writer = Offline(await returner.served.context(), returner.cyd, 2, 4900)
     writer.write(returner.there, 5)
@@ -98,7 +98,7 @@ async def test_another_window_of_the_same_person_waits_for_it(returner: Returner
     assert sorted(order) == ["large", "window"]
 
 
-async def test_another_window_that_makes_the_same_draft_is_refused(returner: Returner) -> None:
+async def test_large_update_draft_created_by_other_window_is_rejected(returner: Returner) -> None:
     window = await returner.connect()
     twin = Offline(await returner.served.context(), returner.cyd, 2, 4900)
     assert twin.draft(DRAFT_SEQ_MIN) == returner.offline.drafts[0]
@@ -116,13 +116,13 @@ async def test_another_window_that_makes_the_same_draft_is_refused(returner: Ret
     assert "already a block" in refused[0]
 
 
-async def test_who_is_demoted_after_it_was_accepted_has_written_all_of_it(
+async def test_large_update_accepted_before_demotion_is_applied_whole(
     returner: Returner,
 ) -> None:
     served = returner.served
 
     async def demote() -> None:
-        await served.kernel.gate.change_role(
+        await served.kernel.access.change_role(
             returner.cyd.principal, AccessRole.VIEWER, served.me.principal
         )
 
@@ -133,14 +133,14 @@ async def test_who_is_demoted_after_it_was_accepted_has_written_all_of_it(
     await between.happened()
 
 
-async def test_who_is_demoted_before_it_is_accepted_has_written_nothing(
+async def test_large_update_not_accepted_before_demotion_is_dropped_whole(
     returner: Returner,
 ) -> None:
     served, context = returner.served, await returner.served.context()
-    async with context.remote.arrivals.turn(returner.cyd):
+    async with context.in_flight.turn(returner.cyd):
         await returner.send()
         await until(lambda: is_waiting("sync large update"), "it is here")
-        await served.kernel.gate.change_role(
+        await served.kernel.access.change_role(
             returner.cyd.principal, AccessRole.VIEWER, served.me.principal
         )
     assert (await returner.client.closed())[0] == CloseCode.ROLE_CHANGED
@@ -148,7 +148,7 @@ async def test_who_is_demoted_before_it_is_accepted_has_written_nothing(
     assert await returner.share() is Share.NOTHING
 
 
-async def test_a_connection_that_breaks_off_leaves_all_of_it(returner: Returner) -> None:
+async def test_connection_that_breaks_off_leaves_all_of_it(returner: Returner) -> None:
     async def cut() -> None:
         returner.client.socket.transport.abort()
 
@@ -159,7 +159,7 @@ async def test_a_connection_that_breaks_off_leaves_all_of_it(returner: Returner)
     await until(lambda: returner.served.doors.connections == 0, "it is gone")
 
 
-async def test_a_kernel_that_stops_takes_in_all_of_it(returner: Returner) -> None:
+async def test_kernel_that_stops_takes_in_all_of_it(returner: Returner) -> None:
     stopping = asyncio.Event()
 
     async def stop() -> None:
@@ -174,7 +174,7 @@ async def test_a_kernel_that_stops_takes_in_all_of_it(returner: Returner) -> Non
     await returner.all_there()
 
 
-async def test_what_is_lost_between_the_parts_was_not_acknowledged_and_is_sent_again(
+async def test_large_update_on_failing_disk_is_not_acknowledged_and_sent_again(
     served: ServedKernel,
 ) -> None:
     returner = Returner(served)
@@ -190,7 +190,7 @@ async def test_what_is_lost_between_the_parts_was_not_acknowledged_and_is_sent_a
     await returner.all_there()
 
 
-async def test_a_kernel_that_dies_between_the_parts_has_acknowledged_nothing(
+async def test_kernel_that_dies_between_the_parts_has_acknowledged_nothing(
     returner: Returner, tmp_path: Path
 ) -> None:
     served = returner.served

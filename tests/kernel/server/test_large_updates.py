@@ -29,7 +29,7 @@ def has_arrived(replica: Replica, block: str, text: str) -> bool:
     return replica.document.text(block) == text
 
 
-async def test_others_type_on_while_a_very_large_update_is_taken_in(tmp_path: Path) -> None:
+async def test_keystrokes_stay_fast_while_large_update_is_applied(tmp_path: Path) -> None:
     async with served_kernel(tmp_path) as served:
         far, near = await served.block("x"), await served.block()
         ann, ben = await served.replica("ann"), await served.replica("ben")

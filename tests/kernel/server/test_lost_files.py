@@ -25,7 +25,7 @@ def journal(tmp_path: Path) -> Path:
     return tmp_path / "data" / "journal.db"
 
 
-async def test_everybody_connected_is_told_why_nothing_is_saved(
+async def test_connections_after_loss_of_journal_are_closed_with_reason(
     served: ServedKernel, journal: Path
 ) -> None:
     block = await served.block("hello")
@@ -39,7 +39,9 @@ async def test_everybody_connected_is_told_why_nothing_is_saved(
     assert typist.unsaved == 1
 
 
-async def test_who_comes_later_is_told_as_well(served: ServedKernel, journal: Path) -> None:
+async def test_connection_after_loss_of_journal_is_closed_with_reason(
+    served: ServedKernel, journal: Path
+) -> None:
     journal.unlink()
     with pytest.raises(AntiphonError):
         await served.block("hello")

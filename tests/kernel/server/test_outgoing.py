@@ -10,8 +10,13 @@ import pycrdt
 import pytest
 from websockets.frames import Frame, Opcode
 
-from antiphon_kernel.server.sync.message import binary_message, text_message
-from antiphon_kernel.server.sync.send_queue import SendQueue, StateRequest, UpdateFrame
+from antiphon_kernel.server.sync.send_queue import (
+    SendQueue,
+    StateRequest,
+    UpdateFrame,
+    binary_message,
+    text_message,
+)
 from antiphon_kernel.yjs.frames import SyncStep2, SyncUpdate, decode_frame, encode_frame
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 
@@ -31,7 +36,7 @@ def test_frames_are_taken_in_order() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 100_000])
-def test_a_message_is_one_frame_as_a_server_sends_it(size: int) -> None:
+def test_message_is_one_frame_as_a_server_sends_it(size: int) -> None:
     payload = bytes(size)
     frame = Frame(Opcode.BINARY, payload)
     assert binary_message(payload) == frame.serialize(mask=False)
@@ -40,7 +45,7 @@ def test_a_message_is_one_frame_as_a_server_sends_it(size: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-async def test_what_is_sent_at_once_overtakes_nothing(seed: int) -> None:
+async def test_send_queue_immediate_send_keeps_order(seed: int) -> None:
     chance = random.Random(seed)
     sent: list[bytes] = []
 
@@ -87,7 +92,7 @@ async def test_what_is_sent_at_once_overtakes_nothing(seed: int) -> None:
     writer.cancel()
 
 
-def test_of_several_acks_the_last_is_sent() -> None:
+def test_send_queue_merges_acks_into_last() -> None:
     outgoing = SendQueue(1000, lambda _: False)
     outgoing.ack(3)
     outgoing.ack(5)
@@ -96,7 +101,7 @@ def test_of_several_acks_the_last_is_sent() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_is_dropped_a_resync_brings_it(seed: int) -> None:
+def test_send_queue_resync_brings_dropped_updates(seed: int) -> None:
     rng = random.Random(seed)
     source = pycrdt.Doc()
     others = [pycrdt.Doc() for _ in range(2)]

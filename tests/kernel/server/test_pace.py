@@ -9,9 +9,8 @@ from pathlib import Path
 from websockets.exceptions import ConnectionClosed
 
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.sync.rate_limit import RateLimiter
+from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
 from antiphon_kernel.server.sync.send_queue import SendQueue, StateRequest
-from antiphon_kernel.server.token_bucket import TokenBucket
 from antiphon_kernel.yjs.awareness import AwarenessEntry, encode_awareness
 from antiphon_kernel.yjs.frames import (
     AwarenessUpdate,
@@ -31,7 +30,7 @@ class Watch:
         return self.now
 
 
-def test_a_bucket_gives_its_burst_at_once_and_its_rate_from_then_on() -> None:
+def test_bucket_gives_its_burst_at_once_and_its_rate_from_then_on() -> None:
     watch = Watch()
     bucket = TokenBucket(10, 5, watch)
     assert [bucket.take(1) for _ in range(5)] == [0] * 5
@@ -42,7 +41,7 @@ def test_a_bucket_gives_its_burst_at_once_and_its_rate_from_then_on() -> None:
     assert [bucket.take(1) for _ in range(6)] == [0] * 5 + [0.1]
 
 
-def test_only_who_never_pauses_is_out_of_patience() -> None:
+def test_rate_limiter_is_exhausted_only_without_pauses() -> None:
     watch = Watch()
     pace = RateLimiter(TokenBucket(10, 5, watch), TokenBucket(1000, 1000, watch), 2.0, watch)
     for _ in range(40):
@@ -53,7 +52,7 @@ def test_only_who_never_pauses_is_out_of_patience() -> None:
     assert not pace.exhausted
 
 
-def test_a_kernel_that_is_late_in_reading_does_not_take_that_for_a_pause() -> None:
+def test_kernel_that_is_late_in_reading_does_not_take_that_for_a_pause() -> None:
     watch = Watch()
     pace = RateLimiter(TokenBucket(10, 5, watch), TokenBucket(1000, 1000, watch), 2.0, watch)
     for _ in range(40):
@@ -62,7 +61,7 @@ def test_a_kernel_that_is_late_in_reading_does_not_take_that_for_a_pause() -> No
     assert pace.exhausted
 
 
-async def test_a_writer_that_never_stops_is_told_before_it_is_closed(tmp_path: Path) -> None:
+async def test_writer_that_never_stops_is_told_before_it_is_closed(tmp_path: Path) -> None:
     limits = ServerLimits(messages_per_second=200, messages_at_once=100, overload_grace=0.3)
     async with served_kernel(tmp_path, limits) as served:
         client = await served.raw()
@@ -82,7 +81,7 @@ async def test_a_writer_that_never_stops_is_told_before_it_is_closed(tmp_path: P
         await writing
 
 
-async def test_who_is_silent_for_long_is_gone_and_comes_back_with_a_word(tmp_path: Path) -> None:
+async def test_presence_of_silent_client_expires_and_returns_with_message(tmp_path: Path) -> None:
     limits = ServerLimits(presence_expiry=0.3, heartbeat=0.1)
     async with served_kernel(tmp_path, limits) as served:
         ben = await served.replica("ben")
@@ -106,7 +105,7 @@ def test_presence_that_nobody_reads_is_dropped() -> None:
     assert outgoing.take_missed() is not None
 
 
-async def test_more_clients_than_there_is_room_for_are_turned_away(tmp_path: Path) -> None:
+async def test_connections_beyond_limit_are_rejected(tmp_path: Path) -> None:
     async with served_kernel(tmp_path, ServerLimits(connections=3)) as served:
         for _ in range(3):
             await (await served.raw()).join()

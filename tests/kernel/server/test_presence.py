@@ -45,7 +45,7 @@ async def heard(client: RawClient, about: int) -> AwarenessEntry:
                 return entry
 
 
-async def test_the_kernel_says_who_somebody_is(served: ServedKernel) -> None:
+async def test_kernel_says_who_somebody_is(served: ServedKernel) -> None:
     liar, other = await served.raw(query="as=ben"), await served.raw()
     await liar.join()
     await other.join()
@@ -70,7 +70,7 @@ async def test_the_kernel_says_who_somebody_is(served: ServedKernel) -> None:
     assert (state["cursor"], state["theirs"]) == (3, {"anchor": [1]})
 
 
-async def test_a_client_hears_its_own_state_under_its_own_clock(served: ServedKernel) -> None:
+async def test_client_hears_its_own_state_under_its_own_clock(served: ServedKernel) -> None:
     client = await served.raw()
     await client.join()
     await client.send(says(42, 7, {"cursor": 3}))
@@ -79,7 +79,7 @@ async def test_a_client_hears_its_own_state_under_its_own_clock(served: ServedKe
     assert entry.state is not None and entry.state["name"] == "amy"
 
 
-async def test_a_late_joiner_hears_of_everyone(served: ServedKernel) -> None:
+async def test_late_joiner_hears_of_everyone(served: ServedKernel) -> None:
     context = await served.context()
     first = await served.raw(query="as=ben")
     await first.join()
@@ -102,7 +102,7 @@ async def test_a_late_joiner_hears_of_everyone(served: ServedKernel) -> None:
 
 
 @pytest.mark.parametrize("politely", [True, False])
-async def test_who_goes_is_gone_for_the_others(served: ServedKernel, politely: bool) -> None:
+async def test_presence_of_leaving_client_is_removed(served: ServedKernel, politely: bool) -> None:
     leaver, other = await served.raw(query="as=ben"), await served.raw()
     await leaver.join()
     await other.join()
@@ -118,7 +118,7 @@ async def test_who_goes_is_gone_for_the_others(served: ServedKernel, politely: b
     assert (await served.context()).presence.states() == {}
 
 
-async def test_who_comes_back_with_an_old_clock_is_seen_again(served: ServedKernel) -> None:
+async def test_presence_of_client_with_old_clock_is_shown_again(served: ServedKernel) -> None:
     other = await served.raw()
     await other.join()
     seen = pycrdt.Awareness(pycrdt.Doc())
@@ -135,7 +135,7 @@ async def test_who_comes_back_with_an_old_clock_is_seen_again(served: ServedKern
         assert 42 not in seen.states
 
 
-async def test_a_client_speaks_for_nobody_else(served: ServedKernel) -> None:
+async def test_client_speaks_for_nobody_else(served: ServedKernel) -> None:
     ben, eve, amy = [await served.raw(query=f"as={name}") for name in ("ben", "eve", "amy")]
     for client in (ben, eve, amy):
         await client.join()
@@ -152,7 +152,7 @@ async def test_a_client_speaks_for_nobody_else(served: ServedKernel) -> None:
     assert 44 not in presence
 
 
-async def test_the_same_person_takes_their_id_over_from_a_dead_connection(
+async def test_same_person_takes_their_id_over_from_a_dead_connection(
     served: ServedKernel,
 ) -> None:
     old, new, other = [await served.raw(query=f"as={name}") for name in ("ben", "ben", "amy")]
@@ -169,7 +169,7 @@ async def test_the_same_person_takes_their_id_over_from_a_dead_connection(
     assert entry.state is not None and entry.state["cursor"] == 3
 
 
-async def test_a_model_shows_its_cursor(served: ServedKernel) -> None:
+async def test_model_shows_its_cursor(served: ServedKernel) -> None:
     context = await served.context()
     client = await served.raw()
     await client.join()
@@ -206,7 +206,7 @@ async def test_presence_does_not_overtake_the_text_before_it(served: ServedKerne
                     assert cursor <= len(seen.text(block))
 
 
-async def test_a_silent_room_gives_signs_of_life_that_renew_models(quick: ServedKernel) -> None:
+async def test_silent_room_gives_signs_of_life_that_renew_models(quick: ServedKernel) -> None:
     context = await quick.context()
     client = await quick.raw()
     await client.join()
@@ -217,7 +217,7 @@ async def test_a_silent_room_gives_signs_of_life_that_renew_models(quick: Served
     assert clocks == sorted(set(clocks))
 
 
-async def test_an_oversized_awareness_message_is_malformed(served: ServedKernel) -> None:
+async def test_oversized_awareness_message_is_malformed(served: ServedKernel) -> None:
     client = await served.raw()
     await client.send(SyncStep1(b"\x00"), says(1, 1, {"x": "y" * 100_000}))
     assert (await client.closed())[0] == 4400

@@ -36,7 +36,7 @@ async def test_frames_count_in_order() -> None:
     await asyncio.wait_for(ledger.receipts.fewer_than(1), PATIENCE)
 
 
-async def test_nothing_behind_a_gap_counts_until_it_is_filled() -> None:
+async def test_ack_tracker_counts_nothing_behind_gap_until_it_is_filled() -> None:
     ledger = Ledger()
     ledger.applied().set_result(1)
     ledger.receipts.gap()
@@ -48,7 +48,7 @@ async def test_nothing_behind_a_gap_counts_until_it_is_filled() -> None:
     assert ledger.receipts.on_disk == 4
 
 
-async def test_a_failure_stops_the_count() -> None:
+async def test_failure_stops_the_count() -> None:
     ledger = Ledger()
     first, second = ledger.applied(), ledger.applied()
     first.set_exception(OSError("disk full"))
@@ -58,7 +58,7 @@ async def test_a_failure_stops_the_count() -> None:
     assert isinstance(ledger.receipts.failure, OSError)
 
 
-async def test_one_waits_while_too_much_is_under_way() -> None:
+async def test_ack_tracker_waits_while_too_many_are_pending() -> None:
     ledger = Ledger()
     futures = [ledger.applied() for _ in range(3)]
     waiting = asyncio.create_task(ledger.receipts.fewer_than(3))

@@ -3,13 +3,13 @@
 | event | what it did to the library's room | test |
 |---|---|---|
 | unreadable frames | swallowed without a word | `test_unreadable_frames` |
-| a text frame | KeyError | `test_a_text_frame` |
-| a bomb of five bytes | the loop stood for up to 1.9 s, 536 MB | `test_a_bomb_of_five_bytes` |
+| a text frame | KeyError | `test_text_frame` |
+| a bomb of five bytes | the loop stood for up to 1.9 s, 536 MB | `test_bomb_of_five_bytes` |
 | abrupt disconnects | the server stopped | `test_abrupt_disconnects_under_traffic` |
-| one abort at 500 of 1000 | readers stuck at 501, 310 rows left | `test_one_abort_at_500_of_1000` |
+| an abort at 500 of 1000 | stuck at 501, 310 rows left | `test_room_survives_client_abort` |
 | five join at once | one served, four hang | `test_five_join_a_room_that_has_not_started` |
-| 70,000 at once | what came after 65,536 was dropped | `test_a_burst_of_70_000_transactions` |
-| one never reads | unbounded tasks and memory | `test_one_client_never_reads` |
+| 70,000 at once | what came after 65,536 was dropped | `test_burst_of_70_000_transactions` |
+| one never reads | unbounded tasks and memory | `test_room_bounds_queue_of_unread_client` |
 | message size | no limit of its own | `test_messages_up_to_the_limit_and_over` |
 """
 
@@ -105,7 +105,7 @@ async def test_unreadable_frames(served: ServedKernel) -> None:
         await until(partial(has_dots, number))
 
 
-async def test_a_text_frame(served: ServedKernel) -> None:
+async def test_text_frame(served: ServedKernel) -> None:
     block = await served.block()
     healthy = await served.replica()
     bad = await served.raw()
@@ -124,7 +124,7 @@ BOMB = write_var_uint(2**28)
     [b"\x00\x02\x05" + BOMB, b"\x00\x01\x05" + BOMB, b"\x00\x00\x05" + BOMB, b"\x01\x05" + BOMB],
     ids=["update", "step 2", "state vector", "awareness"],
 )
-async def test_a_bomb_of_five_bytes(served: ServedKernel, frame: bytes) -> None:
+async def test_bomb_of_five_bytes(served: ServedKernel, frame: bytes) -> None:
     """No count is believed before as many bytes are there."""
     block = await served.block()
     healthy = await served.replica()
@@ -157,7 +157,7 @@ async def test_abrupt_disconnects_under_traffic(served: ServedKernel) -> None:
     await until(lambda: served.doors.connections == READERS, "the aborted ones are gone")
 
 
-async def test_one_abort_at_500_of_1000(served: ServedKernel) -> None:
+async def test_room_survives_client_abort(served: ServedKernel) -> None:
     """All readers get all thousand, all are on disk, and nothing of the aborted client is held."""
     block = await served.block()
     readers = [await served.replica() for _ in range(READERS)]
@@ -203,7 +203,7 @@ async def test_five_join_a_room_that_has_not_started(served: ServedKernel) -> No
         await client.next(SyncUpdate)
 
 
-async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
+async def test_burst_of_70_000_transactions(served: ServedKernel) -> None:
     block = await served.block("x")
     context = await served.context()
     reader = await served.replica()
@@ -221,7 +221,7 @@ async def test_a_burst_of_70_000_transactions(served: ServedKernel) -> None:
     assert reader.document.header(block).language == "69999"
 
 
-async def test_one_client_never_reads(tmp_path: Path) -> None:
+async def test_room_bounds_queue_of_unread_client(tmp_path: Path) -> None:
     """30,000 times a kilobyte: the healthy reader has it all, the other's queue is bounded."""
     # Nobody is cut off for being slow, however long a busy machine takes for this.
     limits = ServerLimits(unread=256 * 1024, heartbeat=0.2, stalled=3600)

@@ -88,7 +88,7 @@ NEW = {"role": "user", "kind": "text"}
         ('{"id": 1, "tool": "block.read", "params": {"block_id": "x.y.1"}}', 1, None),
     ],
 )
-async def test_a_bad_call_is_an_error_and_the_next_one_works(
+async def test_bad_call_is_an_error_and_the_next_one_works(
     served: ServedKernel, message: str, number: object, code: str | None
 ) -> None:
     socket = await open_calls(served)
@@ -100,7 +100,7 @@ async def test_a_bad_call_is_an_error_and_the_next_one_works(
     await socket.close()
 
 
-async def test_a_binary_frame_closes_only_that_connection(served: ServedKernel) -> None:
+async def test_binary_frame_closes_only_that_connection(served: ServedKernel) -> None:
     other, socket = await open_calls(served), await open_calls(served)
     await socket.send(b"\x00")
     assert (await RawClient(socket).closed())[0] == 1003
@@ -108,7 +108,7 @@ async def test_a_binary_frame_closes_only_that_connection(served: ServedKernel) 
     await other.close()
 
 
-async def test_a_session_is_one_connection(served: ServedKernel) -> None:
+async def test_session_is_one_connection(served: ServedKernel) -> None:
     socket = await open_calls(served, "&as=model")
     params = {**NEW, "role": "tool"}
     created = await ask(socket, {"id": 1, "tool": "block.create", "params": params})
@@ -123,7 +123,7 @@ async def test_a_session_is_one_connection(served: ServedKernel) -> None:
     assert document.text(block) == "half a sen"
 
 
-async def test_a_call_can_be_posted(served: ServedKernel) -> None:
+async def test_call_can_be_posted(served: ServedKernel) -> None:
     bearer = {"Authorization": f"Bearer {served.doors.token}"}
     status, created = await post(served, "block.create", json.dumps(NEW).encode(), **bearer)
     assert status == 200
@@ -142,7 +142,7 @@ async def test_a_call_can_be_posted(served: ServedKernel) -> None:
         ("block.create", b" " * (9 * 2**20), 413, "too_large"),
     ],
 )
-async def test_a_bad_post_says_why(
+async def test_bad_post_says_why(
     served: ServedKernel, tool: str, body: bytes, status: int, code: str
 ) -> None:
     answer = await post(served, tool, body, Authorization=f"Bearer {served.doors.token}")
@@ -150,7 +150,7 @@ async def test_a_bad_post_says_why(
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32-be"])
-async def test_a_body_is_utf_8_with_nothing_in_front_as_frames_are(
+async def test_body_is_utf_8_with_nothing_in_front_as_frames_are(
     served: ServedKernel, encoding: str
 ) -> None:
     bearer = {"Authorization": f"Bearer {served.doors.token}"}
@@ -170,7 +170,7 @@ async def test_a_body_is_utf_8_with_nothing_in_front_as_frames_are(
     [b"x" * 100_000, b"[" * 99_000, b"1e" + b"9" * 4_000],
     ids=["words", "brackets", "a number"],
 )
-async def test_a_body_that_is_no_call_is_not_quoted_at_length(
+async def test_body_that_is_no_call_is_not_quoted_at_length(
     served: ServedKernel, body: bytes
 ) -> None:
     bearer = {"Authorization": f"Bearer {served.doors.token}"}
@@ -191,7 +191,7 @@ async def test_a_body_that_is_no_call_is_not_quoted_at_length(
         ("DELETE", "/health", 405, "invalid_params"),
     ],
 )
-async def test_what_leads_to_no_call_is_answered_with_an_error_as_calls_are(
+async def test_http_request_without_call_is_answered_with_call_error(
     served: ServedKernel, method: str, path: str, status: int, code: str
 ) -> None:
     bearer = {"Authorization": f"Bearer {served.doors.token}"}
@@ -203,7 +203,80 @@ async def test_what_leads_to_no_call_is_answered_with_an_error_as_calls_are(
         assert error["allowed"] == sorted(found.headers["allow"].split(", "))
 
 
-async def test_a_post_without_the_token_is_unauthorised(served: ServedKernel) -> None:
+async def test_post_without_the_token_is_unauthorised(served: ServedKernel) -> None:
     status, answer = await post(served, "context.list", b"{}")
     assert status == 401
     assert "token" in answer["error"]["message"]
+
+
+async def test_a_block_written_by_several_posts_stays_open_between_them(
+    served: ServedKernel,
+) -> None:
+    bearer = {"Authorization": f"Bearer {served.doors.token}"}
+    params = {**NEW, "role": "tool"}
+    _, created = await post(served, "block.create", json.dumps(params).encode(), **bearer)
+    block = created["block_id"]
+    for text in ("one ", "two"):
+        append = json.dumps({"block_id": block, "text": text}).encode()
+        assert (await post(served, "block.append", append, **bearer))[0] == 200
+    read = json.dumps({"block_id": block}).encode()
+    _, found = await post(served, "block.read", read, **bearer)
+    assert (found["content"], found["status"]) == ("one two", "running")
+    assert found["lease"] > found["created"]
+    done = json.dumps({"block_id": block, "status": "done"}).encode()
+    assert (await post(served, "block.status", done, **bearer))[0] == 200
+    assert "lease" not in (await post(served, "block.read", read, **bearer))[1]
+
+
+async def test_a_block_written_by_one_shot_connections_stays_open_between_them(
+    served: ServedKernel,
+) -> None:
+    socket = await open_calls(served, "&once=1")
+    params = {**NEW, "role": "tool", "content": "one "}
+    created = await ask(socket, {"id": 1, "tool": "block.create", "params": params})
+    await socket.close()
+    block = created["result"]["block_id"]
+    await until(lambda: served.kernel.writers.lease_seconds(block) is not None, "a lease")
+    socket = await open_calls(served, "&once=1")
+    append = {"block_id": block, "text": "two"}
+    appended = await ask(socket, {"id": 1, "tool": "block.append", "params": append})
+    await socket.close()
+    assert "result" in appended
+    header = (await served.context()).document.header(block)
+    assert (header.status, header.stop_reason) == ("running", None)
+
+
+@pytest.mark.parametrize("kind", ["model", "source"])
+async def test_the_owner_acts_as_a_model_or_a_source(served: ServedKernel, kind: str) -> None:
+    socket = await open_calls(served, f"&as=robot&kind={kind}")
+    answer = await ask(socket, {"id": 1, "tool": "session.whoami"})
+    assert (answer["result"]["kind"], answer["result"]["role"]) == (kind, "agent")
+    await socket.close()
+    other = await open_calls(served, "&as=robot&kind=human")
+    assert "human" in ((await RawClient(other).closed())[1] or "")
+
+
+@pytest.mark.parametrize("query", ["&kind=model", "&as=robot&kind=system", "&as=robot&kind=shell"])
+async def test_nobody_acts_as_a_kind_that_is_not_given_away(
+    served: ServedKernel, query: str
+) -> None:
+    socket = await open_calls(served, query)
+    assert "human, model, source" in ((await RawClient(socket).closed())[1] or "")
+    assert "robot" not in served.kernel.members
+
+
+@pytest.mark.parametrize(("role", "kind"), [("agent", "model"), ("source", "source")])
+async def test_an_agent_or_a_source_is_invited_by_name(
+    served: ServedKernel, role: str, kind: str
+) -> None:
+    socket = await open_calls(served)
+    nameless = {"id": 1, "tool": "kernel.invite", "params": {"role": role}}
+    assert (await ask(socket, nameless))["error"]["field"] == "name"
+    invite = {"id": 2, "tool": "kernel.invite", "params": {"role": role, "name": "robot"}}
+    made = (await ask(socket, invite))["result"]
+    await socket.close()
+    base = served.doors.http.replace("http", "ws", 1)
+    guest = await connect(f"{base}/call?token={made['token']}")
+    found = (await ask(guest, {"id": 1, "tool": "session.whoami"}))["result"]
+    assert (found["username"], found["kind"], found["role"]) == ("robot", kind, "agent")
+    await guest.close()

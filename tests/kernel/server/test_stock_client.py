@@ -103,7 +103,7 @@ async def test_everyone_sees_everyone(modules: Path, served: ServedKernel) -> No
         await until(lambda: not ben.presence())
 
 
-async def test_it_comes_back_with_what_was_typed_meanwhile(
+async def test_stock_client_after_reconnect_sends_text_typed_offline(
     modules: Path, served: ServedKernel
 ) -> None:
     block = await served.block("hello")
@@ -126,7 +126,7 @@ async def test_it_comes_back_with_what_was_typed_meanwhile(
     await proxy.close()
 
 
-async def test_what_it_may_not_write_closes_its_connection(
+async def test_stock_client_writing_header_field_is_disconnected(
     modules: Path, served: ServedKernel
 ) -> None:
     block = await served.block("hello")
@@ -137,7 +137,7 @@ async def test_what_it_may_not_write_closes_its_connection(
     assert context.document.header(block).status == "running"
 
 
-async def test_what_it_writes_into_a_draft_of_another_closes_its_connection(
+async def test_stock_client_writing_into_foreign_draft_is_disconnected(
     modules: Path, served: ServedKernel
 ) -> None:
     bo = served.kernel.open_session(await served.kernel.principal("bo"), "test")
@@ -174,7 +174,7 @@ async def turn_all(served: ServedKernel, tool: str, block: str) -> None:
             raise
 
 
-async def test_what_block_undo_and_then_the_client_bring_back_is_there_twice(
+async def test_stock_client_undo_after_block_undo_duplicates_text(
     modules: Path, served: ServedKernel
 ) -> None:
     block = await served.block("abc")
@@ -207,7 +207,7 @@ async def test_what_block_undo_and_then_the_client_bring_back_is_there_twice(
     assert await authors(served, block) == twice
 
 
-async def test_what_the_client_and_then_block_undo_bring_back_is_there_once(
+async def test_block_undo_after_stock_client_undo_restores_text_once(
     modules: Path, served: ServedKernel
 ) -> None:
     block = await served.block("abc")
@@ -233,7 +233,7 @@ async def test_what_the_client_and_then_block_undo_bring_back_is_there_once(
 @pytest.mark.parametrize(
     "metadata", ["[" * 1_000 + "]" * 1_000, '{"a":' * 300 + "1" + "}" * 300, r'{"a": "\ud800"}']
 )
-async def test_a_refused_draft_that_is_sent_again_and_again_disturbs_nobody(
+async def test_refused_draft_that_is_sent_again_and_again_disturbs_nobody(
     modules: Path, served: ServedKernel, caplog: pytest.LogCaptureFixture, metadata: str
 ) -> None:
     block = await served.block("hello")
@@ -241,22 +241,20 @@ async def test_a_refused_draft_that_is_sent_again_and_again_disturbs_nobody(
     ben = await served.replica("ben")
     states: list[ReplicaState] = []
     ben.watch_state(lambda: states.append(ben.state))
-    clients = context.structure.placement.clients()
+    clients = context.structure.item_index.clients()
     async with stock_client(modules, served, block) as client:
         draft = f"{context.id}.{served.me.principal.id}.{DRAFT_SEQ_MIN + 7}"
         client.tell(draft={"id": draft, "fields": {"metadata": metadata}})
         await until(lambda: client.count("closed") == 4, "four refusals")
     assert {one["closed"] for one in client.said if "closed" in one} == {4403}
     assert list(context.document.block_ids()) == [block]
-    assert context.structure.placement.clients() == clients
+    assert context.structure.item_index.clients() == clients
     assert set(states) <= {ReplicaState.LIVE}
     assert [one for one in caplog.records if one.exc_info] == []
     await served.kernel.call(served.me, "block.list", {})
 
 
-async def test_the_example_in_the_docs_does_what_it_says(
-    modules: Path, served: ServedKernel
-) -> None:
+async def test_example_in_the_docs_does_what_it_says(modules: Path, served: ServedKernel) -> None:
     page = (Path(__file__).parents[3] / "docs" / "document-layout.md").read_text()
     (example,) = re.findall(r"```js\n(.*?)```", page, re.DOTALL)
     assert len(example.splitlines()) <= 20

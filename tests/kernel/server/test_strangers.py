@@ -208,7 +208,7 @@ async def test_unix_socket_has_room_when_tcp_is_full(tmp_path: Path) -> None:
         assert await whoami(served) == "amy"
 
 
-async def test_one_guest_does_not_take_all_the_room(tmp_path: Path) -> None:
+async def test_connections_of_one_guest_are_limited(tmp_path: Path) -> None:
     async with served_kernel(tmp_path, ServerLimits(connections_each=2)) as served:
         greedy, modest = [(await invite(served))["token"] for _ in range(2)]
         held = [await call_socket(served, greedy) for _ in range(2)]

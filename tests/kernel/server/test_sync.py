@@ -64,14 +64,14 @@ async def test_joining_gives_the_kernels_state_vector_the_document_and_presence(
     assert decode_state_vector(first.state_vector) == decode_state_vector(document.state_vector())
 
 
-async def test_nothing_is_said_before_the_client_says_what_it_has(served: ServedKernel) -> None:
+async def test_sync_server_is_silent_until_client_sends_state(served: ServedKernel) -> None:
     client = await served.raw()
     await served.block("hello")
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(client.socket.recv(), 0.05)
 
 
-async def test_an_update_reaches_the_others_and_not_its_sender(served: ServedKernel) -> None:
+async def test_update_reaches_the_others_and_not_its_sender(served: ServedKernel) -> None:
     block = await served.block("hello")
     writer, reader = await join(served), await join(served)
     update = writer.write(lambda document: document.splice(block, 5, 0, "!"))
@@ -89,7 +89,7 @@ async def test_an_update_reaches_the_others_and_not_its_sender(served: ServedKer
             assert clocks.get(writer.document.client_id, 0) < own
 
 
-async def test_what_the_kernel_adds_to_an_update_reaches_its_sender(served: ServedKernel) -> None:
+async def test_sync_sender_receives_fields_added_by_kernel(served: ServedKernel) -> None:
     block = await served.block("hello", status="done")
     writer = await join(served)
     update = writer.write(lambda document: document.splice(block, 0, 0, ">"))
@@ -113,7 +113,7 @@ async def test_updates_are_acknowledged_once_they_are_on_disk(served: ServedKern
     assert (await served.context()).document.text(block) == "x" * 50 + "hello"
 
 
-async def test_a_client_that_did_not_ask_gets_no_acks(served: ServedKernel) -> None:
+async def test_client_that_did_not_ask_gets_no_acks(served: ServedKernel) -> None:
     block = await served.block("hello")
     writer = await join(served)
     update = writer.write(lambda document: document.splice(block, 0, 0, "x"))
@@ -126,7 +126,7 @@ async def test_a_client_that_did_not_ask_gets_no_acks(served: ServedKernel) -> N
     assert not any(isinstance(frame, Ack) for frame in writer.client.received)
 
 
-async def test_an_update_with_a_gap_is_answered_with_a_question(served: ServedKernel) -> None:
+async def test_update_with_a_gap_is_answered_with_a_question(served: ServedKernel) -> None:
     block = await served.block("hello")
     writer = await join(served, "ack=1")
     await writer.client.send(SyncStep2(EMPTY_UPDATE))
@@ -141,7 +141,7 @@ async def test_an_update_with_a_gap_is_answered_with_a_question(served: ServedKe
     assert (await served.context()).document.text(block) == "found lost hello"
 
 
-async def test_a_refused_update_is_denied_and_nobody_else_notices(served: ServedKernel) -> None:
+async def test_refused_update_is_denied_and_nobody_else_notices(served: ServedKernel) -> None:
     block = await served.block("hello")
     writer, reader = await join(served, "as=ben"), await join(served)
     before = (await served.context()).document.state_vector()
@@ -155,7 +155,7 @@ async def test_a_refused_update_is_denied_and_nobody_else_notices(served: Served
     await reader.client.next(AwarenessUpdate)
 
 
-async def test_a_replica_of_another_epoch_is_turned_away_before_anything(
+async def test_replica_of_another_epoch_is_turned_away_before_anything(
     served: ServedKernel,
 ) -> None:
     stranger = pycrdt.Doc()
@@ -177,7 +177,7 @@ async def test_asking_again_is_answered_again(served: ServedKernel) -> None:
     assert document.text(block) == "hello"
 
 
-async def test_a_burst_of_updates_arrives_as_few_frames(served: ServedKernel) -> None:
+async def test_burst_of_updates_arrives_as_few_frames(served: ServedKernel) -> None:
     block = await served.block()
     reader = await join(served)
     calls = [

@@ -31,7 +31,7 @@ async def append(served: ServedKernel, block: str, text: str) -> None:
     await served.kernel.call(served.me, "block.append", {"block_id": block, "text": text})
 
 
-async def test_a_client_that_drops_in_mid_sentence_loses_nothing_it_had_sent(
+async def test_client_that_drops_in_mid_sentence_loses_nothing_it_had_sent(
     served: ServedKernel,
 ) -> None:
     block = await served.block()
@@ -49,7 +49,7 @@ async def test_a_client_that_drops_in_mid_sentence_loses_nothing_it_had_sent(
     await until(lambda: reader.document.text(block) == document.text(block))
 
 
-async def test_a_slow_reader_gets_the_state_in_place_of_what_it_missed(tmp_path: Path) -> None:
+async def test_slow_reader_gets_the_state_in_place_of_what_it_missed(tmp_path: Path) -> None:
     async with served_kernel(tmp_path, ServerLimits(unread=128 * 1024)) as served:
         block = await served.block()
         slow = await served.slow_reader()
@@ -77,7 +77,7 @@ async def test_a_slow_reader_gets_the_state_in_place_of_what_it_missed(tmp_path:
         assert frames < rounds
 
 
-async def test_a_client_that_never_reads_is_cut_off(strict: ServedKernel) -> None:
+async def test_client_that_never_reads_is_cut_off(strict: ServedKernel) -> None:
     block = await strict.block()
     slow = await strict.slow_reader()
     await slow.join()
@@ -107,7 +107,7 @@ async def test_a_client_that_never_reads_is_cut_off(strict: ServedKernel) -> Non
     ],
     ids=lambda value: repr(value)[:30],
 )
-async def test_a_malformed_frame_closes_only_that_connection(
+async def test_malformed_frame_closes_only_that_connection(
     strict: ServedKernel, message: bytes | str, code: int
 ) -> None:
     block = await strict.block("fine")
@@ -130,7 +130,7 @@ async def test_a_malformed_frame_closes_only_that_connection(
     ],
     ids=lambda value: repr(value)[:30],
 )
-async def test_a_malformed_update_closes_only_that_connection(
+async def test_malformed_update_closes_only_that_connection(
     served: ServedKernel, update: bytes
 ) -> None:
     block = await served.block("fine")
@@ -144,13 +144,13 @@ async def test_a_malformed_update_closes_only_that_connection(
     await until(lambda: healthy.document.text(block) == "fine.")
 
 
-async def test_an_update_before_the_first_step_is_malformed(served: ServedKernel) -> None:
+async def test_update_before_the_first_step_is_malformed(served: ServedKernel) -> None:
     bad = await served.raw()
     await bad.send(SyncUpdate(b"\x00\x00"))
     assert (await bad.closed())[0] == 4400
 
 
-async def test_when_the_last_client_has_left_the_room_lets_go_of_the_context(
+async def test_room_without_clients_releases_context(
     served: ServedKernel,
 ) -> None:
     block = await served.block("a")
@@ -164,7 +164,7 @@ async def test_when_the_last_client_has_left_the_room_lets_go_of_the_context(
     await until(lambda: reader.document.text(block) == "ab")
 
 
-async def test_after_a_failed_commit_everyone_meets_in_what_is_on_disk(
+async def test_replicas_after_failed_commit_converge_on_stored_state(
     served: ServedKernel,
 ) -> None:
     block = await served.block("on disk")
@@ -182,7 +182,7 @@ async def test_after_a_failed_commit_everyone_meets_in_what_is_on_disk(
     assert new.document.text(block) == text
 
 
-async def test_closing_the_doors_tells_everyone(served: ServedKernel) -> None:
+async def test_server_close_notifies_clients(served: ServedKernel) -> None:
     client = await served.raw()
     await client.join()
     await served.doors.close()

@@ -8,8 +8,8 @@ import logging
 
 import pytest
 
-from antiphon_kernel.server.auth_rate_limit import BURST, SECONDS_EACH, AuthRateLimit
 from antiphon_kernel.server.peer_credentials import is_own_user, peer_user
+from antiphon_kernel.server.rate_limits import BURST, SECONDS_EACH, AuthRateLimit
 from tests.clocks import ManualClock
 from tests.kernel.served import ServedKernel
 from tests.kernel.server.invited import (
@@ -23,7 +23,7 @@ from tests.kernel.server.invited import (
 )
 
 
-async def test_a_token_is_long_random_and_only_its_hash_is_kept(served: ServedKernel) -> None:
+async def test_token_is_long_random_and_only_its_hash_is_kept(served: ServedKernel) -> None:
     assert len(served.doors.token) == 43
     tokens = [(await invite(served))["token"] for _ in range(3)]
     assert len(set(tokens)) == 3 and all(len(token) == 43 for token in tokens)
@@ -36,7 +36,7 @@ async def test_a_token_is_long_random_and_only_its_hash_is_kept(served: ServedKe
     assert not any(token in json.dumps(listed) for token in tokens)
 
 
-async def test_no_log_line_and_no_error_holds_a_token(
+async def test_logs_and_errors_contain_no_token(
     served: ServedKernel, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = await invite(served, name="ed")
@@ -61,7 +61,7 @@ async def test_no_log_line_and_no_error_holds_a_token(
         assert token not in caplog.text
 
 
-async def test_wrong_tokens_are_limited_and_right_ones_are_not(served: ServedKernel) -> None:
+async def test_wrong_tokens_are_rate_limited_and_right_ones_are_not(served: ServedKernel) -> None:
     token = (await invite(served))["token"]
     codes = []
     for number in range(BURST + 5):
@@ -74,7 +74,7 @@ async def test_wrong_tokens_are_limited_and_right_ones_are_not(served: ServedKer
     assert (status, answer["error"]["code"]) == (429, "rate_limited")
 
 
-def test_the_limit_of_wrong_tokens_is_for_each_address_and_time_lifts_it() -> None:
+def test_limit_of_wrong_tokens_is_for_each_address_and_time_lifts_it() -> None:
     clock = ManualClock()
     wrong = AuthRateLimit(clock)
     assert [wrong.too_many("a") for _ in range(BURST + 2)] == [False] * BURST + [True] * 2
@@ -83,7 +83,7 @@ def test_the_limit_of_wrong_tokens_is_for_each_address_and_time_lifts_it() -> No
     assert [wrong.too_many("a") for _ in range(3)] == [False, False, True]
 
 
-async def test_the_unix_sockets_peer_is_this_user(served: ServedKernel) -> None:
+async def test_unix_sockets_peer_is_this_user(served: ServedKernel) -> None:
     _, writer = await asyncio.open_unix_connection(str(served.doors.socket))
     user = peer_user(writer.get_extra_info("socket"))
     assert is_own_user(user)

@@ -18,6 +18,7 @@ from antiphon_kernel.limits import Limits
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.constants import CALL_BYTES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.errors import raises
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.invited import as_invited, invite, own
 from tests.waiting import PATIENCE, until
@@ -101,9 +102,8 @@ async def test_call_over_the_frame_limit_is_too_large_before_it_is_sent(
 async def test_call_over_the_limit_of_another_kernel_is_too_large(tmp_path: Path) -> None:
     async with served_kernel(tmp_path, ServerLimits(frame=10_000)) as served:
         calls = ToolClient(served.locate)
-        with pytest.raises(AntiphonError) as caught:
+        with raises(ErrorCode.TOO_LARGE):
             await calls.call("block.create", {"role": "user", "content": "x" * 20_000})
-        assert caught.value.code is ErrorCode.TOO_LARGE
         await calls.close()
 
 
@@ -118,18 +118,16 @@ async def test_call_over_the_limit_of_another_kernel_is_too_large(tmp_path: Path
 async def test_export_with_wrong_parameters_is_refused(
     served: ServedKernel, params: dict[str, str], code: ErrorCode
 ) -> None:
-    with pytest.raises(AntiphonError) as caught:
+    with raises(code):
         await export(served.locate(), **params)
-    assert caught.value.code is code
 
 
 async def test_viewer_exports_and_does_not_import(served: ServedKernel) -> None:
     await served.block("text", status="done")
     viewer = as_invited(served, (await invite(served, "viewer"))["token"])
     exported = await export(viewer)
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.PERMISSION_DENIED):
         await import_(viewer, exported * 200, label="copy")
-    assert caught.value.code is ErrorCode.PERMISSION_DENIED
     for nobody in (as_invited(served, "wrong"), viewer.model_copy(update={"token": None})):
         with pytest.raises(AntiphonError):
             await export(nobody)
@@ -167,7 +165,7 @@ async def large(served: ServedKernel) -> ServedKernel:
     return served
 
 
-async def test_others_go_on_while_nobody_reads_an_export(large: ServedKernel) -> None:
+async def test_unread_export_does_not_delay_other_calls(large: ServedKernel) -> None:
     reader = SlowReader(large.locate())
     await reader.begin()
     async with asyncio.timeout(PATIENCE):
@@ -247,7 +245,7 @@ async def test_import_that_breaks_off_leaves_nothing(large: ServedKernel) -> Non
     assert (await import_(large.locate(), exported, label="copy"))["blocks"] == LARGE
 
 
-async def test_two_imports_at_once_are_both_whole(large: ServedKernel) -> None:
+async def test_concurrent_imports_are_both_complete(large: ServedKernel) -> None:
     exported = await export(large.locate())
     labels = ("one", "two")
     await asyncio.gather(*(import_(large.locate(), exported, label=one) for one in labels))

@@ -32,7 +32,7 @@ def database(tmp_path: Path) -> sqlite3.Connection:
 @pytest.mark.parametrize("operation", ["append", "splice", "sync"])
 @pytest.mark.parametrize("touched", BLOCKS)
 @pytest.mark.parametrize(("context", "seq"), [(1, 1), (1, LAST_SEQ), (90_000, 7)])
-def test_a_row_reads_as_what_was_stored(
+def test_row_reads_as_what_was_stored(
     database: sqlite3.Connection,
     context: int,
     seq: int,
@@ -47,6 +47,6 @@ def test_a_row_reads_as_what_was_stored(
     assert database.execute(sql).fetchall() == [(context, seq, operation, text)]
 
 
-def test_the_transactions_of_a_context_come_after_each_other() -> None:
+def test_transactions_of_a_context_come_after_each_other() -> None:
     numbers = [op_id(context, seq) for context in (1, 2) for seq in (1, 2, LAST_SEQ)]
     assert numbers == sorted(set(numbers))

@@ -13,6 +13,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage import Database, Journal
 from antiphon_kernel.storage.schema import MIGRATIONS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from tests.errors import raises
 
 
 async def refusal(path: Path) -> AntiphonError:
@@ -32,42 +33,41 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "journal.db"
 
 
-async def test_a_new_file_has_the_newest_version_and_opens_again(path: Path) -> None:
+async def test_new_file_has_the_newest_version_and_opens_again(path: Path) -> None:
     for _ in range(2):
         await (await Journal.open(path)).close()
     with sqlite3.connect(path) as reader:
         assert reader.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
 
 
-async def test_a_file_of_a_newer_version_is_refused(path: Path) -> None:
+async def test_file_of_a_newer_version_is_refused(path: Path) -> None:
     with sqlite3.connect(path) as writer:
         writer.execute("PRAGMA user_version = 99")
     assert "version 99" in (await refusal(path)).message
 
 
-async def test_a_file_that_is_no_database_is_refused_and_kept(path: Path) -> None:
+async def test_file_that_is_no_database_is_refused_and_kept(path: Path) -> None:
     path.write_bytes(b"not a database, but perhaps somebody's only copy" * 50)
     before = path.read_bytes()
     await refusal(path)
     assert path.read_bytes() == before
 
 
-async def test_a_principal_of_an_unknown_kind_is_named(path: Path) -> None:
+async def test_principal_of_an_unknown_kind_is_named(path: Path) -> None:
     await (await Journal.open(path)).close()
     with sqlite3.connect(path) as writer:
         writer.execute("INSERT INTO principals VALUES (1, 'x', 'x', 'hologram', 0)")
     assert "hologram" in (await refusal(path)).message
 
 
-async def test_a_query_that_fails_is_a_storage_failure(path: Path) -> None:
+async def test_query_that_fails_is_a_storage_failure(path: Path) -> None:
     database = await Database.open(path)
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.STORAGE_FAILED):
         await database.select("SELECT * FROM nothing")
-    assert caught.value.code is ErrorCode.STORAGE_FAILED
     await database.close()
 
 
-async def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
+async def test_transaction_that_fails_leaves_nothing(path: Path) -> None:
     database = await Database.open(path)
     insert = "INSERT INTO kernel VALUES (?, ?)"
     with pytest.raises(AntiphonError):
@@ -78,7 +78,7 @@ async def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
     await database.close()
 
 
-async def test_a_migration_keeps_rows_and_raises_the_version(path: Path) -> None:
+async def test_migration_keeps_rows_and_raises_the_version(path: Path) -> None:
     first = "CREATE TABLE people (name TEXT NOT NULL);"
     second = "ALTER TABLE people ADD COLUMN role TEXT NOT NULL DEFAULT 'viewer';"
     database = await Database.open(path, (first,))
@@ -92,13 +92,12 @@ async def test_a_migration_keeps_rows_and_raises_the_version(path: Path) -> None
         await database.close()
 
 
-async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
+async def test_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     first = "CREATE TABLE people (name TEXT NOT NULL);"
     await (await Database.open(path, (first,))).close()
     broken = "DROP TABLE people; SELECT * FROM nothing;"
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.STORAGE_FAILED):
         await Database.open(path, (first, broken))
-    assert caught.value.code is ErrorCode.STORAGE_FAILED
     database = await Database.open(path, (first,))
     assert await database.select("SELECT * FROM people") == []
     await database.close()

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.subscriptions.block_events import BlockEventKind, Origin
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.errors import raises
 from tests.kernel.kernel.calls import Make
 from tests.kernel.subscriptions.reader import ended, splice, subscribed
 
 
-async def test_an_event_says_what_who_and_whose(
+async def test_event_says_what_who_and_whose(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make("one two", status="done")
@@ -43,7 +42,7 @@ async def test_an_event_says_what_who_and_whose(
     assert (events[4].block_id, events[4].content) == (new, "")
 
 
-async def test_only_the_blocks_that_were_named_are_told(
+async def test_subscription_to_named_blocks_receives_no_others(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     await kernel.create_context("other")
@@ -92,7 +91,7 @@ COMPOSITE = {
 }
 
 
-async def test_a_structured_block_is_told_part_by_part_and_one_part_can_be_followed(
+async def test_structured_block_is_told_part_by_part_and_one_part_can_be_followed(
     kernel: Kernel, amy: Actor
 ) -> None:
     new = {"role": "user", "kind": "text", "schema": COMPOSITE}
@@ -118,6 +117,5 @@ async def test_a_structured_block_is_told_part_by_part_and_one_part_can_be_follo
         ({"section": "notes"}, ErrorCode.INVALID_PARAMS),
         ({"section": "nope", "block_ids": [block]}, ErrorCode.SCHEMA_VIOLATION),
     ):
-        with pytest.raises(AntiphonError) as caught:
+        with raises(code):
             await kernel.call(amy, "block.subscribe", params)
-        assert caught.value.code is code

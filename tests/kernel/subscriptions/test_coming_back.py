@@ -14,7 +14,7 @@ from tests.kernel.kernel.calls import Make
 from tests.kernel.subscriptions.reader import Copy, ended, scribble, splice, state_of, subscribed
 
 
-async def test_what_a_subscriber_lacks_comes_in_the_order_of_the_document(
+async def test_subscription_from_versions_sends_missing_blocks_in_document_order(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     blocks = [await make(f"block {number}") for number in range(5)]
@@ -22,7 +22,7 @@ async def test_what_a_subscriber_lacks_comes_in_the_order_of_the_document(
     assert [event.block_id for event in await ended(kernel, amy, made)] == blocks
 
 
-async def test_who_comes_back_gets_a_patch_from_the_version_it_has(
+async def test_resubscriber_receives_patch_from_its_version(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make, open_kernel: Any
 ) -> None:
     block, same = await make("line one\nline two\n", status="done"), await make("same")
@@ -49,7 +49,7 @@ async def test_who_comes_back_gets_a_patch_from_the_version_it_has(
     assert sum(len(one.insert) for one in patch.splices) <= len("number 😀!")
 
 
-async def test_a_version_that_never_was_is_answered_with_the_block(
+async def test_version_that_never_was_is_answered_with_the_block(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("x")

@@ -45,7 +45,7 @@ async def door(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield door
 
 
-def test_the_table_has_every_tool_and_every_error() -> None:
+def test_table_has_every_tool_and_every_error() -> None:
     done = {row.tool for row in ROWS if row.fails is None}
     assert set(ALL_TOOLS.names) - done - FOLLOWING == set(), "give each a row that succeeds"
     can_happen = {code for name in ALL_TOOLS.names for code in ALL_TOOLS[name].errors}
@@ -54,7 +54,7 @@ def test_the_table_has_every_tool_and_every_error() -> None:
     assert missing == set(), "give each a row that fails like it"
 
 
-async def test_every_row_is_answered_as_the_table_says(door: Door) -> None:
+async def test_case_table_row_is_answered_as_stated(door: Door) -> None:
     answers = await play(door)
     wrong = [
         f"{row.tool} {str(row.params)[:200]}: {str(answer)[:300]}, expected {row.fails}"
@@ -93,7 +93,7 @@ async def check_every_id(door: Door, answers: list[Answer | None]) -> None:
             assert await door.call(None, "block.read", {"block_id": form}) == read, form
 
 
-async def test_the_doors_answer_alike(tmp_path: Path) -> None:
+async def test_doors_answer_alike(tmp_path: Path) -> None:
     played = {}
     for number, (name, opened) in enumerate(DOORS.items()):
         async with opened(tmp_path / str(number)) as door:

@@ -14,6 +14,7 @@ from antiphon_kernel.text.patch import plan_patch
 from antiphon_kernel.text.unified_diff import Hunk, parse_patch
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import TextSplice
+from tests.errors import raises
 from tests.kernel.splicing import apply_minimal, apply_splices
 
 LINE = st.text(alphabet="ab \r\x0c\u2028\\@-+\N{GRINNING FACE}", max_size=3)
@@ -65,14 +66,13 @@ def naive_patch(text: str, hunk: Hunk) -> str | None:
 
 
 def refusal(text: str, patch: str) -> AntiphonError:
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.PATCH_FAILED) as caught:
         plan_patch(text, patch)
-    assert caught.value.code is ErrorCode.PATCH_FAILED
     return caught.value
 
 
 @given(TEXT, TEXT, st.integers(1, 4))
-def test_the_diff_of_two_texts_makes_one_out_of_the_other(
+def test_diff_of_two_texts_makes_one_out_of_the_other(
     before: str, after: str, context: int
 ) -> None:
     assume(before != after)
@@ -80,7 +80,7 @@ def test_the_diff_of_two_texts_makes_one_out_of_the_other(
 
 
 @given(TEXT, TEXT, TEXT, st.integers(1, 3))
-def test_on_another_text_a_hunk_finds_the_place_that_comparing_every_line_finds(
+def test_hunk_on_other_text_applies_where_naive_comparison_finds_it(
     before: str, after: str, other: str, context: int
 ) -> None:
     assume(before != after)
@@ -101,7 +101,7 @@ def test_splices_are_sorted_apart_and_touch_only_what_changes(before: str, after
 
 
 @given(st.text(alphabet=" +-@\\,0123\nab/dif", max_size=60))
-def test_whatever_is_sent_as_a_patch_fails_only_as_one(patch: str) -> None:
+def test_patch_of_any_text_fails_only_with_patch_failed(patch: str) -> None:
     for text in ("", "a\nb\n", "a"):
         try:
             plan_patch(text, patch)
@@ -110,7 +110,7 @@ def test_whatever_is_sent_as_a_patch_fails_only_as_one(patch: str) -> None:
                 raise
 
 
-def test_only_the_changed_characters_are_touched() -> None:
+def test_patch_plan_touches_changed_characters_only() -> None:
     before = "one two\nthree four\nfive\n"
     after = "one 2\nthree 4\nfive\n"
     assert plan_patch(before, diff(before, after)) == [
@@ -135,7 +135,7 @@ def test_only_the_changed_characters_are_touched() -> None:
         ("a\nb\nc\nd\n", "@@ -3 +3 @@\n-c\n+C\n", "a\nb\nC\nd\n"),
     ],
 )
-def test_what_a_patch_says_is_taken_exactly(before: str, patch: str, after: str) -> None:
+def test_patch_applies_context_exactly(before: str, patch: str, after: str) -> None:
     assert patched(before, patch) == after
 
 
@@ -153,7 +153,7 @@ def test_headers_of_git_and_of_mail_are_read_over() -> None:
     )
 
 
-def test_the_headers_of_creation_and_deletion_hold() -> None:
+def test_headers_of_creation_and_deletion_hold() -> None:
     create = "diff --git a/f b/f\nnew file mode 100644\nindex 0..1\n"
     added = "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n"
     delete = "diff --git a/f b/f\ndeleted file mode 100644\nindex 1..0\n"
@@ -189,13 +189,13 @@ def test_the_headers_of_creation_and_deletion_hold() -> None:
         ("@@ -1 +1 @@\n-a\n+b\n-- \n2.3\n\ndiff --git a/f b/f\n", "more than one file"),
     ],
 )
-def test_a_patch_that_cannot_be_read_says_what_was_expected(patch: str, said: str) -> None:
+def test_patch_that_cannot_be_read_says_what_was_expected(patch: str, said: str) -> None:
     error = refusal("a\nb\nc\n", patch)
     assert said in error.message
     assert len(error.details["errors"]) == 1
 
 
-def test_a_hunk_moves_to_the_only_place_that_has_its_lines() -> None:
+def test_hunk_moves_to_the_only_place_that_has_its_lines() -> None:
     after = "a\nb\nc\nD\ne\nf\ng\n"
     patch = diff(BEFORE, after)
     assert patched("x\ny\n" + BEFORE, patch) == "x\ny\n" + after
@@ -205,12 +205,12 @@ def test_a_hunk_moves_to_the_only_place_that_has_its_lines() -> None:
     assert "the lines 1, 8" in error.message
 
 
-def test_where_its_lines_are_at_its_number_a_hunk_stays_though_they_are_elsewhere_too() -> None:
+def test_hunk_whose_lines_match_at_its_number_applies_there() -> None:
     text = "a\nb\nc\n" * 3
     assert patched(text, "@@ -4,3 +4,3 @@\n a\n-b\n+B\n c\n") == "a\nb\nc\na\nB\nc\na\nb\nc\n"
 
 
-def test_once_one_hunk_has_moved_no_other_is_trusted_by_its_number() -> None:
+def test_hunks_after_moved_hunk_are_not_trusted_by_number() -> None:
     text = "k\nk\nk\nx\ny\nz\n"
     patch = "@@ -2 +2 @@\n-k\n+K\n@@ -5 +5 @@\n-y\n+Y\n"
     assert patched(text, patch) == "k\nK\nk\nx\nY\nz\n"
@@ -219,16 +219,23 @@ def test_once_one_hunk_has_moved_no_other_is_trusted_by_its_number() -> None:
     assert error.details["hunks"][0]["places"] == [0, 1, 2, 3]
 
 
-def test_the_ends_of_the_text_are_context() -> None:
+def test_ends_of_the_text_are_context() -> None:
     at_end = "@@ -6,2 +6,3 @@\n f\n g\n+h\n"
     assert patched(BEFORE, at_end) == BEFORE + "h\n"
-    assert "at the end" in refusal(BEFORE + "z\n", at_end).message
+    assert "the end of the text" in refusal("y\n" + BEFORE + "z\n", at_end).message
     at_start = "@@ -1,2 +1,3 @@\n+0\n a\n b\n"
     assert patched(BEFORE, at_start) == "0\n" + BEFORE
-    assert "at the beginning" in refusal("z\n" + BEFORE, at_start).message
+    assert "the beginning of the text" in refusal("z\n" + BEFORE, at_start).message
     unfinished = "@@ -7 +7 @@\n-g\n+G\n\\ No newline at end of file\n"
     assert patched(BEFORE, unfinished) == BEFORE[:-2] + "G"
     refusal(BEFORE + "z\n", unfinished)
+
+
+def test_hunk_without_context_below_at_its_line_goes_there_if_its_lines_are_nowhere_else() -> None:
+    hunk = "@@ -2,2 +2,3 @@\n b\n c\n+x\n"
+    assert patched(BEFORE, hunk) == BEFORE.replace("c\n", "c\nx\n")
+    message = refusal(BEFORE + "b\nc\nd\n", hunk).message
+    assert "no context below its changes, which means the end of the text" in message
 
 
 def test_lines_without_any_context_are_put_nowhere() -> None:
@@ -250,7 +257,7 @@ def test_every_hunk_that_fails_has_its_own_error() -> None:
     assert "1 more failed" in error.message
 
 
-def test_a_missing_newline_and_a_carriage_return_are_shown() -> None:
+def test_missing_newline_and_a_carriage_return_are_shown() -> None:
     patch = "@@ -1,2 +1,2 @@\n a\n-b\n+c\n"
     assert "'b\\n', but is 'b'" in refusal("a\nb", patch).message
     assert "'a\\n', but is 'a\\r\\n'" in refusal("a\r\nb\r\n", patch).message
@@ -264,7 +271,7 @@ def test_hunks_out_of_order_or_over_each_other_are_refused() -> None:
     assert "in the order of the text" in refusal(BEFORE, shared).message
 
 
-def test_a_patch_of_very_many_hunks_that_are_not_there_is_refused_in_time() -> None:
+def test_patch_of_very_many_hunks_that_are_not_there_is_refused_in_time() -> None:
     text = "a\n" * 500_000
     patch = "".join(f"@@ -{n} +{n} @@\n-b\n+c\n" for n in range(1, 20_001))
     begun = time.process_time()

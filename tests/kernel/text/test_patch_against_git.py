@@ -41,7 +41,7 @@ def check_exact(changes: Iterable[FilePatch]) -> int:
     return count
 
 
-def test_every_patch_of_a_history_gives_what_git_gives(git: Git) -> None:
+def test_patches_of_git_history_apply_as_in_git(git: Git) -> None:
     changes = list(made_history(git, seed=1, commits=COMMITS))
     assert len({change.commit for change in changes}) >= 200
     check_exact(changes)
@@ -50,7 +50,7 @@ def test_every_patch_of_a_history_gives_what_git_gives(git: Git) -> None:
             assert git.apply(change.before, change.patch) == change.after
 
 
-def test_a_text_that_has_changed_meanwhile_is_patched_in_the_right_place_or_not_at_all(
+def test_text_that_has_changed_meanwhile_is_patched_in_the_right_place_or_not_at_all(
     git: Git,
 ) -> None:
     rng = random.Random(2)
@@ -72,12 +72,12 @@ def test_a_text_that_has_changed_meanwhile_is_patched_in_the_right_place_or_not_
     assert seen["as git"] < 5, seen
 
 
-def test_the_history_of_this_repository_applies_too(git: Git) -> None:
+def test_history_of_this_repository_applies_too(git: Git) -> None:
     if not check_exact(own_history(git, ROOT, commits=30)):
         pytest.skip("no history here")
 
 
-def test_the_patch_of_a_whole_commit_is_refused_when_it_has_several_files(git: Git) -> None:
+def test_patch_of_a_whole_commit_is_refused_when_it_has_several_files(git: Git) -> None:
     commits: dict[str, list[str]] = {}
     for change in made_history(git, seed=5, commits=30):
         commits.setdefault(change.commit, []).append(change.patch)

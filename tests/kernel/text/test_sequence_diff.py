@@ -38,7 +38,7 @@ def longest_common(old: Sequence[Hashable], new: Sequence[Hashable]) -> int:
 
 @settings(max_examples=300)
 @given(short, short)
-def test_as_much_as_possible_is_kept(old: list[int], new: list[int]) -> None:
+def test_sequence_diff_keeps_longest_common_subsequence(old: list[int], new: list[int]) -> None:
     ranges = changed_ranges(old, new)
     assert applied(old, new, ranges) == new
     assert len(old) - sum(one.end - one.start for one in ranges) == longest_common(old, new)
@@ -46,7 +46,7 @@ def test_as_much_as_possible_is_kept(old: list[int], new: list[int]) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32))
-def test_many_changes_in_long_sequences_come_out_right(seed: int) -> None:
+def test_sequence_diff_of_long_sequences_is_correct(seed: int) -> None:
     rng = random.Random(seed)
     alphabet = rng.choice([2, 5, 1000])
     old = [rng.randrange(alphabet) for _ in range(rng.randrange(3_000))]

@@ -24,7 +24,7 @@ def moves(draw: st.DrawFn) -> tuple[int, int, TextSplice]:
 
 
 @given(moves(), st.sampled_from(("left", "right")))
-def test_a_cursor_stays_between_the_marked_characters_around_it(
+def test_cursor_stays_between_the_marked_characters_around_it(
     move: tuple[int, int, TextSplice], stick: Stick
 ) -> None:
     length, cursor, splice = move

@@ -8,8 +8,9 @@ import pytest
 
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.errors import raises
 from tests.kernel.kernel.calls import Make
 
 TEXT = "".join(f"line {n}\n" for n in range(20))
@@ -38,7 +39,7 @@ async def apply(kernel: Kernel, actor: Actor, block: str, **params: Any) -> dict
     return await kernel.call(actor, "block.apply_patch", request)
 
 
-async def test_a_patch_is_one_change_of_the_block(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_patch_is_one_change_of_the_block(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make(TEXT)
     done = await apply(kernel, amy, block)
     assert await content(kernel, amy, block) == PATCHED
@@ -48,22 +49,21 @@ async def test_a_patch_is_one_change_of_the_block(kernel: Kernel, amy: Actor, ma
 
 
 @pytest.mark.parametrize("spoilt", [2, 16])
-async def test_a_hunk_that_fails_leaves_the_state_vector_as_it_was(
+async def test_hunk_that_fails_leaves_the_state_vector_as_it_was(
     kernel: Kernel, amy: Actor, make: Make, spoilt: int
 ) -> None:
     block = await make(TEXT.replace(f"line {spoilt}\n", "other\n"))
     context = await kernel.context()
     before = context.document.state_vector()
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.PATCH_FAILED) as caught:
         await apply(kernel, amy, block)
-    assert caught.value.code is ErrorCode.PATCH_FAILED
     assert [one["hunk"] for one in caught.value.details["hunks"]] == [0 if spoilt == 2 else 1]
     dry = await apply(kernel, amy, block, dry_run=True)
     assert dry == {"success": False, "errors": caught.value.details["errors"]}
     assert context.document.state_vector() == before
 
 
-async def test_a_dry_run_says_that_it_would_apply_and_changes_nothing(
+async def test_dry_run_says_that_it_would_apply_and_changes_nothing(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make(TEXT)
@@ -73,7 +73,7 @@ async def test_a_dry_run_says_that_it_would_apply_and_changes_nothing(
     assert context.document.state_vector() == before
 
 
-async def test_what_others_write_beside_the_changed_characters_survives(
+async def test_apply_patch_keeps_concurrent_edits_beside_changed_characters(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     """A replica that has not seen the patch edits the patched line and every line about it."""
@@ -90,27 +90,25 @@ async def test_what_others_write_beside_the_changed_characters_survives(
     assert document.text(block) == expected
 
 
-async def test_a_patch_over_the_limit_is_too_large(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_patch_over_the_limit_is_too_large(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make(TEXT)
     limit = kernel.limits.patch_code_points
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.TOO_LARGE) as caught:
         await apply(kernel, amy, block, patch=PATCH + "\n" * limit)
-    assert caught.value.code is ErrorCode.TOO_LARGE
     assert caught.value.details["limit"] == limit
 
 
-async def test_a_patch_that_makes_the_text_too_long_is_too_large(
+async def test_patch_that_makes_the_text_too_long_is_too_large(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     limit = kernel.limits.block_code_points
     block = await make("a\nb\n" + "x" * (limit - 4))
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.TOO_LARGE) as caught:
         await apply(kernel, amy, block, patch="@@ -1,2 +1,3 @@\n a\n+new\n b\n")
-    assert caught.value.code is ErrorCode.TOO_LARGE
     assert caught.value.details["found"] == limit + 4
 
 
-async def test_a_patch_of_very_many_places_is_too_large(
+async def test_patch_of_very_many_places_is_too_large(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     most = kernel.limits.splices_per_patch
@@ -120,9 +118,8 @@ async def test_a_patch_of_very_many_places_is_too_large(
         header = f"@@ -1,{places} +1,{places} @@\n"
         return header + "-a\n" * places + "+b\n" * places
 
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.TOO_LARGE) as caught:
         await apply(kernel, amy, block, patch=patch(most + 1))
-    assert caught.value.code is ErrorCode.TOO_LARGE
     assert (caught.value.details["limit"], caught.value.details["found"]) == (most, most + 1)
     await apply(kernel, amy, block, patch=patch(most))
     assert await content(kernel, amy, block) == "b\n" * most + "a\n"

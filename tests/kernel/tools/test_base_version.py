@@ -10,6 +10,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.errors import raises
 from tests.kernel.kernel.calls import Make, OpenKernel
 
 
@@ -67,7 +68,7 @@ def place_now(lines: list[str], start: int, end: int, now: str) -> int | None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-async def test_the_right_line_or_a_refusal_with_the_fresh_lines(
+async def test_right_line_or_a_refusal_with_the_fresh_lines(
     open_kernel: OpenKernel, seed: int
 ) -> None:
     rng, new = random.Random(seed), Letters()
@@ -107,7 +108,7 @@ async def test_the_right_line_or_a_refusal_with_the_fresh_lines(
 
 
 @pytest.mark.parametrize("seed", range(40))
-async def test_a_splice_deletes_untouched_text_or_nothing(
+async def test_splice_deletes_untouched_text_or_nothing(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make, seed: int
 ) -> None:
     rng, new = random.Random(seed), Letters()
@@ -128,7 +129,7 @@ async def test_a_splice_deletes_untouched_text_or_nothing(
     assert (await read(kernel, amy, block))["content"] == before.replace(gone, mark)
 
 
-async def test_what_others_insert_at_the_place_stays_before_an_insertion(
+async def test_insertion_at_earlier_version_stands_after_insertions_of_others(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make("ab")
@@ -154,9 +155,7 @@ async def test_enter_at_the_end_of_a_line_does_not_make_it_stale(
     assert (await read(kernel, amy, block))["content"] == "ONE\n\ntwo\n"
 
 
-async def test_an_empty_line_is_its_newline(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
-) -> None:
+async def test_empty_line_is_its_newline(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> None:
     block = await make("a\n\nb\n")
     insert = {"op": "insert", "line": 1, "content": "here"}
     request = {"block_id": block, "base_version": 1, "operations": [insert]}
@@ -164,13 +163,12 @@ async def test_an_empty_line_is_its_newline(
     await kernel.call(amy, "block.edit", request)
     assert (await read(kernel, amy, block))["content"] == "x\ny\na\nhere\n\nb\n"
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 11, "insert": "text"})
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.STALE_VERSION) as caught:
         await kernel.call(amy, "block.edit", request)
-    assert caught.value.code is ErrorCode.STALE_VERSION
     assert caught.value.details["lines"] == ["here", "text"]
 
 
-async def test_a_line_that_was_retyped_is_another_line(
+async def test_line_that_was_retyped_is_another_line(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make("one\ntwo\n")
@@ -179,13 +177,12 @@ async def test_a_line_that_was_retyped_is_another_line(
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "insert": "one"})
     change = {"op": "delete", "start_line": 0, "end_line": 1, "expected_text": "one"}
     request = {"block_id": block, "base_version": 1, "operations": [change]}
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.STALE_VERSION):
         await kernel.call(amy, "block.edit", request)
-    assert caught.value.code is ErrorCode.STALE_VERSION
 
 
 @pytest.mark.parametrize("version", [0, -1, 2])
-async def test_a_version_that_never_was_is_refused(
+async def test_version_that_never_was_is_refused(
     kernel: Kernel, amy: Actor, make: Make, version: int
 ) -> None:
     block = await make("one\n")
@@ -194,7 +191,6 @@ async def test_a_version_that_never_was_is_refused(
         ("block.splice", {"offset": 0, "base_version": version}),
         ("block.read", {"version": version}),
     ):
-        with pytest.raises(AntiphonError) as caught:
+        with raises(ErrorCode.INVALID_PARAMS) as caught:
             await kernel.call(amy, tool, {"block_id": block, **params})
-        assert caught.value.code is ErrorCode.INVALID_PARAMS
         assert caught.value.details["version"] == 1

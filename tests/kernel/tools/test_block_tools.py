@@ -9,13 +9,14 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
-from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.errors import raises
 from tests.kernel.kernel.calls import Make, OpenKernel, refused
 from tests.waiting import PATIENCE
 
 
-async def test_a_created_block_reads_back(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_created_block_reads_back(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("one\ntwo\n", metadata={"language": "en", "mood": "calm"})
     found = await kernel.call(amy, "block.read", {"block_id": block})
     assert found["content"] == "one\ntwo\n"
@@ -30,7 +31,7 @@ async def test_a_created_block_reads_back(kernel: Kernel, amy: Actor, make: Make
     ("content", "asked", "status"),
     [("", None, "pending"), ("x", None, "running"), ("x", "done", "done"), ("", "done", "done")],
 )
-async def test_the_first_status_follows_from_the_content(
+async def test_first_status_follows_from_the_content(
     kernel: Kernel, amy: Actor, make: Make, content: str, asked: str | None, status: str
 ) -> None:
     extra = {"status": asked} if asked else {}
@@ -56,7 +57,7 @@ async def test_something_fits_between_blocks_that_concurrency_gave_one_key(
     assert list(document.block_ids()) == [*blocks[:2], new, *blocks[2:]]
 
 
-async def test_a_missing_neighbour_is_an_error_and_not_the_end(kernel: Kernel, amy: Actor) -> None:
+async def test_missing_neighbour_is_an_error_and_not_the_end(kernel: Kernel, amy: Actor) -> None:
     missing = f"default.amy.{99}"
     error = await refused(
         kernel, amy, "block.create", {"role": "user", "kind": "text", "after": missing}
@@ -64,7 +65,7 @@ async def test_a_missing_neighbour_is_an_error_and_not_the_end(kernel: Kernel, a
     assert error.code is ErrorCode.BLOCK_NOT_FOUND
 
 
-async def test_every_printed_form_of_an_id_is_accepted(
+async def test_block_id_in_any_printed_form_is_accepted(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("x")
@@ -73,7 +74,7 @@ async def test_every_printed_form_of_an_id_is_accepted(
         assert (await kernel.call(amy, "block.read", {"block_id": form}))["block_id"] == block
 
 
-async def test_an_ambiguous_prefix_lists_the_candidates(kernel: Kernel, amy: Actor) -> None:
+async def test_ambiguous_prefix_lists_the_candidates(kernel: Kernel, amy: Actor) -> None:
     other = await kernel.create_context("other")
     first = await kernel.context()
     common = len([1 for a, b in zip(first.id, other.id, strict=True) if a == b and a])
@@ -83,7 +84,7 @@ async def test_an_ambiguous_prefix_lists_the_candidates(kernel: Kernel, amy: Act
     assert set(error.details["candidates"]) == {first.id, other.id}
 
 
-async def test_an_edit_is_all_or_nothing(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_edit_is_all_or_nothing(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("a\nb\nc\n", status="done")
     operations = [
         {"op": "replace", "start_line": 0, "end_line": 1, "content": "A", "expected_text": "a"},
@@ -106,7 +107,7 @@ async def test_an_edit_is_all_or_nothing(kernel: Kernel, amy: Actor, make: Make)
     assert found["edited_after_done"]
 
 
-async def test_an_edit_that_changes_nothing_commits_nothing(
+async def test_edit_that_changes_nothing_commits_nothing(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("a\n")
@@ -116,7 +117,7 @@ async def test_an_edit_that_changes_nothing_commits_nothing(
     assert done == {"version": 1, "context_version": seq}
 
 
-async def test_a_splice_counts_code_points(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_splice_counts_code_points(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("a😀漢\r\n")
     await kernel.call(
         amy, "block.splice", {"block_id": block, "offset": 1, "delete_count": 1, "insert": "é"}
@@ -129,7 +130,7 @@ async def test_a_splice_counts_code_points(kernel: Kernel, amy: Actor, make: Mak
     assert error.details["length"] == 5
 
 
-async def test_a_splice_that_changes_nothing_commits_nothing(
+async def test_splice_that_changes_nothing_commits_nothing(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("a😀c", status="done")
@@ -141,7 +142,7 @@ async def test_a_splice_that_changes_nothing_commits_nothing(
     assert not (await kernel.call(amy, "block.read", {"block_id": block}))["edited_after_done"]
 
 
-async def test_a_pending_block_runs_with_its_first_write(
+async def test_pending_block_runs_with_its_first_write(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make()
@@ -150,13 +151,13 @@ async def test_a_pending_block_runs_with_its_first_write(
     assert (await kernel.call(amy, "block.read", {"block_id": block}))["status"] == "running"
 
 
-async def test_nothing_is_appended_to_a_done_block(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_append_to_done_block_is_rejected(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("x", status="done")
     error = await refused(kernel, amy, "block.append", {"block_id": block, "text": "y"})
     assert error.code is ErrorCode.INVALID_TRANSITION
 
 
-async def test_the_status_goes_forward_only(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_status_goes_forward_only(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("x")
     version = (await kernel.call(amy, "block.status", {"block_id": block, "status": "running"}))[
         "version"
@@ -169,7 +170,7 @@ async def test_the_status_goes_forward_only(kernel: Kernel, amy: Actor, make: Ma
         assert error.details["allowed"] == ["done"]
 
 
-async def test_only_the_author_or_the_owner_sets_a_status(
+async def test_block_status_of_foreign_block_is_denied(
     kernel: Kernel, bo: Actor, amy: Actor, make: Make
 ) -> None:
     block = await make("x")
@@ -192,7 +193,7 @@ async def test_submitting_a_draft_moves_it_to_the_end_and_tells(
     assert [one.block for one in heard] == [draft]
 
 
-async def test_a_message_that_is_done_from_the_start_is_told_too(
+async def test_message_that_is_done_from_the_start_is_told_too(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     heard = []
@@ -223,7 +224,7 @@ async def test_a_message_that_is_done_from_the_start_is_told_too(
         ("block.list", {"depth": 2}, ErrorCode.INVALID_PARAMS),
     ],
 )
-async def test_a_bad_call_says_what_was_expected(
+async def test_bad_call_says_what_was_expected(
     kernel: Kernel, amy: Actor, tool: str, params: dict[str, Any], code: ErrorCode
 ) -> None:
     error = await refused(kernel, amy, tool, params)
@@ -231,9 +232,7 @@ async def test_a_bad_call_says_what_was_expected(
     assert error.message.endswith(".")
 
 
-async def test_a_range_of_lines_is_read_with_numbers(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_range_of_lines_is_read_with_numbers(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("a\nb\nc")
     found = await kernel.call(
         amy,
@@ -247,7 +246,7 @@ async def test_a_range_of_lines_is_read_with_numbers(
     assert error.code is ErrorCode.LINE_OUT_OF_RANGE
 
 
-async def test_a_list_filters_and_goes_on_where_it_stopped(
+async def test_list_filters_and_goes_on_where_it_stopped(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     root = await make("root")
@@ -262,7 +261,7 @@ async def test_a_list_filters_and_goes_on_where_it_stopped(
     assert [one["block_id"] for one in deep["blocks"]] == [grandchild]
 
 
-async def test_a_streamed_append_is_batched_and_flushed_by_a_real_timer(
+async def test_streamed_append_is_batched_and_flushed_by_a_real_timer(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make(role="tool")
@@ -280,7 +279,7 @@ async def test_a_streamed_append_is_batched_and_flushed_by_a_real_timer(
 
 
 @pytest.mark.parametrize("last", ["line\n", "x" * 51])
-async def test_a_newline_or_a_full_buffer_flushes_at_once(
+async def test_newline_or_a_full_buffer_flushes_at_once(
     kernel: Kernel, amy: Actor, make: Make, last: str
 ) -> None:
     block = await make(role="tool")
@@ -291,7 +290,7 @@ async def test_a_newline_or_a_full_buffer_flushes_at_once(
     assert (await kernel.context()).document.text(block) == "a" + last
 
 
-async def test_any_other_call_sees_what_was_streamed(
+async def test_call_after_streamed_append_sees_its_text(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make(role="tool")
@@ -319,17 +318,14 @@ async def test_undo_takes_back_only_ones_own_and_survives_a_restart(
         done = await again.call(bo, "block.undo", {"block_id": block})
         assert done["undone"] == [block]
         assert (await again.context()).document.text(block) == expected
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.NOTHING_TO_UNDO):
         await again.call(bo, "block.undo", {"block_id": block})
-    assert caught.value.code is ErrorCode.NOTHING_TO_UNDO
     for _ in range(2):
         await again.call(bo, "block.redo", {"block_id": block})
     assert (await again.context()).document.text(block) == text
 
 
-async def test_a_new_edit_clears_what_could_be_redone(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_new_edit_clears_what_could_be_redone(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("", status="done")
 
     async def insert(text: str) -> None:
@@ -341,12 +337,11 @@ async def test_a_new_edit_clears_what_could_be_redone(
     await kernel.call(amy, "block.undo", {"block_id": block})
     await kernel.call(amy, "block.redo", {"block_id": block})
     assert (await kernel.context()).document.text(block) == "two"
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.NOTHING_TO_REDO):
         await kernel.call(amy, "block.redo", {"block_id": block})
-    assert caught.value.code is ErrorCode.NOTHING_TO_REDO
 
 
-async def test_only_the_owner_undoes_another_person(
+async def test_undo_of_another_user_is_denied_to_non_owner(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make("x")
@@ -354,7 +349,7 @@ async def test_only_the_owner_undoes_another_person(
     assert error.code is ErrorCode.PERMISSION_DENIED
 
 
-async def test_a_models_last_run_can_be_undone_by_anybody(
+async def test_models_last_run_can_be_undone_by_anybody(
     kernel: Kernel, bo: Actor, make: Make
 ) -> None:
     aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
@@ -367,7 +362,7 @@ async def test_a_models_last_run_can_be_undone_by_anybody(
     assert (await kernel.context()).document.text(block) == "BO "
 
 
-async def test_who_writes_into_a_waiting_block_of_a_tool_keeps_it_alive(
+async def test_write_into_pending_tool_block_makes_writer_its_owner(
     open_kernel: OpenKernel,
 ) -> None:
     kernel = await open_kernel()
@@ -384,3 +379,25 @@ async def test_who_writes_into_a_waiting_block_of_a_tool_keeps_it_alive(
     await kernel.close_session(bo)
     ended = await kernel.call(amy, "block.read", read)
     assert (ended["status"], ended["stop_reason"]) == ("error", "interrupted")
+
+
+DELETION = {"op": "delete", "start_line": 0, "end_line": 2}
+
+
+@pytest.mark.parametrize(
+    ("operations", "code"),
+    [
+        ([{"op": "insert", "line": 9, "content": "x"}], ErrorCode.LINE_OUT_OF_RANGE),
+        ([{**DELETION, "expected_text": "no"}], ErrorCode.CONTENT_MISMATCH),
+        ([DELETION] * 2, ErrorCode.OVERLAPPING_OPERATIONS),
+    ],
+)
+async def test_edit_that_fails_names_the_version_that_its_lines_are_of(
+    kernel: Kernel, amy: Actor, make: Make, operations: list[dict[str, Any]], code: ErrorCode
+) -> None:
+    block = await make("a\nb\n")
+    await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "x\n"})
+    for base in (None, 1):
+        params: dict[str, Any] = {"block_id": block, "operations": operations, "base_version": base}
+        error = await refused(kernel, amy, "block.edit", params)
+        assert (error.code, error.details["version"]) == (code, base or 2)

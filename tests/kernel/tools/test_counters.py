@@ -29,7 +29,7 @@ async def test_increments_at_once_all_count(kernel: Kernel, amy: Actor, report: 
     assert await value(kernel, amy, report, "task", "votes") == 22
 
 
-async def test_a_counter_keeps_the_large_part_of_a_sum_whose_small_part_has_many_digits(
+async def test_counter_keeps_the_large_part_of_a_sum_whose_small_part_has_many_digits(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make({"title": "votes"}, schema=TASK)

@@ -20,9 +20,7 @@ async def content(kernel: Kernel, actor: Actor, block: str, version: int | None 
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_each_version_reads_as_it_was_also_after_a_restart(
-    open_kernel: OpenKernel, seed: int
-) -> None:
+async def test_block_versions_read_equal_after_restart(open_kernel: OpenKernel, seed: int) -> None:
     rng = random.Random(seed)
     kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
@@ -67,7 +65,7 @@ async def test_each_version_reads_as_it_was_also_after_a_restart(
             assert await content(kernel, amy, block, version) == text
 
 
-async def test_the_history_names_who_when_and_how(
+async def test_history_names_who_when_and_how(
     kernel: Kernel, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make("one\n")
@@ -82,7 +80,7 @@ async def test_the_history_names_who_when_and_how(
     assert not found["truncated"]
 
 
-async def test_a_long_history_comes_in_pages(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_long_history_comes_in_pages(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("")
     for letter in "abcdefg":
         await kernel.call(amy, "block.append", {"block_id": block, "text": letter})
@@ -125,7 +123,7 @@ async def test_restoring_what_is_there_commits_nothing(
     assert restored["version"] == 1
 
 
-async def test_a_reader_that_breaks_off_takes_nothing_from_another(
+async def test_reader_that_breaks_off_takes_nothing_from_another(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("before")
@@ -139,3 +137,19 @@ async def test_a_reader_that_breaks_off_takes_nothing_from_another(
         amy, "splice", lambda: context.document.splice(block, 0, 6, "after"), blocks=[block]
     )
     assert (await first).text() == "after"
+
+
+async def test_undo_preview_says_how_much_and_changes_nothing(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    block = await make("one two\nthree")
+    edit = {"block_id": block, "offset": 4, "delete_count": 3, "insert": "2\n"}
+    await kernel.call(amy, "block.splice", edit)
+    previewed = await kernel.call(amy, "block.undo", {"block_id": block, "preview": True})
+    assert previewed["removed"] == {"characters": 2, "words": 1, "lines": 1}
+    assert previewed["restored"] == {"characters": 3, "words": 1, "lines": 1}
+    assert (previewed["undone"], previewed["versions"]) == ([block], {})
+    assert await content(kernel, amy, block) == "one 2\n\nthree"
+    undone = await kernel.call(amy, "block.undo", {"block_id": block})
+    assert {**undone, "versions": {}, "context_version": 0} == {**previewed, "context_version": 0}
+    assert await content(kernel, amy, block) == "one two\nthree"

@@ -20,7 +20,7 @@ async def aria(kernel: Kernel) -> Actor:
 
 @pytest.mark.parametrize("kind", list(BlockKind))
 @pytest.mark.parametrize("who", ["amy", "aria"])
-async def test_a_block_of_role_model_has_a_parent(
+async def test_block_of_role_model_has_a_parent(
     kernel: Kernel, amy: Actor, aria: Actor, make: Make, kind: BlockKind, who: str
 ) -> None:
     prompt = await make("?", status="done")
@@ -37,13 +37,13 @@ async def test_a_block_of_role_model_has_a_parent(
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool"])
-async def test_what_people_say_and_run_may_stand_at_the_beginning(make: Make, role: str) -> None:
+async def test_block_of_user_or_system_needs_no_parent(make: Make, role: str) -> None:
     await make("hello", role=role)
     await make("ls", role=role, kind="tool_call")
 
 
 @pytest.mark.parametrize("role", ["user", "model", "system", "tool"])
-async def test_a_result_answers_a_call_and_nothing_else(
+async def test_result_answers_a_call_and_nothing_else(
     kernel: Kernel, amy: Actor, make: Make, role: str
 ) -> None:
     prompt = await make("?", status="done")
@@ -58,13 +58,13 @@ async def test_a_result_answers_a_call_and_nothing_else(
     error = await refused(kernel, amy, "block.create", {**new, **other})
     assert error.details["field"] == "metadata.tool_call_id"
     assert error.details["expected"] == "c1"
-    for right in ({}, {"metadata": {"tool_call_id": "c1"}}):
+    for right in ({"metadata": {"more": True}}, {"metadata": {"tool_call_id": "c1"}}):
         made = await kernel.call(amy, "block.create", {**new, "parent_id": call, **right})
         header = (await kernel.context()).document.header(made["block_id"])
         assert (header.parent, header.tool_call_id) == (call, "c1")
 
 
-async def test_what_older_kernels_wrote_without_a_parent_is_read_and_goes_on(
+async def test_model_block_of_older_kernel_without_parent_is_read_and_continued(
     kernel: Kernel, amy: Actor, aria: Actor, make: Make, open_kernel: Any
 ) -> None:
     old = await make("an answer", role="model", parent_id=await make("?", status="done"))
@@ -83,3 +83,61 @@ async def test_what_older_kernels_wrote_without_a_parent_is_read_and_goes_on(
     assert (await kernel.call(amy, "context.fork", {"context": "default"}))["blocks"] == 2
     new = {"role": "model", "kind": "text", "parent_id": old}
     await kernel.call(amy, "block.create", new)
+
+
+async def _call_with_result(kernel: Kernel, actor: Actor, **more: Any) -> tuple[str, str]:
+    fields = {"role": "user", "kind": "tool_call", "metadata": {"tool_name": "shell"}}
+    call = (await kernel.call(actor, "block.create", {**fields, "content": "ls"}))["block_id"]
+    fields = {"role": "tool", "kind": "tool_result", "parent_id": call, "metadata": more}
+    result = (await kernel.call(actor, "block.create", fields))["block_id"]
+    return call, result
+
+
+async def test_create_of_a_result_in_front_of_its_call_is_refused(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    first = await make("before", status="done")
+    call, _ = await _call_with_result(kernel, amy, more=True)
+    params = {"role": "tool", "kind": "tool_result", "parent_id": call, "after": first}
+    error = await refused(kernel, amy, "block.create", params)
+    assert (error.code, error.details["call"]) == (ErrorCode.INVALID_PARAMS, call)
+
+
+async def test_create_of_a_second_result_needs_a_first_that_says_more(
+    kernel: Kernel, amy: Actor
+) -> None:
+    call, result = await _call_with_result(kernel, amy)
+    params = {"role": "tool", "kind": "tool_result", "parent_id": call}
+    error = await refused(kernel, amy, "block.create", params)
+    assert (error.code, error.details["result"]) == (ErrorCode.INVALID_PARAMS, result)
+    call, _ = await _call_with_result(kernel, amy, more=True)
+    await kernel.call(amy, "block.create", {**params, "parent_id": call})
+
+
+async def test_move_never_puts_a_result_in_front_of_its_call(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    first = await make("before", status="done")
+    call, result = await _call_with_result(kernel, amy)
+    last = await make("behind", status="done")
+    moves = (
+        (result, {"before": first}),
+        (result, {"after": first}),
+        (result, {"before": call}),
+        (call, {"after": result}),
+        (call, {"after": last}),
+        (call, {"before": last}),
+    )
+    for block, place in moves:
+        error = await refused(kernel, amy, "block.move", {"block_id": block, **place})
+        assert error.code is ErrorCode.INVALID_PARAMS, (block, place)
+    for block, place in ((result, {"after": last}), (call, {"before": result})):
+        await kernel.call(amy, "block.move", {"block_id": block, **place})
+    order = (await kernel.context()).document.block_ids()
+    assert order.index(call) < order.index(result)
+
+
+async def test_end_of_a_users_call_leaves_it_where_it_is(kernel: Kernel, amy: Actor) -> None:
+    call, result = await _call_with_result(kernel, amy)
+    await kernel.call(amy, "block.status", {"block_id": call, "status": "done"})
+    assert (await kernel.context()).document.block_ids()[-2:] == [call, result]

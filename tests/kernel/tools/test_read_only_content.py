@@ -58,7 +58,7 @@ WRITES: list[tuple[str, dict[str, Any], ErrorCode]] = [
 
 
 @pytest.mark.parametrize(("tool", "params", "code"), WRITES)
-async def test_what_is_read_only_is_written_by_the_system_and_sources_alone(
+async def test_read_only_content_is_written_by_system_and_sources_only(
     kernel: Kernel,
     amy: Actor,
     lsp: Actor,
@@ -101,7 +101,7 @@ READ_ONLY_EDITS: list[tuple[str, dict[str, Any], ErrorCode]] = [
 
 
 @pytest.mark.parametrize(("tool", "params", "code"), READ_ONLY_EDITS)
-async def test_nobody_else_takes_back_what_a_source_wrote_where_it_alone_writes(
+async def test_undo_of_source_write_by_others_is_denied(
     kernel: Kernel,
     amy: Actor,
     lsp: Actor,
@@ -121,7 +121,7 @@ async def test_nobody_else_takes_back_what_a_source_wrote_where_it_alone_writes(
     assert await value(kernel, amy, report) == written
 
 
-async def test_what_a_source_wrote_elsewhere_can_be_taken_back(
+async def test_source_write_outside_read_only_content_can_be_undone_by_owner(
     kernel: Kernel, amy: Actor, lsp: Actor, report: str
 ) -> None:
     await kernel.call(
@@ -131,7 +131,7 @@ async def test_what_a_source_wrote_elsewhere_can_be_taken_back(
     assert await value(kernel, amy, report, "notes") == ""
 
 
-async def test_an_import_may_name_what_is_read_only_and_the_same(
+async def test_import_may_name_what_is_read_only_and_the_same(
     kernel: Kernel, amy: Actor, report: str
 ) -> None:
     content = (await kernel.call(amy, "block.export", {"block_id": report}))["content"]
@@ -139,3 +139,44 @@ async def test_an_import_may_name_what_is_read_only_and_the_same(
     done = await kernel.call(amy, "block.import", {"block_id": report, "content": content})
     assert done["version"] == 2
     assert await value(kernel, amy, report) == content
+
+
+@pytest.mark.parametrize(
+    ("tool", "params"),
+    [
+        ("block.set_field", {"section": "task", "field": "Found by", "value": 3}),
+        ("block.set_field", {"section": "diagnostics", "field": "none", "value": 3}),
+        ("block.push_item", {"section": "diagnostics/errors", "value": 3}),
+        ("block.increment", {"section": "task", "field": "Found by"}),
+        ("block.delete_item", {"section": "diagnostics/errors", "index": 9}),
+        ("block.append_log", {"section": "diagnostics/raw", "entry": 3}),
+        ("block.append", {"section": "diagnostics/errors", "text": "x"}),
+        ("block.import", {"content": {"notes": 3, "diagnostics": {"raw": 3}}}),
+        ("block.import", {"section": "diagnostics", "content": [3]}),
+        ("block.restore", {"section": "diagnostics/raw", "version": 9}),
+    ],
+)
+async def test_a_write_to_what_is_read_only_names_that_before_any_other_error(
+    kernel: Kernel, amy: Actor, report: str, tool: str, params: dict[str, Any]
+) -> None:
+    error = await refused(kernel, amy, tool, {"block_id": report, **params})
+    assert error.code in (ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION)
+
+
+@pytest.mark.parametrize(
+    ("section", "shown"),
+    [
+        ("diagnostics", "## diagnostics [read-only]\n## diagnostics/errors\n"),
+        ("diagnostics/raw", "## diagnostics/raw [read-only]\nseen"),
+        ("task/Found by", "Found by [read-only]: lsp\n"),
+        ("task/effort", "effort:\n"),
+        ("notes", ""),
+    ],
+)
+async def test_a_section_that_is_rendered_alone_says_that_it_is_read_only(
+    kernel: Kernel, amy: Actor, lsp: Actor, report: str, section: str, shown: str
+) -> None:
+    raw = {"block_id": report, "section": "diagnostics/raw", "text": "seen"}
+    await kernel.call(lsp, "block.append", raw)
+    found = await kernel.call(amy, "block.render", {"block_id": report, "section": section})
+    assert found["text"].startswith(shown) and bool(found["text"]) is bool(shown)

@@ -26,7 +26,7 @@ from tests.kernel.tools.report import value
         ("votes", 10**40),
     ],
 )
-async def test_a_field_reads_as_it_was_set(
+async def test_field_reads_as_it_was_set(
     kernel: Kernel, amy: Actor, report: str, field: str, given: Any
 ) -> None:
     request = {"block_id": report, "section": "task", "field": field}
@@ -62,7 +62,7 @@ async def test_null_takes_a_value_away(kernel: Kernel, amy: Actor, report: str) 
         ("colour", "red", "unknown_name"),
     ],
 )
-async def test_a_value_that_the_schema_does_not_allow_is_refused(
+async def test_value_that_the_schema_does_not_allow_is_refused(
     kernel: Kernel, amy: Actor, report: str, field: str, given: Any, rule: str
 ) -> None:
     request = {"block_id": report, "section": "task", "field": field, "value": given}
@@ -72,7 +72,7 @@ async def test_a_value_that_the_schema_does_not_allow_is_refused(
     assert error.details["expected"] and error.details["found"]
 
 
-async def test_an_import_is_refused_whole(kernel: Kernel, amy: Actor, report: str) -> None:
+async def test_import_is_refused_whole(kernel: Kernel, amy: Actor, report: str) -> None:
     content = {"notes": "fine", "task": {"effort": "wrong", "open": 3}, "extra": 1}
     error = await refused(kernel, amy, "block.import", {"block_id": report, "content": content})
     broken = {one["path"] for one in error.details["violations"]}
@@ -95,7 +95,7 @@ async def test_items_come_and_go(kernel: Kernel, amy: Actor, report: str) -> Non
     assert error.details["rule"] == "index"
 
 
-async def test_a_list_field_is_full_at_its_limit(kernel: Kernel, amy: Actor, report: str) -> None:
+async def test_list_field_is_full_at_its_limit(kernel: Kernel, amy: Actor, report: str) -> None:
     tags = {"block_id": report, "section": "task", "field": "tags"}
     for item in "abc":
         await kernel.call(amy, "block.push_item", {**tags, "value": item})
@@ -105,7 +105,7 @@ async def test_a_list_field_is_full_at_its_limit(kernel: Kernel, amy: Actor, rep
     assert error.details["rule"] == "max_items"
 
 
-async def test_a_log_grows_and_shows_its_last_entries(
+async def test_log_grows_and_shows_its_last_entries(
     kernel: Kernel, lsp: Actor, report: str
 ) -> None:
     log = {"block_id": report, "section": "diagnostics/errors"}
@@ -113,13 +113,15 @@ async def test_a_log_grows_and_shows_its_last_entries(
         await kernel.call(lsp, "block.append_log", {**log, "entry": entry})
     assert await value(kernel, lsp, report, "diagnostics/errors") == ["one", {"line": 2}, "three"]
     text = (await kernel.call(lsp, "block.render", log))["text"]
-    assert text == '(1 earlier entries)\n- {"line": 2}\n- three\n'
+    assert (
+        text == '## diagnostics/errors [read-only]\n(1 earlier entries)\n- {"line": 2}\n- three\n'
+    )
     content = {**log, "content": ["one", "changed"]}
     error = await refused(kernel, lsp, "block.import", content)
     assert error.details["rule"] == "append_only"
 
 
-async def test_what_is_exported_makes_the_same_block(
+async def test_block_export_creates_equal_block(
     kernel: Kernel, amy: Actor, lsp: Actor, report: str, make: Make
 ) -> None:
     content = {
@@ -136,7 +138,7 @@ async def test_what_is_exported_makes_the_same_block(
     assert (again["schema"], again["content"]) == (out["schema"], out["content"])
 
 
-async def test_a_structured_block_survives_a_restart(
+async def test_structured_block_survives_a_restart(
     kernel: Kernel, open_kernel: Callable[[], Awaitable[Kernel]], amy: Actor, report: str
 ) -> None:
     task = {"block_id": report, "section": "task"}
@@ -169,7 +171,7 @@ async def test_text_tools_write_in_sections(kernel: Kernel, amy: Actor, report: 
         assert "notes" in error.details["allowed"]
 
 
-async def test_a_write_begins_a_pending_block_and_marks_a_finished_one(
+async def test_write_begins_a_pending_block_and_marks_a_finished_one(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     for status, field, expected in (
@@ -184,7 +186,7 @@ async def test_a_write_begins_a_pending_block_and_marks_a_finished_one(
         assert context.version(found) == 2
 
 
-async def test_a_set_text_keeps_what_others_write_in_it(
+async def test_set_text_keeps_what_others_write_in_it(
     kernel: Kernel, amy: Actor, report: str
 ) -> None:
     title = {"block_id": report, "section": "task", "field": "title"}

@@ -13,7 +13,7 @@ from tests.kernel.kernel.calls import Make, refused
 from tests.kernel.tools.report import TASK
 
 
-async def test_a_new_block_has_its_defaults(kernel: Kernel, amy: Actor, report: str) -> None:
+async def test_new_block_has_its_defaults(kernel: Kernel, amy: Actor, report: str) -> None:
     found = await kernel.call(amy, "block.get", {"block_id": report})
     assert found["value"] == {
         "notes": "",
@@ -61,14 +61,14 @@ async def test_a_new_block_has_its_defaults(kernel: Kernel, amy: Actor, report: 
         {"type": "text", "colour": "red"},
     ],
 )
-async def test_a_schema_that_means_nothing_is_refused(
+async def test_schema_that_means_nothing_is_refused(
     kernel: Kernel, amy: Actor, schema: dict[str, Any]
 ) -> None:
     request = {"role": "user", "kind": "text", "schema": schema}
     assert (await refused(kernel, amy, "block.create", request)).code is ErrorCode.INVALID_PARAMS
 
 
-async def test_a_block_begins_with_a_content_that_fits(
+async def test_block_begins_with_a_content_that_fits(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     request = {"role": "user", "kind": "text", "schema": TASK}
@@ -85,7 +85,7 @@ async def test_a_block_begins_with_a_content_that_fits(
     assert (found["value"]["Found by"], found["value"]["votes"]) == ("me", 5)
 
 
-async def test_everything_has_its_limit(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_schema_beyond_any_limit_is_rejected(kernel: Kernel, amy: Actor, make: Make) -> None:
     deep: dict[str, Any] = {"type": "text"}
     for _ in range(40):
         deep = {"type": "composite", "sections": [{"name": "in", "schema": deep}]}

@@ -38,7 +38,7 @@ async def refused(kernel: Kernel, actor: Actor, tool: str, **params: Any) -> Ant
     return caught.value
 
 
-async def test_a_match_says_where_it_is_in_lines_and_code_points(
+async def test_match_says_where_it_is_in_lines_and_code_points(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("zero\none\n\N{GRINNING FACE} two two\nthree\n")
@@ -57,14 +57,16 @@ async def test_a_match_says_where_it_is_in_lines_and_code_points(
     }
 
 
-async def test_no_match_is_an_empty_list(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_search_without_match_returns_empty_list(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
     block = await make("text")
     answer = await kernel.call(amy, "block.search", {"block_id": block, "query": "absent"})
     assert answer["matches"] == [] and not answer["truncated"]
     assert (await search(kernel, amy, "absent")) == {"results": [], "truncated": False}
 
 
-async def test_a_query_is_literal_unless_it_says_that_it_is_a_regular_expression(
+async def test_query_is_literal_unless_it_says_that_it_is_a_regular_expression(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("a.c\nabc\n")
@@ -77,7 +79,7 @@ async def test_a_query_is_literal_unless_it_says_that_it_is_a_regular_expression
 
 
 @pytest.mark.parametrize("tool", ["block.search", "kernel.search"])
-async def test_a_regular_expression_that_is_bad_or_runs_away_is_an_error(
+async def test_regular_expression_that_is_bad_or_runs_away_is_an_error(
     kernel: Kernel, amy: Actor, make: Make, tool: str
 ) -> None:
     block = await make("a" * 60 + "!", kind="file")
@@ -92,7 +94,7 @@ async def test_a_regular_expression_that_is_bad_or_runs_away_is_an_error(
     assert error.code is ErrorCode.INVALID_PARAMS
 
 
-async def test_others_are_served_while_a_regular_expression_runs_away(
+async def test_slow_regular_expression_does_not_block_other_calls(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("a" * 60 + "!", kind="file")
@@ -109,7 +111,7 @@ async def test_others_are_served_while_a_regular_expression_runs_away(
         await running
 
 
-async def test_only_files_are_searched_unless_other_kinds_are_named(
+async def test_search_without_kinds_covers_files_only(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     file = await make("needle", kind="file", metadata={"path": "src/a.py"})
@@ -122,7 +124,7 @@ async def test_only_files_are_searched_unless_other_kinds_are_named(
     assert await found(kernel, amy, "nee", kinds=["thinking"]) == []
 
 
-async def test_what_was_written_before_the_search_is_found_and_what_was_deleted_is_not(
+async def test_search_finds_committed_text_and_not_deleted_text(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("first")
@@ -135,9 +137,7 @@ async def test_what_was_written_before_the_search_is_found_and_what_was_deleted_
     assert [(one["block_id"], one["version"]) for one in answer["results"]] == [(block, 2)]
 
 
-async def test_what_is_still_buffered_by_a_stream_is_found(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_search_finds_buffered_appends(kernel: Kernel, amy: Actor, make: Make) -> None:
     block = await make("")
     await kernel.call(amy, "block.append", {"block_id": block, "text": "need", "stream": True})
     await kernel.call(amy, "block.append", {"block_id": block, "text": "le", "stream": True})
@@ -185,7 +185,7 @@ async def test_pages_join_without_gaps_and_the_last_says_that_it_is(
         assert pages == blocks
 
 
-async def test_a_block_gives_only_so_many_matches(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_block_gives_only_so_many_matches(kernel: Kernel, amy: Actor, make: Make) -> None:
     await make("needle\n" * 3)
     for most, truncated in ((3, False), (2, True)):
         answer = await search(kernel, amy, "needle", max_matches_per_block=most)
@@ -194,7 +194,7 @@ async def test_a_block_gives_only_so_many_matches(kernel: Kernel, amy: Actor, ma
         assert not answer["truncated"]
 
 
-async def test_an_index_that_was_thrown_away_is_made_again(
+async def test_index_that_was_thrown_away_is_made_again(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     block = await make("needle")
@@ -205,9 +205,7 @@ async def test_an_index_that_was_thrown_away_is_made_again(
         await kernel.search.clear()
 
 
-async def test_what_is_indexed_is_not_looked_at_again_until_it_changes(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_search_index_skips_unchanged_blocks(kernel: Kernel, amy: Actor, make: Make) -> None:
     block, other = await make("needle"), await make("other")
     assert [one.block for one in (await kernel.search.changes()).blocks] == [block, other]
     await kernel.search.wait_indexed()
@@ -231,13 +229,13 @@ async def test_long_texts_are_found_like_short_ones(kernel: Kernel, amy: Actor, 
         await kernel.search.wait_indexed()
 
 
-async def test_two_searches_at_once_agree(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_concurrent_searches_agree(kernel: Kernel, amy: Actor, make: Make) -> None:
     blocks = [await make(f"needle {n}") for n in range(10)]
     answers = await asyncio.gather(*(found(kernel, amy, "needle") for _ in range(5)))
     assert answers == [blocks] * 5
 
 
-async def test_any_text_is_found_as_by_looking_through_every_block(
+async def test_search_by_index_finds_the_same_as_full_scan(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     """Case that folds, characters that the index does not know, quotes, short and long queries."""
@@ -266,7 +264,7 @@ async def test_any_text_is_found_as_by_looking_through_every_block(
             assert await found(kernel, amy, query, max_blocks=100) == expected, repr(query)
 
 
-async def test_a_regular_expression_finds_the_same_with_and_without_literals_in_it(
+async def test_regular_expression_finds_the_same_with_and_without_literals_in_it(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     blocks = [await make(content) for content in ("def one_test", "def two", "Def one_test", "")]

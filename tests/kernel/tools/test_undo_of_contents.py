@@ -161,7 +161,7 @@ async def test_turning_a_unit_leaves_what_the_calls_in_force_have_written(
         assert await content(kernel, actors["amy"], block) == oracle.content()
 
 
-async def test_a_deleted_item_and_an_imported_content_come_back(
+async def test_deleted_item_and_an_imported_content_come_back(
     kernel: Kernel, amy: Actor, bo: Actor
 ) -> None:
     schema = {"type": "list"}

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from antiphon_kernel.document.reply_depth import reply_depth
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
@@ -18,6 +17,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.errors import raises
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def short(block: str, names: dict[str, str]) -> str:
     return f"{names[principal]}.{seq}"
 
 
-async def test_an_import_into_another_kernel_is_exported_as_the_same(
+async def test_import_into_another_kernel_is_exported_as_the_same(
     kernel: Kernel, amy: Actor, written: str, tmp_path: Path
 ) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
@@ -83,16 +83,15 @@ async def test_an_import_into_another_kernel_is_exported_as_the_same(
     before, after = ([line | {"label": ""} for line in lines] for lines in (before, after))
     assert without_authors(after) == without_authors(before)
     bo = other.open_session(await other.principal("bo"), "test")
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.NOTHING_TO_UNDO):
         await other.call(bo, "block.undo", {"context": "taken-over"})
-    assert caught.value.code is ErrorCode.NOTHING_TO_UNDO
     fresh = {"role": "user", "kind": "text", "content": "new", "context": "taken-over"}
     await other.call(bo, "block.create", fresh)
     await other.close()
     assert [str(finding) for finding in (await run_checks(folder)).all()] == []
 
 
-async def test_who_wrote_what_comes_along(kernel: Kernel, amy: Actor, written: str) -> None:
+async def test_import_keeps_authors_of_text(kernel: Kernel, amy: Actor, written: str) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
     await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
     again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
@@ -101,13 +100,12 @@ async def test_who_wrote_what_comes_along(kernel: Kernel, amy: Actor, written: s
     ]
 
 
-async def test_an_export_comes_back_beside_the_original(
+async def test_export_comes_back_beside_the_original(
     kernel: Kernel, amy: Actor, written: str
 ) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.INVALID_PARAMS):
         await kernel.call(amy, "context.import", {"text": exported})
-    assert caught.value.code is ErrorCode.INVALID_PARAMS
     made = await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
     document = (await kernel.context("copy")).document
     original = (await kernel.context()).document
@@ -141,15 +139,14 @@ BROKEN_OFF = '{"type": "error", "error": {"code": "storage_failed", "message": "
         (lambda lines: [one.replace('"kind": "text"', '"kinds": 1') for one in lines], "kinds"),
     ],
 )
-async def test_what_is_no_export_is_refused_and_leaves_nothing(
+async def test_import_of_damaged_export_is_rejected_and_leaves_nothing(
     kernel: Kernel, amy: Actor, written: str, damage: Any, says: str
 ) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
     text = "\n".join(damage(exported.splitlines()))
     assert text != exported.rstrip("\n")
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.INVALID_PARAMS) as caught:
         await kernel.call(amy, "context.import", {"text": text, "label": "copy"})
-    assert caught.value.code is ErrorCode.INVALID_PARAMS
     assert says in caught.value.message
     assert [row.label for row in kernel.context_rows()] == ["default"]
     await kernel.create_context("copy")
@@ -171,14 +168,14 @@ async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]
     return [*head, *blocks, {"type": "end", "blocks": length}]
 
 
-async def test_a_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
+async def test_chain_of_parents_is_imported_if_a_tool_could_have_made_it(
     kernel: Kernel, amy: Actor
 ) -> None:
     lines = await chain(kernel, amy, 512)
     params = {"text": "\n".join(map(json.dumps, lines)), "label": "long"}
     assert (await kernel.call(amy, "context.import", params))["blocks"] == 512
     document = (await kernel.context("long")).document
-    assert reply_depth(document, document.block_ids()[-1], 1_000) == 512
+    assert document.reply_depth(document.block_ids()[-1], 1_000) == 512
     last = {"role": "user", "kind": "text", "parent_id": document.block_ids()[-1]}
     with pytest.raises(AntiphonError):
         await kernel.call(amy, "block.create", last)
@@ -233,7 +230,7 @@ def credited_to(exported: str, name: str, kind: str) -> str:
         ("a-feed", "source"),
     ],
 )
-async def test_an_import_by_another_owner_credits_nobody_else_who_is_here(
+async def test_import_by_another_owner_credits_nobody_else_who_is_here(
     kernel: Kernel, amy: Actor, written: str, name: str, kind: str
 ) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
@@ -255,7 +252,7 @@ async def other_owner(kernel: Kernel, amy: Actor) -> Actor:
     return kernel.open_session(kernel.find_principal("eve"), "test")
 
 
-async def test_an_import_by_another_owner_takes_what_they_and_strangers_wrote(
+async def test_import_by_another_owner_takes_what_they_and_strangers_wrote(
     kernel: Kernel, amy: Actor, written: str
 ) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
@@ -272,7 +269,7 @@ async def test_an_import_by_another_owner_takes_what_they_and_strangers_wrote(
 @pytest.mark.parametrize(
     ("name", "kind"), [("system", "human"), ("zoe", "system"), ("bo", "model"), ("aria", "human")]
 )
-async def test_an_author_of_another_kind_than_the_one_here_is_refused(
+async def test_author_of_another_kind_than_the_one_here_is_refused(
     kernel: Kernel, amy: Actor, written: str, name: str, kind: str
 ) -> None:
     exported = (await kernel.call(amy, "context.export", {}))["text"]
@@ -283,9 +280,7 @@ async def test_an_author_of_another_kind_than_the_one_here_is_refused(
     assert "zoe" not in kernel.members
 
 
-async def test_what_the_kernel_itself_wrote_is_imported_by_its_owner(
-    kernel: Kernel, amy: Actor
-) -> None:
+async def test_import_by_owner_accepts_blocks_of_kernel(kernel: Kernel, amy: Actor) -> None:
     said = {"role": "system", "kind": "text", "content": "begin", "status": "done"}
     await kernel.call(kernel.system, "block.create", said)
     exported = (await kernel.call(amy, "context.export", {}))["text"]
@@ -296,3 +291,16 @@ async def test_what_the_kernel_itself_wrote_is_imported_by_its_owner(
 
 def without_label(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [line | {"label": ""} for line in lines]
+
+
+async def test_an_import_makes_no_source_that_is_not_here(
+    kernel: Kernel, amy: Actor, written: str
+) -> None:
+    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    params = {"text": credited_to(exported, "a-feed", "source"), "label": "copy"}
+    with pytest.raises(AntiphonError, match="a-feed") as caught:
+        await kernel.call(amy, "context.import", params)
+    assert caught.value.code is ErrorCode.INVALID_PARAMS
+    assert "a-feed" not in kernel.members
+    await kernel.principal("a-feed", PrincipalKind.SOURCE)
+    await kernel.call(amy, "context.import", params)

@@ -120,7 +120,7 @@ class Story:
         return Offline(self.context, actor, self.clients, self.clients)
 
     async def hand_in(self, offline: Offline) -> None:
-        await self.context.remote.apply(offline.actor, offline.update(), "client")
+        await self.context.apply_update(offline.actor, offline.update(), "client")
 
     async def read(self) -> None:
         await self.context.history(self.rng.choice(self.texts))
@@ -198,7 +198,7 @@ async def test_export_of_a_copy_that_is_written_on_has_the_authors_of_each_histo
     assert await as_exported(kernel, story.context) == await as_each_history_says(story.context)
 
 
-async def test_each_block_is_as_of_one_moment_while_others_write(
+async def test_export_during_writes_holds_each_block_at_one_moment(
     kernel: Kernel, actors: list[Actor]
 ) -> None:
     story = Story(kernel, await kernel.context(), actors, 3)

@@ -22,13 +22,13 @@ def seconds(steps: tuple[RecordedStep, ...]) -> float:
     return sum(step.wait_ms for step in steps) / 1000
 
 
-def test_there_are_three_small_recordings_of_one_model() -> None:
+def test_demo_recordings_are_three_small_files_of_one_model() -> None:
     assert [path.name for path in PATHS] == ["demo-1.jsonl", "demo-2.jsonl", "demo-3.jsonl"]
     assert {load_recording(path).model for path in PATHS} == {"aria"}
     assert all(path.stat().st_size < 150_000 for path in PATHS)
 
 
-def test_the_first_thinks_looks_around_twice_and_then_writes_for_more_than_a_minute() -> None:
+def test_first_thinks_looks_around_twice_and_then_writes_for_more_than_a_minute() -> None:
     first, second, third = load_recording(PATHS[0]).rounds
     thinking = "".join(s.event.text for s in first if isinstance(s.event, ThinkingDelta))
     assert thinking.count("\n") == 9
@@ -41,7 +41,7 @@ def test_the_first_thinks_looks_around_twice_and_then_writes_for_more_than_a_min
         assert sign in text
 
 
-def test_the_line_to_mend_is_finished_within_three_seconds() -> None:
+def test_line_to_mend_is_finished_within_three_seconds() -> None:
     written, passed = "", 0.0
     for step in load_recording(PATHS[0]).rounds[2]:
         passed += step.wait_ms / 1000
@@ -54,12 +54,12 @@ def test_the_line_to_mend_is_finished_within_three_seconds() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS[1:], ids=lambda path: path.stem)
-def test_the_follow_ups_take_about_half_a_minute(path: Path) -> None:
+def test_follow_ups_take_about_half_a_minute(path: Path) -> None:
     assert 20 <= sum(map(seconds, load_recording(path).rounds)) <= 40
 
 
 @pytest.mark.parametrize("folder", ["empty", "files", "git", "unborn"])
-async def test_the_commands_work_in_any_folder(tmp_path: Path, folder: str) -> None:
+async def test_commands_work_in_any_folder(tmp_path: Path, folder: str) -> None:
     here = tmp_path / folder
     here.mkdir()
     if folder == "files":
@@ -86,7 +86,7 @@ async def test_the_commands_work_in_any_folder(tmp_path: Path, folder: str) -> N
         assert "fatal" not in "".join(pieces)
 
 
-async def test_the_whole_demo_plays_into_finished_blocks(open_stage: OpenStage) -> None:
+async def test_whole_demo_plays_into_finished_blocks(open_stage: OpenStage) -> None:
     stage = await open_stage(Models.from_recordings(PATHS, math.inf, auto_play=False))
     await stage.submit("What is this?")
     await stage.submit("And now?")

@@ -53,7 +53,7 @@ def test_every_event_is_read_and_a_tool_call_ends_its_round() -> None:
     )
 
 
-def test_without_a_header_the_model_is_named_after_the_file(tmp_path: Path) -> None:
+def test_recording_without_header_takes_model_name_from_file(tmp_path: Path) -> None:
     path = tmp_path / "My Model (2).jsonl"
     path.write_text('{"at_ms": 0, "type": "error", "message": "no"}\n\n')
     recording = load_recording(path)
@@ -62,7 +62,7 @@ def test_without_a_header_the_model_is_named_after_the_file(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("stem", "name"), [("aria", "aria"), ("Ä", "model"), ("-A_b-", "a_b")])
-def test_any_file_name_makes_a_valid_model_name(stem: str, name: str) -> None:
+def test_model_name_of_any_file_name_is_valid(stem: str, name: str) -> None:
     assert model_name(stem) == name
 
 
@@ -88,7 +88,7 @@ GOOD = '{"at_ms": 0, "type": "text", "text": "a"}\n'
         ('{"at_ms": 0}', 1, "`type`"),
     ],
 )
-def test_a_bad_line_is_named_with_what_was_expected(text: str, line: int, expected: str) -> None:
+def test_bad_line_is_named_with_what_was_expected(text: str, line: int, expected: str) -> None:
     with pytest.raises(RecordingError) as caught:
         parse_recording(text, "demo.jsonl", default_model="demo")
     assert str(caught.value).startswith(f"demo.jsonl:{line}: expected ")
@@ -96,12 +96,12 @@ def test_a_bad_line_is_named_with_what_was_expected(text: str, line: int, expect
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", '{"model": "aria"}\n'])
-def test_an_empty_recording_is_an_error(text: str) -> None:
+def test_empty_recording_is_an_error(text: str) -> None:
     with pytest.raises(RecordingError, match=r"demo\.jsonl: expected at least one event"):
         parse_recording(text, "demo.jsonl", default_model="demo")
 
 
-def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+def test_unreadable_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="nothing-here"):
         load_recording(tmp_path / "nothing-here.jsonl")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")

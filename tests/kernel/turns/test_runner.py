@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM
 from antiphon_kernel.types.presence import PresenceState
-from antiphon_kernel.types.roles import AccessRole
+from tests.errors import raises
 from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
 from tests.waiting import until
 
@@ -38,18 +37,20 @@ BO = recording("bo", [TextDelta("I am bo.\n")])
         ("@bo", ["bo"]),
     ],
 )
-def test_a_message_names_its_models_at_its_start(message: str, models: list[str]) -> None:
+def test_message_names_its_models_at_its_start(message: str, models: list[str]) -> None:
     assert scripted(Gate(), ARIA, BO).mentioned(message) == models
 
 
-async def test_without_models_a_submission_starts_nothing(open_stage: OpenStage) -> None:
+async def test_submission_without_models_starts_no_turn(open_stage: OpenStage) -> None:
     stage = await open_stage(Models({}))
     await stage.submit("@aria hello")
     assert not stage.runner.busy
     assert len(stage.headers()) == 1
 
 
-async def test_two_models_answer_at_once_each_as_itself(open_stage: OpenStage) -> None:
+async def test_models_mentioned_together_answer_at_once_under_own_names(
+    open_stage: OpenStage,
+) -> None:
     gate = Gate(0)
     stage = await open_stage(scripted(gate, ARIA, BO))
     await stage.submit("@aria @bo who are you?")
@@ -75,7 +76,7 @@ async def test_turns_of_one_model_wait_for_each_other_visibly(open_stage: OpenSt
     assert [header.parent for header in stage.headers()] == [None, None, first, second]
 
 
-async def test_an_interrupt_stops_the_running_turn_and_the_waiting_one_comes_next(
+async def test_interrupt_stops_the_running_turn_and_the_waiting_one_comes_next(
     open_stage: OpenStage,
 ) -> None:
     gate = Gate(0)
@@ -89,7 +90,7 @@ async def test_an_interrupt_stops_the_running_turn_and_the_waiting_one_comes_nex
     assert [header.parent for header in stage.headers()] == [None, None, second]
 
 
-async def test_an_interrupt_stops_only_whom_it_names(open_stage: OpenStage) -> None:
+async def test_interrupt_stops_only_whom_it_names(open_stage: OpenStage) -> None:
     gate = Gate(0)
     stage = await open_stage(scripted(gate, ARIA, BO))
     await stage.submit("@aria @bo who?")
@@ -100,16 +101,15 @@ async def test_an_interrupt_stops_only_whom_it_names(open_stage: OpenStage) -> N
     assert [stage.text(header) for header in stage.headers()[1:]] == ["I am aria.\n"]
 
 
-async def test_an_interrupt_with_nothing_running_stops_nothing(open_stage: OpenStage) -> None:
+async def test_interrupt_with_nothing_running_stops_nothing(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), ARIA))
     assert await stage.interrupt() == []
     assert await stage.interrupt(principal="aria") == []
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.INVALID_PARAMS):
         await stage.interrupt(principal="nobody")
-    assert caught.value.code is ErrorCode.INVALID_PARAMS
 
 
-async def test_a_model_never_writes_as_a_person_of_the_same_name(open_stage: OpenStage) -> None:
+async def test_model_never_writes_as_a_person_of_the_same_name(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("amy", [TextDelta("hi\n")])))
     await stage.submit("Who?")
     await stage.runner.wait_idle()
@@ -169,18 +169,18 @@ async def test_models_that_are_answering_already_do_not_begin_by_themselves(
     assert len(stage.headers()) == 2
 
 
-def test_the_demo_has_its_model_and_a_kernel_alone_has_none() -> None:
+def test_demo_has_its_model_and_a_kernel_alone_has_none() -> None:
     assert list(load_models((), demo=True)) == ["aria"]
     assert list(load_models(())) == []
 
 
-def test_a_bad_recording_is_an_error_that_names_it(tmp_path: Path) -> None:
+def test_bad_recording_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text("oops")
     with pytest.raises(RecordingError, match=r"x\.jsonl:1: expected a JSON object"):
         load_models((tmp_path / "x.jsonl",))
 
 
-async def test_a_persons_command_streams_into_call_and_result(open_stage: OpenStage) -> None:
+async def test_persons_command_streams_into_call_and_result(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), ARIA))
     answer = await stage.kernel.call(
         stage.owner, "shell.run", {"command": "pwd; exit 2", "wait": True}
@@ -194,7 +194,7 @@ async def test_a_persons_command_streams_into_call_and_result(open_stage: OpenSt
     assert not stage.runner.busy
 
 
-async def test_a_command_answers_at_once_and_is_stopped_like_a_turn(open_stage: OpenStage) -> None:
+async def test_command_answers_at_once_and_is_stopped_like_a_turn(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), ARIA))
     await stage.kernel.call(stage.owner, "shell.run", {"command": "echo go; sleep 100"})
     await until(lambda: stage.shown()[-1][2] == "go\n")
@@ -202,7 +202,7 @@ async def test_a_command_answers_at_once_and_is_stopped_like_a_turn(open_stage: 
     assert {(one.status, one.stopped_by) for one in stage.headers()} == {("error", "amy")}
 
 
-async def test_a_command_outlives_the_connection_that_asked_for_it(open_stage: OpenStage) -> None:
+async def test_command_outlives_the_connection_that_asked_for_it(open_stage: OpenStage) -> None:
     stage = await open_stage(Models({}))
     await stage.kernel.call(stage.owner, "shell.run", {"command": "read < fifo || echo done"})
     await stage.kernel.close_session(stage.owner)
@@ -210,18 +210,17 @@ async def test_a_command_outlives_the_connection_that_asked_for_it(open_stage: O
     await stage.interrupt()
 
 
-async def test_only_the_owner_runs_commands(open_stage: OpenStage) -> None:
+async def test_shell_run_by_non_owner_is_denied(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), ARIA))
     guest = await stage.actor("guest")
-    with pytest.raises(AntiphonError) as caught:
+    with raises(ErrorCode.PERMISSION_DENIED):
         await stage.kernel.call(guest, "shell.run", {"command": "ls"})
-    assert caught.value.code is ErrorCode.PERMISSION_DENIED
     with pytest.raises(AntiphonError):
         await stage.kernel.call(stage.owner, "shell.run", {"command": "  "})
     assert not stage.headers()
 
 
-async def test_a_command_that_cannot_start_says_so_in_its_result(open_stage: OpenStage) -> None:
+async def test_command_that_cannot_start_says_so_in_its_result(open_stage: OpenStage) -> None:
     stage = await open_stage(Models({}))
     await stage.kernel.call(stage.owner, "shell.run", {"command": "echo \0", "wait": True})
     assert stage.shown()[1][:2] == ("tool_result", "error")
@@ -238,21 +237,3 @@ async def test_anybody_may_interrupt_a_model(open_stage: OpenStage) -> None:
     answer = await stage.kernel.call(guest, "turn.interrupt", {"principal": "aria"})
     assert answer == {"stopped": ["aria"]}
     assert stage.headers()[1].stopped_by == "guest"
-
-
-@pytest.mark.parametrize("call", [("kernel.kick", {}), ("kernel.role", {"role": "editor"})])
-async def test_a_command_ends_when_its_owner_is_dismissed(
-    open_stage: OpenStage, caplog: pytest.LogCaptureFixture, call: tuple[str, dict[str, str]]
-) -> None:
-    stage = await open_stage(scripted(Gate(), ARIA))
-    co = await stage.actor("co")
-    await stage.kernel.members.give_role(co.principal, AccessRole.OWNER)
-    run = {"command": "sleep 2; touch ran"}
-    made = await stage.kernel.call(co, "shell.run", run)
-    tool, params = call
-    await stage.kernel.call(stage.owner, tool, {"principal": "co", **params})
-    async with asyncio.timeout(1):
-        await stage.runner.wait_idle()
-    assert stage.context.document.header(made["result_id"]).stop_reason == "interrupted"
-    assert not (stage.kernel.project / "ran").exists()
-    assert not [one for one in caplog.records if one.levelname == "ERROR"]

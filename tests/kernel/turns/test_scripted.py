@@ -34,7 +34,7 @@ async def play(
     return [event async for event in provider.stream(request)]
 
 
-async def test_each_turn_plays_the_next_recording_and_then_from_the_first_again() -> None:
+async def test_scripted_provider_plays_recordings_in_turn_and_repeats() -> None:
     provider = ScriptedProvider([says("one"), says("two")], sleep=Sleeper())
     texts = [(await play(provider))[0] for _ in range(3)]
     assert texts == [TextDelta("one"), TextDelta("two"), TextDelta("one")]
@@ -42,19 +42,21 @@ async def test_each_turn_plays_the_next_recording_and_then_from_the_first_again(
 
 
 @pytest.mark.parametrize(("speed", "slept"), [(1, [0.1, 0.05]), (10, [0.01, 0.005])])
-async def test_waiting_is_divided_by_the_speed(speed: float, slept: list[float]) -> None:
+async def test_scripted_provider_delay_is_divided_by_speed(
+    speed: float, slept: list[float]
+) -> None:
     sleeper = Sleeper()
     await play(ScriptedProvider([says("one")], speed=speed, sleep=sleeper))
     assert sleeper.slept == pytest.approx(slept)
 
 
-async def test_without_waiting_others_still_get_their_turn_between_events() -> None:
+async def test_scripted_provider_without_delay_yields_between_events() -> None:
     sleeper = Sleeper()
     await play(ScriptedProvider([says("one")], speed=math.inf, sleep=sleeper))
     assert sleeper.slept == [0, 0]
 
 
-async def test_the_rounds_of_a_turn_are_its_recording_between_tool_calls() -> None:
+async def test_rounds_of_a_turn_are_its_recording_between_tool_calls() -> None:
     call = ToolCallEvent("c", "shell", {"command": "ls"})
     recording = Recording(
         "aria", "", ((RecordedStep(0, call),), (RecordedStep(0, TextDelta("done")),))
@@ -67,11 +69,11 @@ async def test_the_rounds_of_a_turn_are_its_recording_between_tool_calls() -> No
 
 
 @pytest.mark.parametrize("speed", [0, 0.01, 1001, -1, math.nan])
-def test_an_impossible_speed_is_refused(speed: float) -> None:
+def test_impossible_speed_is_refused(speed: float) -> None:
     with pytest.raises(ValueError, match="speed is"):
         ScriptedProvider([says("one")], speed=speed)
 
 
-def test_a_model_without_recordings_is_refused() -> None:
+def test_model_without_recordings_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         ScriptedProvider([])

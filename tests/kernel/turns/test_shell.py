@@ -60,7 +60,7 @@ async def test_output_and_errors_come_in_order_with_the_exit_code(
     assert screen.text == "one\ntwo\nthree\n"
 
 
-async def test_a_command_runs_in_the_folder_without_a_terminal(
+async def test_command_runs_in_the_folder_without_a_terminal(
     tmp_path: Path, screen: Screen
 ) -> None:
     result = await run_shell("pwd; cat; test -t 0 || echo no terminal", tmp_path, screen)
@@ -86,7 +86,7 @@ async def test_characters_cut_by_a_read_stay_whole_and_bad_bytes_are_replaced(
     assert screen.text == "€|\ufffd|\ufffd"
 
 
-async def test_a_flood_of_output_is_cut_at_the_limit_and_the_command_still_ends(
+async def test_flood_of_output_is_cut_at_the_limit_and_the_command_still_ends(
     tmp_path: Path, screen: Screen
 ) -> None:
     result = await run_shell("seq 1 40000; exit 7", tmp_path, screen, limit=1000)
@@ -95,7 +95,7 @@ async def test_a_flood_of_output_is_cut_at_the_limit_and_the_command_still_ends(
     assert screen.text.startswith("1\n2\n")
 
 
-async def test_a_command_ended_by_a_signal_has_the_exit_code_of_a_shell(
+async def test_command_ended_by_a_signal_has_the_exit_code_of_a_shell(
     tmp_path: Path, screen: Screen
 ) -> None:
     assert (await run_shell("kill -9 $$", tmp_path, screen)).exit_code == 137
@@ -112,7 +112,7 @@ async def test_cancelling_ends_every_process_of_the_command(tmp_path: Path, scre
 
 
 @pytest.mark.parametrize("again", [False, True])
-async def test_what_ignores_the_polite_signal_is_killed(
+async def test_shell_command_that_ignores_sigterm_is_killed(
     tmp_path: Path, screen: Screen, again: bool
 ) -> None:
     command = "trap '' TERM; echo $$; while :; do sleep 0.01; done"
@@ -141,7 +141,7 @@ async def test_cancelling_before_the_shell_is_there_leaves_nothing(
     await until(lambda: not working_in(tmp_path))
 
 
-async def test_a_background_process_does_not_outlive_its_command_nor_hold_it_up(
+async def test_background_process_does_not_outlive_its_command_nor_hold_it_up(
     tmp_path: Path, screen: Screen
 ) -> None:
     result = await asyncio.wait_for(run_shell("sleep 100 & echo $!", tmp_path, screen), 50)
@@ -149,21 +149,19 @@ async def test_a_background_process_does_not_outlive_its_command_nor_hold_it_up(
     assert not alive(int(screen.text))
 
 
-async def test_the_last_output_of_a_background_process_is_kept(
-    tmp_path: Path, screen: Screen
-) -> None:
+async def test_last_output_of_a_background_process_is_kept(tmp_path: Path, screen: Screen) -> None:
     await run_shell("(sleep 0.05; echo late) & echo now", tmp_path, screen, linger=60)
     assert screen.text == "now\nlate\n"
 
 
-async def test_a_daemon_that_keeps_the_pipe_does_not_hold_the_command_up(
+async def test_daemon_that_keeps_the_pipe_does_not_hold_the_command_up(
     tmp_path: Path, screen: Screen
 ) -> None:
     await run_shell("setsid sleep 5 & echo now", tmp_path, screen)
     assert screen.text == "now\n"
 
 
-async def test_a_reader_that_fails_ends_the_command_and_its_error_is_raised(
+async def test_reader_that_fails_ends_the_command_and_its_error_is_raised(
     tmp_path: Path,
 ) -> None:
     async def broken(text: str) -> None:
@@ -173,14 +171,14 @@ async def test_a_reader_that_fails_ends_the_command_and_its_error_is_raised(
         await run_shell("echo go; sleep 100", tmp_path, broken)
 
 
-async def test_a_command_that_cannot_start_is_an_error(tmp_path: Path, screen: Screen) -> None:
+async def test_command_that_cannot_start_is_an_error(tmp_path: Path, screen: Screen) -> None:
     with pytest.raises(ValueError, match="null"):
         await run_shell("echo \0", tmp_path, screen)
     with pytest.raises(FileNotFoundError):
         await run_shell("ls", tmp_path / "missing", screen)
 
 
-async def test_no_file_descriptor_is_left_open(tmp_path: Path, screen: Screen) -> None:
+async def test_run_shell_leaves_no_file_descriptor_open(tmp_path: Path, screen: Screen) -> None:
     await run_shell("echo warm", tmp_path, screen)
     before = open_files()
     for _ in range(5):

@@ -55,7 +55,7 @@ async def submit_raw(stage: Stage, actor: Actor) -> None:
     blocks = replica.get("blocks", type=Map)
     blocks[draft] = Map(fields)
     blocks[draft]["status"] = "done"
-    await context.remote.apply(actor, replica.get_update(before), object())
+    await context.apply_update(actor, replica.get_update(before), object())
 
 
 def has_run(stage: Stage) -> bool:
@@ -70,7 +70,7 @@ def result(stage: Stage) -> str:
 
 @pytest.mark.parametrize("message", [create, submit, submit_raw])
 @pytest.mark.parametrize("role", [AccessRole.OWNER, AccessRole.EDITOR, AccessRole.AGENT])
-async def test_a_turn_runs_commands_for_the_message_of_an_owner_only(
+async def test_turn_runs_commands_for_the_message_of_an_owner_only(
     open_stage: OpenStage, role: AccessRole, message: Any
 ) -> None:
     stage = await open_stage(scripted(Gate(), TURN))
@@ -82,7 +82,7 @@ async def test_a_turn_runs_commands_for_the_message_of_an_owner_only(
     assert stage.shown()[-1] == ("text", "done", "Done.")
 
 
-async def test_a_refused_command_is_answered_with_the_reason(open_stage: OpenStage) -> None:
+async def test_refused_command_is_answered_with_the_reason(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), TURN))
     await submit(stage, await somebody(stage, AccessRole.EDITOR))
     await stage.runner.wait_idle()
@@ -93,8 +93,15 @@ async def test_a_refused_command_is_answered_with_the_reason(open_stage: OpenSta
     )
 
 
-async def test_a_turn_runs_no_command_once_its_asker_is_owner_no_more(
-    open_stage: OpenStage,
+@pytest.mark.parametrize(
+    ("tool", "params", "reason"),
+    [
+        ("kernel.role", {"role": "editor"}, "the-editor, an editor"),
+        ("kernel.kick", {}, "who has been kicked"),
+    ],
+)
+async def test_turn_whose_asker_is_demoted_or_kicked_runs_no_command(
+    open_stage: OpenStage, tool: str, params: dict[str, str], reason: str
 ) -> None:
     gate = Gate(0)
     stage = await open_stage(scripted(gate, TURN))
@@ -102,31 +109,14 @@ async def test_a_turn_runs_no_command_once_its_asker_is_owner_no_more(
     await stage.kernel.members.give_role(co.principal, AccessRole.OWNER)
     await submit(stage, co)
     await gate.shut()
-    role = {"principal": co.principal.username, "role": "editor"}
-    await stage.kernel.call(stage.owner, "kernel.role", role)
+    await stage.kernel.call(stage.owner, tool, {"principal": co.principal.username, **params})
     await gate.open()
     await stage.runner.wait_idle()
     assert not has_run(stage)
-    assert "the-editor, an editor" in result(stage)
+    assert reason in result(stage)
 
 
-async def test_a_turn_runs_no_command_once_its_asker_has_been_kicked(
-    open_stage: OpenStage,
-) -> None:
-    gate = Gate(0)
-    stage = await open_stage(scripted(gate, TURN))
-    co = await somebody(stage, AccessRole.EDITOR)
-    await stage.kernel.members.give_role(co.principal, AccessRole.OWNER)
-    await submit(stage, co)
-    await gate.shut()
-    await stage.kernel.call(stage.owner, "kernel.kick", {"principal": co.principal.username})
-    await gate.open()
-    await stage.runner.wait_idle()
-    assert not has_run(stage)
-    assert "who has been kicked" in result(stage)
-
-
-async def test_a_turn_that_begins_by_itself_runs_commands(open_stage: OpenStage) -> None:
+async def test_turn_that_begins_by_itself_runs_commands(open_stage: OpenStage) -> None:
     models = scripted(Gate(), TURN)
     models.autostart = True
     stage = await open_stage(models, sleep=Gate())
@@ -135,7 +125,7 @@ async def test_a_turn_that_begins_by_itself_runs_commands(open_stage: OpenStage)
     await stage.runner.wait_idle()
 
 
-async def test_a_turn_that_waits_is_given_what_its_asker_sent(open_stage: OpenStage) -> None:
+async def test_turn_that_waits_is_given_what_its_asker_sent(open_stage: OpenStage) -> None:
     asked: list[str] = []
 
     class Listening(ScriptedProvider):

@@ -41,7 +41,7 @@ FULL_TURN = recording(
 EVENTS = sum(len(steps) for steps in FULL_TURN.rounds)
 
 
-async def test_a_submission_is_answered_in_blocks_that_hang_on_it(open_stage: OpenStage) -> None:
+async def test_submission_is_answered_in_blocks_that_hang_on_it(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), FULL_TURN))
     prompt = await stage.submit("Hello?")
     await stage.runner.wait_idle()
@@ -67,7 +67,7 @@ async def test_a_submission_is_answered_in_blocks_that_hang_on_it(open_stage: Op
     assert second_call.tool_call_id == second_result.tool_call_id == "c2"
 
 
-async def test_the_provider_gets_the_prompt_and_the_real_results(open_stage: OpenStage) -> None:
+async def test_provider_gets_the_prompt_and_the_real_results(open_stage: OpenStage) -> None:
     asked: list[RoundRequest] = []
 
     class Curious:
@@ -93,7 +93,7 @@ async def test_the_provider_gets_the_prompt_and_the_real_results(open_stage: Ope
     assert not stage.unfinished()
 
 
-async def test_a_call_of_a_tool_whose_name_holds_control_characters_is_answered(
+async def test_call_of_a_tool_whose_name_holds_control_characters_is_answered(
     open_stage: OpenStage,
 ) -> None:
     call = ToolCallEvent("c1", "sh\x1b[31m" + "x" * 500, {})
@@ -107,7 +107,7 @@ async def test_a_call_of_a_tool_whose_name_holds_control_characters_is_answered(
 
 
 @pytest.mark.parametrize("index", range(EVENTS))
-async def test_an_interrupt_at_any_event_leaves_nothing_open(
+async def test_interrupt_at_any_event_leaves_nothing_open(
     open_stage: OpenStage, index: int
 ) -> None:
     gate = Gate(index)
@@ -145,7 +145,7 @@ async def test_text_that_was_streamed_before_an_interrupt_is_kept(open_stage: Op
     assert stage.headers()[1].stopped_by == "amy"
 
 
-async def test_an_interrupt_ends_the_command_and_marks_call_and_result(
+async def test_interrupt_ends_the_command_and_marks_call_and_result(
     open_stage: OpenStage,
 ) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [call("echo $$; sleep 100")])))
@@ -162,7 +162,7 @@ async def test_an_interrupt_ends_the_command_and_marks_call_and_result(
         )
 
 
-async def test_a_provider_that_gives_up_leaves_an_error_block(open_stage: OpenStage) -> None:
+async def test_provider_that_gives_up_leaves_an_error_block(open_stage: OpenStage) -> None:
     stage = await open_stage(
         scripted(Gate(), recording("aria", [TextDelta("I thi"), ProviderError("overloaded")]))
     )
@@ -172,7 +172,7 @@ async def test_a_provider_that_gives_up_leaves_an_error_block(open_stage: OpenSt
     assert stage.headers()[-1].parent == stage.headers()[0].id
 
 
-async def test_an_exception_in_a_turn_is_shown_and_logged(
+async def test_exception_in_a_turn_is_shown_and_logged(
     open_stage: OpenStage, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:
@@ -190,7 +190,7 @@ async def test_an_exception_in_a_turn_is_shown_and_logged(
     assert "the wire is cut" in caplog.text
 
 
-async def test_a_turn_that_never_stops_calling_is_stopped(open_stage: OpenStage) -> None:
+async def test_turn_that_never_stops_calling_is_stopped(open_stage: OpenStage) -> None:
     class Eager:
         async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
             yield ToolCallEvent(f"c{request.round}", "nothing", {})
@@ -203,7 +203,7 @@ async def test_a_turn_that_never_stops_calling_is_stopped(open_stage: OpenStage)
     assert not stage.unfinished()
 
 
-async def test_an_unnatural_end_is_told(open_stage: OpenStage) -> None:
+async def test_unnatural_end_is_told(open_stage: OpenStage) -> None:
     stage = await open_stage(
         scripted(Gate(), recording("aria", [TextDelta("and so"), End("max_tokens")]))
     )
@@ -212,7 +212,7 @@ async def test_an_unnatural_end_is_told(open_stage: OpenStage) -> None:
     assert (stage.headers()[1].status, stage.headers()[1].stop_reason) == ("done", "max_tokens")
 
 
-async def test_all_the_text_of_a_block_is_one_thing_to_undo(open_stage: OpenStage) -> None:
+async def test_turn_text_of_block_is_one_undo_unit(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 5)))
     await stage.submit("Tell.")
     await stage.runner.wait_idle()
@@ -220,7 +220,7 @@ async def test_all_the_text_of_a_block_is_one_thing_to_undo(open_stage: OpenStag
     assert stage.shown()[1] == ("text", "done", "")
 
 
-async def test_people_type_into_a_block_while_it_streams(open_stage: OpenStage) -> None:
+async def test_streaming_block_accepts_edits_by_people(open_stage: OpenStage) -> None:
     gate = Gate(10)
     words = [TextDelta(f"{number} ") for number in range(20)]
     stage = await open_stage(scripted(gate, recording("aria", words)))
@@ -234,7 +234,7 @@ async def test_people_type_into_a_block_while_it_streams(open_stage: OpenStage) 
     assert stage.text(block) == "zero: " + "".join(event.text for event in words)
 
 
-async def test_the_models_cursor_is_at_the_end_of_what_it_writes(open_stage: OpenStage) -> None:
+async def test_models_cursor_is_at_the_end_of_what_it_writes(open_stage: OpenStage) -> None:
     gate = Gate(3)
     stage = await open_stage(
         scripted(gate, recording("aria", [TextDelta("one\n"), TextDelta("two\n")] * 3))
@@ -259,7 +259,7 @@ async def test_the_models_cursor_is_at_the_end_of_what_it_writes(open_stage: Ope
     assert not presence
 
 
-async def test_the_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenStage) -> None:
+async def test_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 300)))
     shown: list[PresenceState | None] = []
     stage.context.presence.watch(lambda _, state: shown.append(state))

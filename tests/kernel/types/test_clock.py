@@ -10,12 +10,12 @@ from antiphon_kernel.types.clock import is_iso_time, iso_time, iso_time_if, mome
 
 
 @given(st.integers(0, 253_402_300_799_999))
-def test_a_moment_is_read_back_to_the_millisecond(ms: int) -> None:
+def test_moment_is_read_back_to_the_millisecond(ms: int) -> None:
     assert moment_of(iso_time(ms)) == ms
     assert iso_time_if(ms) == iso_time(ms)
 
 
-def test_any_offset_is_read_and_none_is_refused() -> None:
+def test_moment_of_accepts_any_offset_and_rejects_its_absence() -> None:
     assert moment_of("1970-01-01T01:00:00.250+01:00") == 250
     assert iso_time_if(None) is None
     with pytest.raises(ValueError, match="offset"):

@@ -36,7 +36,7 @@ seqs = st.integers(0, 2**53 - 1)
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=hex_ids)
-def test_an_id_is_read_back_from_every_form_it_is_written_in(kind: type[Id], text: str) -> None:
+def test_id_is_read_back_from_every_form_it_is_written_in(kind: type[Id], text: str) -> None:
     one = kind.parse(text)
     assert kind.parse(str(one)) == one == text
     assert kind.parse(json.loads(json.dumps({"id": one}))["id"]) == one
@@ -50,13 +50,13 @@ def test_an_id_is_read_back_from_every_form_it_is_written_in(kind: type[Id], tex
     "text",
     ["", "0" * 31, "0" * 33, "A" * 32, "g" * 32, "0" * 32 + "\n", str(uuid.UUID(int=1))],
 )
-def test_what_is_no_id_is_refused_with_the_name_of_its_kind(kind: type[Id], text: str) -> None:
+def test_id_parse_of_other_text_raises_with_kind(kind: type[Id], text: str) -> None:
     with pytest.raises(ValueError, match=kind.__name__):
         kind.parse(text)
 
 
 @given(context=hex_ids, principal=hex_ids, seq=seqs)
-def test_a_block_id_is_read_back_from_its_full_form(context: str, principal: str, seq: int) -> None:
+def test_block_id_is_read_back_from_its_full_form(context: str, principal: str, seq: int) -> None:
     one = BlockId(ContextId(context), PrincipalId(principal), seq)
     again = BlockId.parse(str(one))
     assert again == one and hash(again) == hash(one)
@@ -65,12 +65,12 @@ def test_a_block_id_is_read_back_from_its_full_form(context: str, principal: str
 
 
 @pytest.mark.parametrize("seq", ["", "-1", "01", "1.0", "1" * 17, "١", " 1", "1\n"])
-def test_a_number_that_is_none_makes_no_block_id(seq: str) -> None:
+def test_number_that_is_none_makes_no_block_id(seq: str) -> None:
     with pytest.raises(ValueError, match="not a full block id"):
         BlockId.parse(f"{'a' * 32}.{'b' * 32}.{seq}")
 
 
-def test_an_id_of_another_kind_is_not_accepted_in_a_block_id() -> None:
+def test_id_of_another_kind_is_not_accepted_in_a_block_id() -> None:
     ids = RandomIds()
     context, principal = ContextId(ids.uuid7()), PrincipalId(ids.uuid7())
     with pytest.raises(TypeError, match="PrincipalId stands where a ContextId"):
@@ -83,7 +83,7 @@ def test_an_id_of_another_kind_is_not_accepted_in_a_block_id() -> None:
     ("wanted", "given_kind"),
     [("PrincipalId", "ContextId"), ("ContextId", "SessionId"), ("KernelId", "str")],
 )
-def test_the_type_checker_refuses_an_id_of_another_kind(
+def test_type_checker_refuses_an_id_of_another_kind(
     tmp_path: Path, wanted: str, given_kind: str
 ) -> None:
     program = tmp_path / "program.py"
@@ -116,21 +116,21 @@ def test_ids_sort_by_the_time_they_were_drawn_at(steps: list[int]) -> None:
     assert all(before < after for before, after in pairwise(drawn))
 
 
-def test_more_ids_than_fit_into_a_millisecond_still_sort() -> None:
+def test_uuid7_beyond_one_millisecond_stays_sorted() -> None:
     ids = RandomIds(lambda: 1_700_000_000_000)
     drawn = [ids.uuid7() for _ in range(10_000)]
     assert drawn == sorted(set(drawn))
 
 
 @given(st.integers(0, 2**48 - 1))
-def test_an_id_is_a_uuid_of_version_7_that_knows_its_time(now: int) -> None:
+def test_id_is_a_uuid_of_version_7_that_knows_its_time(now: int) -> None:
     text = RandomIds(lambda: now).uuid7()
     value = uuid.UUID(text)
     assert (value.version, value.variant) == (7, uuid.RFC_4122)
     assert value.int >> 80 == now
 
 
-def test_the_kernels_own_principal_is_the_same_everywhere() -> None:
+def test_kernels_own_principal_is_the_same_everywhere() -> None:
     value = uuid.UUID(SYSTEM)
     assert value.version == 5
     assert SYSTEM == "2a6120e2428f5d73b70e9254245cedb7", "journals name it"

@@ -100,11 +100,11 @@ class Attacker:
 
     def _made_up(self) -> bytes:
         rng, layout = self._rng, Layout(self._context, self._block)
-        placement = self._context.structure.placement
+        item_index = self._context.structure.item_index
         everything = [item for items in layout.items.values() for item in items]
         structs: list[Struct] = []
         client = rng.choice((*CLIENTS, rng.randrange(1, 2**53)))
-        clock = placement.end(client)
+        clock = item_index.end(client)
         if clock and rng.random() < 0.1:
             clock -= 1
         if rng.random() < 0.1:

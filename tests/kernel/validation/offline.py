@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from enum import Enum
 from typing import Any
 
 from pycrdt import Doc, Map, Text
 
+from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts import Applied, Context
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
@@ -112,7 +114,27 @@ async def take_in(
 
     Returns `seq` when all of it is on disk.
     """
-    return await (await context.remote.apply_chunks(actor, update, "client", is_welcome=meanwhile))
+    one = replace(actor)  # the guard knows by it which update is being accepted
+    guard = context.guard
+    if not isinstance(guard, _AcceptanceGuard):
+        guard = context.guard = _AcceptanceGuard(guard)
+    guard.meanwhile[id(one)] = meanwhile
+    try:
+        return await (await context.apply_large_update(one, update, "client"))
+    finally:
+        del guard.meanwhile[id(one)]
+
+
+class _AcceptanceGuard(WriteGuard):
+    """The guard of a context, which lets something happen before it checks a session."""
+
+    def __init__(self, found: WriteGuard) -> None:
+        self.__dict__.update(vars(found))
+        self.meanwhile: dict[int, Callable[[], None]] = {}
+
+    def check_session(self, actor: Actor) -> None:
+        self.meanwhile.get(id(actor), nothing)()
+        super().check_session(actor)
 
 
 class BetweenParts:
@@ -127,7 +149,7 @@ class BetweenParts:
         self._task: asyncio.Task[None] | None = None
         self._seqs: list[int] = []
         self._at = 0
-        self._stop = context.commits.on_applied(self._applied)
+        self._stop = context.applied.listen(self._applied)
 
     def _applied(self, applied: Applied) -> None:
         if applied.actor.principal == self._actor.principal and applied.operation == "sync":

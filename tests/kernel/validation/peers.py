@@ -87,9 +87,9 @@ class Layout:
         """What has been written into each, gone or not, in the order of client and clock."""
         structs = decode_update(context.document.update_since()).structs
         made = {ItemId(one.client, one.clock): one for one in structs}
-        placement = context.structure.placement
+        item_index = context.structure.item_index
         for item, one in made.items():
-            container = placement.place(item).container
+            container = item_index.place(item).container
             if container.block == block and container.path is not None:
                 ids = [ItemId(one.client, one.clock + at) for at in range(one.length)]
                 self.items.setdefault("/".join(container.path), []).extend(ids)
@@ -115,7 +115,7 @@ def value(context: Context, block: str, path: str) -> Any:
 async def refused(context: Context, actor: Actor, update: bytes) -> AntiphonError:
     before = context.document.update_since()
     with pytest.raises(AntiphonError) as caught:
-        await context.remote.apply(actor, update, "client")
+        await context.apply_update(actor, update, "client")
     assert context.document.update_since() == before
     return caught.value
 

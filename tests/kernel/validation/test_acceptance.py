@@ -17,6 +17,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.state_vector import decode_state_vector
+from tests.errors import raises
 from tests.kernel.validation.offline import (
     BetweenParts,
     Offline,
@@ -27,11 +28,6 @@ from tests.kernel.validation.offline import (
 
 SECOND = 4712
 """The client id that `bo` goes on with."""
-
-
-@pytest.fixture
-async def context(kernel: Kernel) -> Context:
-    return await kernel.context()
 
 
 class Case:
@@ -83,9 +79,8 @@ class Case:
             meanwhile()
             seq = self.context.seq
 
-        with pytest.raises(AntiphonError) as caught:
+        with raises(code):
             await take_in(self.context, self.bo, self.update, happens)
-        assert caught.value.code is code
         assert self.context.seq == seq
         assert len(self.context.document.text(self.there)) < 20
 
@@ -124,24 +119,24 @@ def set_status(case: Case, block: str, status: Status) -> None:
 # Before it is accepted
 
 
-async def test_it_is_refused_whole_if_its_draft_has_been_made_meanwhile(
+async def test_large_update_whose_draft_was_created_meanwhile_is_rejected_whole(
     case: Case, data: Path
 ) -> None:
     twin = twin_draft(case)
     await case.refused(
-        lambda: void(case.context.remote.apply(case.bo, twin, "twin")),
+        lambda: void(case.context.apply_update(case.bo, twin, "twin")),
         ErrorCode.PERMISSION_DENIED,
     )
     assert case.share() is Share.NOTHING
     await case.sound(data)
 
 
-async def test_it_is_refused_whole_if_somebody_else_has_taken_its_client_id(
+async def test_large_update_whose_client_id_was_taken_is_rejected_whole(
     case: Case, data: Path
 ) -> None:
     theirs = text_of(case, SECOND)
     await case.refused(
-        lambda: void(case.context.remote.apply(case.amy, theirs, "amy")),
+        lambda: void(case.context.apply_update(case.amy, theirs, "amy")),
         ErrorCode.PERMISSION_DENIED,
     )
     assert 4711 not in decode_state_vector(case.context.document.state_vector())
@@ -149,7 +144,7 @@ async def test_it_is_refused_whole_if_somebody_else_has_taken_its_client_id(
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
-async def test_it_is_refused_whole_if_a_draft_that_it_submits_has_ended(
+async def test_large_update_that_submits_ended_draft_is_rejected_whole(
     case: Case, data: Path, status: Status
 ) -> None:
     await case.refused(lambda: set_status(case, case.waiting, status), ErrorCode.PERMISSION_DENIED)
@@ -158,9 +153,7 @@ async def test_it_is_refused_whole_if_a_draft_that_it_submits_has_ended(
     await case.sound(data)
 
 
-async def test_it_is_accepted_if_the_kernel_has_called_the_draft_running(
-    case: Case, data: Path
-) -> None:
+async def test_large_update_whose_draft_became_running_is_accepted(case: Case, data: Path) -> None:
     await take_in(
         case.context,
         case.bo,
@@ -172,7 +165,7 @@ async def test_it_is_accepted_if_the_kernel_has_called_the_draft_running(
     await case.sound(data)
 
 
-async def test_it_is_refused_whole_if_its_writer_has_to_go(case: Case) -> None:
+async def test_large_update_of_dismissed_writer_is_rejected_whole(case: Case) -> None:
     def dismissed() -> None:
         raise AntiphonError(ErrorCode.PERMISSION_DENIED, "You are a viewer now.")
 
@@ -182,13 +175,13 @@ async def test_it_is_refused_whole_if_its_writer_has_to_go(case: Case) -> None:
     assert case.context.document.state_vector() == before
 
 
-async def test_what_has_come_through_another_connection_is_asked_for_again(
+async def test_large_update_whose_items_came_by_another_connection_is_requested_again(
     case: Case, data: Path
 ) -> None:
     """Whatever it says: the items may be others under the same numbers."""
     twin = text_of(case, 4711)
     await case.refused(
-        lambda: void(case.context.remote.apply(case.bo, twin, "twin")), ErrorCode.GAP
+        lambda: void(case.context.apply_update(case.bo, twin, "twin")), ErrorCode.GAP
     )
     assert SECOND not in decode_state_vector(case.context.document.state_vector())
     await case.sound(data)
@@ -197,7 +190,7 @@ async def test_what_has_come_through_another_connection_is_asked_for_again(
 # Between its parts
 
 
-async def test_a_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
+async def test_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
     case: Case, data: Path
 ) -> None:
     context, twin = case.context, twin_draft(case)
@@ -205,12 +198,12 @@ async def test_a_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
 
     async def make_it_too() -> None:
         try:
-            await context.remote.apply(case.bo, twin, "twin")
+            await context.apply_update(case.bo, twin, "twin")
         except AntiphonError as error:
             refused.append(error.code)
-        await context.remote.arrivals.wait_applied(case.bo)
+        await context.in_flight.wait_applied(case.bo)
         with pytest.raises(AntiphonError) as caught:
-            await context.remote.apply(case.bo, twin, "twin")
+            await context.apply_update(case.bo, twin, "twin")
         refused.append(caught.value.code)
 
     between = BetweenParts(context, case.bo, make_it_too)
@@ -221,15 +214,14 @@ async def test_a_draft_that_it_creates_is_nobody_elses_once_it_is_accepted(
     await case.sound(data)
 
 
-async def test_its_client_ids_are_its_writers_once_it_is_accepted(
+async def test_large_update_client_ids_belong_to_writer_once_accepted(
     case: Case, data: Path, open_kernel: Any
 ) -> None:
     theirs = text_of(case, SECOND)
 
     async def write_with_it() -> None:
-        with pytest.raises(AntiphonError) as caught:
-            await case.context.remote.apply(case.amy, theirs, "amy")
-        assert caught.value.code is ErrorCode.PERMISSION_DENIED
+        with raises(ErrorCode.PERMISSION_DENIED):
+            await case.context.apply_update(case.amy, theirs, "amy")
 
     between = BetweenParts(case.context, case.bo, write_with_it)
     await take_in(case.context, case.bo, case.update)
@@ -239,11 +231,11 @@ async def test_its_client_ids_are_its_writers_once_it_is_accepted(
     await case.sound(data)
     case.context = await (await open_kernel()).context()
     with pytest.raises(AntiphonError):
-        await case.context.remote.apply(case.amy, text_of(case, SECOND), "amy")
+        await case.context.apply_update(case.amy, text_of(case, SECOND), "amy")
 
 
 @pytest.mark.parametrize("status", [Status.DONE, Status.ERROR])
-async def test_a_draft_that_a_tool_ends_between_the_parts_has_ended(
+async def test_draft_that_a_tool_ends_between_the_parts_has_ended(
     case: Case, data: Path, status: Status
 ) -> None:
     told: list[str] = []
@@ -263,7 +255,7 @@ async def test_a_draft_that_a_tool_ends_between_the_parts_has_ended(
     await case.sound(data)
 
 
-async def test_it_goes_in_though_nobody_waits_for_it(case: Case, data: Path) -> None:
+async def test_large_update_without_waiter_is_applied(case: Case, data: Path) -> None:
     async def take() -> None:
         await take_in(case.context, case.bo, case.update)
 
@@ -275,14 +267,14 @@ async def test_it_goes_in_though_nobody_waits_for_it(case: Case, data: Path) -> 
     between = BetweenParts(case.context, case.bo, give_up)
     with pytest.raises(asyncio.CancelledError):
         await taking
-    assert case.share() is Share.HALF
-    await case.context.remote.arrivals.wait_applied(case.bo)
+    assert case.share() is not Share.ALL
+    await case.context.in_flight.wait_applied(case.bo)
     await between.happened()
     assert case.share() is Share.ALL
     await case.sound(data)
 
 
-async def test_it_goes_in_before_the_kernel_closes(
+async def test_large_update_is_applied_before_kernel_closes(
     case: Case, data: Path, open_kernel: Any
 ) -> None:
     closing = asyncio.Event()
@@ -316,3 +308,22 @@ async def test_large_updates_of_one_principal_come_in_one_after_the_other(
 def void(future: asyncio.Future[int]) -> None:
     """Its outcome is looked at in the document."""
     future.add_done_callback(lambda done: done.exception())
+
+
+async def test_message_sent_within_a_large_update_says_what_its_author_left_in_it(
+    kernel: Kernel, context: Context, amy: Actor, bo: Actor
+) -> None:
+    created = {"role": "system", "kind": "text", "content": "there"}
+    there = (await kernel.call(amy, "block.create", created))["block_id"]
+    before = Offline(context, bo, 1, 4710)
+    draft = before.draft()
+    await take_in(context, bo, before.update())
+    offline = Offline(context, bo, 2)
+    said: list[str] = []
+    context.submitted.listen(lambda submission: said.append(submission.text))
+    offline.write(there, 600)
+    del offline.blocks[draft]["content"][0:4]
+    offline.submit(draft)
+    offline.write(there, 600)
+    await take_in(context, bo, offline.update())
+    assert said == ["n "]

@@ -60,7 +60,7 @@ class Room:
         self.errors: list[ErrorCode | str] = []
         """What tools and small updates have been told."""
         kernel.submissions.listen(self._submitted)
-        context.commits.on_applied(lambda _: self._look())
+        context.applied.listen(lambda _: self._look())
 
     def _submitted(self, submission: Submission) -> None:
         self.told.append(submission.block)
@@ -157,9 +157,9 @@ class Room:
             writer.write(self.shared, 2)
             if rng.random() < 0.5:
                 self.drafts.append(writer.draft(DRAFT_SEQ_MIN + rng.randrange(5)))
-            while self.context.remote.arrivals.has(actor):
-                await self.context.remote.arrivals.wait_applied(actor)
-            await self.context.remote.apply(actor, writer.update(), "small")
+            while self.context.in_flight.has(actor):
+                await self.context.in_flight.wait_applied(actor)
+            await self.context.apply_update(actor, writer.update(), "small")
         except AntiphonError as error:
             self.errors.append(error.code)
 
@@ -179,7 +179,7 @@ class Room:
             rng.choice(tasks).cancel()
         await asyncio.gather(*tasks, *others)
         for actor in self.people:
-            await self.context.remote.arrivals.wait_applied(actor)
+            await self.context.in_flight.wait_applied(actor)
         for one in self.updates:
             length = len(self.context.document.text(one.own))
             whole = {"in": [one.marks], "refused": [0], "broken off": [0, one.marks]}

@@ -39,7 +39,7 @@ class Honest:
                 del text[0 : len(str(text)[0].encode())]
 
     async def send(self, context: Context, actor: Actor) -> None:
-        await context.remote.apply(actor, self._peer.update(), self._peer)
+        await context.apply_update(actor, self._peer.update(), self._peer)
 
     def hear(self) -> None:
         self._peer.hear()

@@ -17,7 +17,7 @@ from tests.kernel.kernel.calls import Make, OpenKernel
 from tests.kernel.validation.peers import Layout, Peer, refused
 
 
-async def test_what_was_made_with_the_block_is_never_replaced(
+async def test_raw_update_that_replaces_container_of_block_is_rejected(
     context: Context, bo: Actor, block: str
 ) -> None:
     layout = Layout(context, block)
@@ -35,7 +35,7 @@ async def test_what_was_made_with_the_block_is_never_replaced(
 
 
 @pytest.mark.parametrize("path", ["state/title", "log", "things", "state/few", "sealed"])
-async def test_a_text_or_a_list_has_no_keys_and_a_map_has_nothing_else(
+async def test_text_or_a_list_has_no_keys_and_a_map_has_nothing_else(
     context: Context, bo: Actor, block: str, path: str
 ) -> None:
     parent = Layout(context, block).containers[path]
@@ -50,7 +50,7 @@ async def test_a_text_or_a_list_has_no_keys_and_a_map_has_nothing_else(
 
 
 @pytest.mark.parametrize("path", ["sealed", "title", "header", "log"])
-async def test_nothing_slips_in_beside_what_has_been_collected(
+async def test_raw_item_beside_collected_item_is_rejected(
     context: Context, amy: Actor, bo: Actor, block: str, path: str
 ) -> None:
     """The engine takes the place of such an item from its other neighbour."""
@@ -84,7 +84,7 @@ async def test_nothing_slips_in_beside_what_has_been_collected(
 
 
 @pytest.mark.parametrize("mark", ["{", "NaN", "1e999", '"\\ud800"', "", "[" * 200 + "]" * 200])
-async def test_a_mark_that_the_engine_cannot_read_is_no_update(
+async def test_mark_that_the_engine_cannot_read_is_no_update(
     context: Context, bo: Actor, make: Make, mark: str
 ) -> None:
     block = await make("text")
@@ -95,7 +95,7 @@ async def test_a_mark_that_the_engine_cannot_read_is_no_update(
 
 
 @pytest.mark.parametrize("kind", [ContentKind.EMBED, ContentKind.BINARY, ContentKind.ANY])
-async def test_a_text_takes_characters_and_marks_only(
+async def test_text_takes_characters_and_marks_only(
     context: Context, bo: Actor, block: str, kind: ContentKind
 ) -> None:
     parent = Layout(context, block).containers["state/title"]
@@ -106,7 +106,7 @@ async def test_a_text_takes_characters_and_marks_only(
 
 
 @pytest.mark.parametrize("whose", ["now", "before the restart", "genesis"])
-async def test_an_id_that_the_kernel_wrote_with_stays_its_own(
+async def test_id_that_the_kernel_wrote_with_stays_its_own(
     kernel: Kernel, context: Context, make: Make, open_kernel: OpenKernel, whose: str
 ) -> None:
     block = await make("hello")

@@ -30,7 +30,7 @@ def test_states_read_back(entries: tuple[AwarenessEntry, ...]) -> None:
     assert decode_awareness(encode_awareness(entries)) == entries
 
 
-def test_the_library_reads_names_beyond_ascii() -> None:
+def test_library_reads_names_beyond_ascii() -> None:
     doc = pycrdt.Doc()
     awareness = pycrdt.Awareness(doc)
     state = {"name": "åmy 漢字 😀"}
@@ -38,7 +38,7 @@ def test_the_library_reads_names_beyond_ascii() -> None:
     assert awareness.states[5] == state
 
 
-def test_a_state_of_the_library_is_read() -> None:
+def test_state_of_the_library_is_read() -> None:
     awareness = pycrdt.Awareness(pycrdt.Doc(client_id=9))
     awareness.set_local_state({"cursor": 3})
     (entry,) = decode_awareness(awareness.encode_awareness_update([9]))
@@ -63,7 +63,7 @@ def test_states_that_are_not_finite_json_objects_are_refused(text: str) -> None:
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_an_update_or_a_value_error(data: bytes) -> None:
+def test_decode_awareness_of_any_bytes_returns_or_raises_value_error(data: bytes) -> None:
     try:
         decode_awareness(data)
     except ValueError:

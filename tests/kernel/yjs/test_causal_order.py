@@ -53,7 +53,7 @@ def test_each_item_comes_once_and_behind_all_that_it_builds_on(
     assert sorted(ordered, key=repr) == sorted(structs, key=repr)
 
 
-def test_what_an_update_does_not_hold_is_there_already() -> None:
+def test_causal_order_treats_items_outside_update_as_known() -> None:
     (first,) = decode_update(update_of([(0, 0, False)])).structs
     later = first._replace(clock=40, origin=ItemId(77, 5))
     other = first._replace(client=2, clock=7, origin=ItemId(1, 41))

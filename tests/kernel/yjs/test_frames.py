@@ -32,7 +32,7 @@ frames = st.one_of(
 
 
 @given(frames)
-def test_every_frame_reads_back(frame: Frame) -> None:
+def test_frame_encoded_decodes_equal(frame: Frame) -> None:
     assert decode_frame(encode_frame(frame)) == frame
 
 
@@ -42,7 +42,7 @@ def test_payload_frames_equal_those_of_the_library(payload: bytes) -> None:
     assert encode_frame(AwarenessUpdate(payload)) == pycrdt.create_awareness_message(payload)
 
 
-def test_the_handshake_equals_that_of_the_library() -> None:
+def test_handshake_equals_that_of_the_library() -> None:
     doc = pycrdt.Doc()
     doc.get("t", type=pycrdt.Text).insert(0, "x" * 300)
     step_1 = encode_frame(SyncStep1(b"\x00"))
@@ -52,7 +52,7 @@ def test_the_handshake_equals_that_of_the_library() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_a_frame_or_a_value_error(data: bytes) -> None:
+def test_decode_frame_of_any_bytes_returns_or_raises_value_error(data: bytes) -> None:
     try:
         frame = decode_frame(data)
     except ValueError:

@@ -40,7 +40,7 @@ def typed(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_what_is_joined_says_the_same_in_fewer_updates(seed: int) -> None:
+def test_merge_insertions_yields_equal_document_in_fewer_updates(seed: int) -> None:
     chance = random.Random(seed)
     doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=chance.randrange(1, 2**53))
     text = doc.get("text", type=pycrdt.Text)
@@ -87,7 +87,7 @@ def test_typing_on_at_one_place_is_one_update() -> None:
 
 
 @pytest.mark.parametrize("wrong", [b"", b"\x00", b"\x00\x00", b"\x01\x01", b"\xff" * 9])
-def test_what_is_no_typing_stays_as_it_is(wrong: bytes) -> None:
+def test_merge_insertions_leaves_other_updates_unchanged(wrong: bytes) -> None:
     doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
     text = doc.get("text", type=pycrdt.Text)
     updates: list[bytes] = []
@@ -101,7 +101,7 @@ def test_what_is_no_typing_stays_as_it_is(wrong: bytes) -> None:
         assert merge_insertions([updates[0], updates[1][:end]])[1] == 1
 
 
-def test_a_gap_ends_a_run() -> None:
+def test_gap_ends_a_run() -> None:
     doc: pycrdt.Doc[Any] = pycrdt.Doc(client_id=7)
     text = doc.get("text", type=pycrdt.Text)
     updates: list[bytes] = []

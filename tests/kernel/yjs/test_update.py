@@ -145,7 +145,7 @@ def test_deletions_equal_what_the_transaction_deleted(seed: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100, 10_000])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_parts_are_small_and_together_the_update(seed: int, size: int) -> None:
+def test_parts_are_small_and_together_the_update(seed: int, size: int) -> None:
     rng = random.Random(seed)
     structs = [
         Struct(client, clock, 1, ContentKind.STRING, parent="t", content="x")
@@ -164,14 +164,14 @@ def test_the_parts_are_small_and_together_the_update(seed: int, size: int) -> No
     assert not any(one.structs for one in parts[first_deleting + 1 :])
 
 
-def test_a_crowd_of_clients_that_say_nothing_is_read_by_and_by() -> None:
+def test_crowd_of_clients_that_say_nothing_is_read_by_and_by() -> None:
     crowd = b"".join(b"\x00" + bytes([client, 0]) for client in range(1, 100))
     update = b"\x63" + crowd + b"\x00"
     assert len(list(decode_in_parts(update, 10))) >= 9
     assert decode_update(update).empty
 
 
-def test_a_merge_with_a_hole_has_a_skip() -> None:
+def test_merge_with_a_hole_has_a_skip() -> None:
     doc = pycrdt.Doc(client_id=4)
     text = doc.get("t", type=pycrdt.Text)
     updates: list[bytes] = []
@@ -195,7 +195,7 @@ def test_garbage_collected_text_is_a_gc_or_deleted_struct() -> None:
     assert kinds <= {ContentKind.GC, ContentKind.DELETED}
 
 
-def test_the_empty_update_is_empty() -> None:
+def test_empty_update_is_empty() -> None:
     assert decode_update(EMPTY_UPDATE).empty
 
 
@@ -233,14 +233,16 @@ def test_announcing_more_than_follows_is_refused_at_once(bomb: bytes) -> None:
         (bytes.fromhex("01010100070101740700"), "shared type"),
     ],
 )
-def test_what_the_engine_would_read_differently_is_refused(data: bytes, reason: str) -> None:
+def test_decode_update_of_bytes_that_engine_reads_differently_raises(
+    data: bytes, reason: str
+) -> None:
     with pytest.raises(ValueError, match=reason):
         decode_update(data)
 
 
 @given(st.binary(max_size=200))
 @settings(max_examples=500)
-def test_any_bytes_are_an_update_or_a_value_error(data: bytes) -> None:
+def test_decode_update_of_any_bytes_returns_or_raises_value_error(data: bytes) -> None:
     _decodes_or_value_error(data)
 
 

@@ -72,7 +72,7 @@ def random_document(rng: random.Random) -> tuple[pycrdt.Doc[Any], list[bytes]]:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_an_update_written_again_makes_the_same_document(seed: int) -> None:
+def test_update_written_again_makes_the_same_document(seed: int) -> None:
     document, updates = random_document(random.Random(seed))
     decoded = decode_update(pycrdt.merge_updates(*updates))
     for update in (encode_update(decoded.structs, normalise(decoded.deletions)), squash(decoded)):

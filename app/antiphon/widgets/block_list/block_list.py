@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from textual import events
@@ -13,30 +13,35 @@ from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.widget import Widget
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.render.lines import RenderedCell
 from antiphon.widgets.block_list.anchor import HEADER_LINE, Anchor, LineRef
-from antiphon.widgets.block_list.cell_model import CellModel
-from antiphon.widgets.block_list.cell_navigator import CellNavigator
+from antiphon.widgets.block_list.cell_model import BULK, CellChange, CellModel
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
-from antiphon.widgets.block_list.editor_overlay import EditorOverlay
 from antiphon.widgets.block_list.frame_buffer import FrameBuffer, with_selection
 from antiphon.widgets.block_list.frame_scheduler import FrameScheduler
-from antiphon.widgets.block_list.height_estimator import GUESSED_ROWS
+from antiphon.widgets.block_list.height_estimator import GUESSED_ROWS, HeightEstimator
 from antiphon.widgets.block_list.height_index import HeightIndex
 from antiphon.widgets.block_list.highlights import AuthorRange
-from antiphon.widgets.block_list.model_changes import STREAM_FRAME, Layout, ModelChanges
 from antiphon.widgets.block_list.scroll_anchor import ScrollAnchor
-from antiphon.widgets.block_list.scroll_bar import ScrollBarSync
 from antiphon.widgets.block_list.unread import Unread
 from antiphon.widgets.block_list.viewport import Viewport
 from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.themed import ThemedWidget
 
 WHEEL_ROWS: Final = 3
 
+STREAM_FRAME: Final = 1 / 30
+"""Seconds between frames while one author writes; then of several, then of what is not seen."""
+_CROWD_FRAME: Final = 1 / 15
+_UNSEEN_FRAME: Final = 1 / 4
 
-class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
+_READ_AHEAD: Final = 1 / 50
+"""Seconds between two bits of a long document that is searched for drafts."""
+
+
+class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False):
     """Cells on the line API. Has no keys of its own: every action is a method.
 
     A frame is laid out, drawn and compared with the one before in one go (`draw`); the widget then
@@ -74,34 +79,32 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.block = block
             self.offset = offset
 
-    def __init__(self, source: CellModel, theme: CellTheme) -> None:
+    def __init__(self, source: CellModel) -> None:
         super().__init__()
         self.source = source
         self._heights = HeightIndex((block, GUESSED_ROWS) for block in source.ids())
-        self._looks = CellPresenter(source, theme, self._heights)
+        self._looks = CellPresenter(source, self._heights)
         self.viewport = Viewport(self._heights, self._looks.measure)
-        self.walk = CellNavigator(source, self._heights)
         self._anchoring = ScrollAnchor(source, self._looks, self.viewport)
         self._unread = Unread(self._heights, self.viewport)
         self._page = Size(80, 0)
         """The place for rows: the widget without its scroll bar."""
         self._rows = FrameBuffer()
         self._clock = FrameScheduler(self.draw, self.call_next, self.set_timer)
-        self._overlay = EditorOverlay(self._looks, self.viewport)
-        self._changes = ModelChanges(
-            source,
-            Layout(self._heights, self._looks, self.viewport, self._anchoring, self._unread),
-            self._rows,
-            self._clock,
-            self.set_timer,
-        )
-        self._position = ScrollBarSync()
+        self._editor_region: Region | None = None
+        self._estimator = HeightEstimator(source, self._heights)
+        self._streams: set[str] = set()
+        """Cells that were written to since the last frame."""
+        self._is_preloading = False
+        self._thumb = (0, 0)
+        self._stop_watching = source.changed.listen(self._cells_changed)
 
     def on_mount(self) -> None:
-        self._changes.start()
+        self._looks.set_page(self._page.width, self.cell_theme)
+        self._preload()
 
     def on_unmount(self) -> None:
-        self._changes.close()
+        self._stop_watching()
 
     @property
     def frames(self) -> int:
@@ -115,9 +118,8 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     # The picture
 
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        """Draw in another theme."""
-        self._looks.set_page(self._page.width, theme)
+    def theme_changed(self) -> None:
+        self._looks.set_page(self._page.width, self.cell_theme)
         self._request_frame()
 
     def draw(self) -> None:
@@ -126,7 +128,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         if not width or not height:
             return
         self._clock.drawn()
-        self._changes.drawn()
+        self._streams.clear()
         self.viewport.height = height
         self._anchoring.resolve()
         self.viewport.layout()
@@ -134,9 +136,9 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.viewport.follow_if_same()
         unread = self._unread.update()
         self._looks.unread = self._unread.start
-        self._position.sync(self, self.viewport.first_row, self._heights.total, width, height)
+        self._move_scroll_bar(width, height)
         # The editor first: what it has no room for stands in the gutter of its cell.
-        self._overlay.place(self._page.height)
+        self._place_editor(height)
         for run in self._rows.compose_frame(self.viewport.places, self._looks):
             self.refresh(Region(0, run.start, width, len(run)))
         self._anchoring.choose(self.focused_cell if self.has_focus else None)
@@ -153,6 +155,26 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             strip = with_selection(strip, span, style)
         return strip.apply_offsets(0, y)
 
+    def _move_scroll_bar(self, width: int, height: int) -> None:
+        """Show the position of a view of this size in the document.
+
+        Scrolling by Textual's own means lays out the whole screen, and a new total draws the whole
+        bar: here the bar is told only what makes it look different.
+        """
+        first = max(0, self.viewport.first_row)
+        total = max(self._heights.total, first + height)
+        self.set_reactive(Widget.virtual_size, Size(width, total))
+        self.set_reactive(Widget.scroll_y, float(first))
+        self.set_reactive(Widget.scroll_target_y, float(first))
+        eighths = 8 * height
+        thumb = (first * eighths // total, height * eighths // total)
+        if self.show_vertical_scrollbar and thumb != self._thumb:
+            self._thumb = thumb
+            bar = self.vertical_scrollbar
+            bar.window_virtual_size = total
+            bar.window_size = height
+            bar.position = first
+
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The text that is selected on the screen, as it is drawn."""
         return self._rows.selected_text(selection, self._looks.gutters.columns.gutter), "\n"
@@ -165,8 +187,54 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def on_resize(self) -> None:
         self._page = self.scrollable_content_region.size
-        self._looks.set_page(self._page.width, self._looks.theme)
+        self._looks.set_page(self._page.width, self.cell_theme)
         self.draw()
+
+    # Changes of cells
+
+    def _cells_changed(self, change: CellChange) -> None:
+        self._estimator.place((*change.added, *change.moved))
+        for text in change.texts:
+            if not self._rows.is_shown(text.block) and not self.source.is_folded(text.block):
+                self._estimator.grow(text, self._looks.columns.text)
+        self._anchoring.follow_texts(change.texts)
+        if len(change.added) <= BULK:
+            self._mark_unread(change)
+        if change.drafts or len(change.added) > BULK:
+            self._start_preloading()
+        self._request_frame_for(change)
+
+    def _mark_unread(self, change: CellChange) -> None:
+        for block in change.changed:
+            if self._rows.is_shown(block) or block not in self._heights:
+                continue
+            if self.source.is_hidden(block):
+                self._heights.set(block, 0)
+            elif change.texts or change.added:
+                self._unread.blocks[block] = None
+
+    def _request_frame_for(self, change: CellChange) -> None:
+        """Draw what a person did at once, a stream at its rate, and what is not seen rarely."""
+        if not self.is_mounted:
+            return
+        if not change.streamed:
+            self._clock.request()
+        elif self.viewport.following or any(map(self._rows.is_shown, change.changed)):
+            self._streams.update(change.changed)
+            crowd = len(self._streams) > 1
+            self._clock.request_throttled(_CROWD_FRAME if crowd else STREAM_FRAME)
+        else:
+            self._clock.request_throttled(_UNSEEN_FRAME)
+
+    def _start_preloading(self) -> None:
+        """Find the drafts of a long document bit by bit."""
+        if self.is_mounted and not self._is_preloading:
+            self._preload()
+
+    def _preload(self) -> None:
+        self._is_preloading = self.source.preload()
+        if self._is_preloading:
+            self.set_timer(_READ_AHEAD, self._preload)
 
     # Moving
 
@@ -179,6 +247,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         self.layout_now()
         self.viewport.scroll(rows)
         self._moved()
+        self._focus_seen()
 
     def page(self, direction: int) -> None:
         """Scroll by the height of the view but one row."""
@@ -191,6 +260,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         """Go to the end and follow it."""
         self.viewport.scroll_end()
         self._moved()
+        self._focus_seen(at_end=True)
 
     def reveal(self, block: str, offset: int | None = None) -> None:
         """Scroll as little as needed to see a cell, or a place of its text."""
@@ -207,10 +277,6 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
     def has_cell(self, block: str) -> bool:
         """The block has a place in the list, be it a hidden one."""
         return block in self._heights
-
-    def unread_cells(self) -> list[str]:
-        """Every cell with something new."""
-        return self._unread.cells()
 
     def view_state(self) -> Anchor | None:
         """Return the anchor of the view; None while it follows the tail."""
@@ -250,6 +316,27 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
         if changed:
             self.post_message(self.CellFocused(block))
 
+    def _focus_seen(self, *, at_end: bool = False) -> None:
+        """Give the focus to a cell on the screen if scrolling has left it behind.
+
+        Args:
+            at_end: whether to take the last cell, else the nearest one.
+        """
+        focused = self.focused_cell
+        seen = [place for place in self.viewport.places if place is not None]
+        if focused is None or not seen or self._looks.editor is not None:
+            return
+        if any(place.block == focused for place in seen):
+            return
+        is_below = focused in self._heights and (
+            self._heights.index(focused) > self._heights.index(seen[-1].block)
+        )
+        if at_end or is_below:
+            self.focus_cell(seen[-1].block, reveal=False)
+        else:
+            begun = (place for place in seen if place.line == 0)
+            self.focus_cell(next(begun, seen[0]).block, reveal=False)
+
     # What can be done with cells
 
     def set_author_ranges(self, tints: Mapping[str, Sequence[AuthorRange]]) -> None:
@@ -259,11 +346,41 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
 
     # The editor over a cell
 
-    def attach_editor(
-        self, editor: CellEditor | None, place: Callable[[Region], None] | None
-    ) -> None:
-        """Give an editor the place of its cell; `place` is told it with every frame."""
-        self._overlay.attach(editor, place)
+    def attach_editor(self, editor: CellEditor | None) -> None:
+        """Lay an editor over its cell, with every frame from now on; None ends it."""
+        self._looks.editor = editor
+        self._editor_region = None
+        if editor is not None:
+            editor.set_text_width(self._looks.columns.text)
+
+    def _place_editor(self, height: int) -> None:
+        """Put the editor over the rows of its cell that are seen in a view of so many rows."""
+        editor = self._looks.editor
+        if editor is None:
+            return
+        places = self.viewport.places
+        rows = [
+            row
+            for row in self.viewport.seen_rows(editor.block)
+            if (place := places[row]) is not None and place.line != HEADER_LINE
+        ]
+        columns = self._looks.columns
+        top = rows[0] if rows else height
+        first = places[top] if rows else None
+        room = len(rows)
+        if rows and all(place is None for place in places[rows[-1] + 1 :]):
+            # Room to grow below the last cell: a new row is then not a new layout.
+            room = height - top
+        region = Region(columns.gutter, top, columns.text + 1, max(1, room))
+        if region != self._editor_region:
+            self._editor_region, styles = region, editor.styles
+            styles.offset = (region.x, region.y)
+            styles.width, styles.height = region.width, region.height
+        editor.show_rows(
+            first.line if first is not None else 0,
+            len(rows),
+            names_beside_from=self._looks.first_free_gutter(editor.block),
+        )
 
     def pin(self, block: str, offset: int, row: int) -> None:
         """Keep a place of a text on a row of the screen."""
@@ -317,6 +434,7 @@ class BlockList(ScrollView, can_focus=True, inherit_bindings=False):
             self.viewport.height = self._page.height
             self.viewport.jump(round(message.y))
             self._moved()
+            self._focus_seen()
 
     def _on_scroll_up(self, event: ScrollUp) -> None:
         event.stop()

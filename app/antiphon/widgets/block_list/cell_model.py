@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
 from antiphon.render.view import OWN_NAME, CellView
@@ -19,6 +20,7 @@ from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.signal import Signal
 
 BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
@@ -61,11 +63,11 @@ class CellModel:
         *,
         me: str | None = None,
         presence: Callable[[], Mapping[int, PresenceState]] = dict,
+        user: LocalUser | None = None,
     ) -> None:
         """`me` is the principal id of the person here; `presence` is everybody else's."""
         self.document = document
-        self.refusal: str | None = None
-        """Why the person here may not write, if they may not."""
+        self.user = user or LocalUser()
         self._me = me
         self._presence = presence
         self._tracks = RemoteCursors()
@@ -76,18 +78,13 @@ class CellModel:
         self._came_collapsed: dict[str, bool] = {}
         self._drafts: set[str] = set()
         self._unread_headers: list[str] = list(document.block_ids())
-        self._listeners: list[Callable[[CellChange], None]] = []
+        self.changed = Signal[CellChange]()
         self._stop_watching = document.watch(self._document_changed)
         self._tracks.update_presence(presence())
 
     def close(self) -> None:
         """Stop following the document."""
         self._stop_watching()
-
-    def watch(self, listener: Callable[[CellChange], None]) -> Callable[[], None]:
-        """Call `listener` after each change; returns the way to stop."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
 
     @property
     def me(self) -> str | None:
@@ -101,7 +98,7 @@ class CellModel:
             self._unread_headers = list(self.document.block_ids())
             for block in self._views:
                 self._increment_version(block)
-            self._notify(CellChange(changed=frozenset(self._views), drafts=True))
+            self.changed.notify(CellChange(changed=frozenset(self._views), drafts=True))
 
     # Reading
 
@@ -179,7 +176,7 @@ class CellModel:
         for block in changed:
             self._folds[block] = folded
             self._increment_version(block)
-        self._notify(CellChange(changed=changed))
+        self.changed.notify(CellChange(changed=changed))
 
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
         """Of others, in this block."""
@@ -201,8 +198,8 @@ class CellModel:
 
     def edit_denied_reason(self, block: str) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place."""
-        if self.refusal is not None and block in self.document:
-            return self.refusal
+        if self.user.refusal is not None and block in self.document:
+            return self.user.refusal
         return self.no_editor_reason(block)
 
     def no_editor_reason(self, block: str) -> str | None:
@@ -233,14 +230,14 @@ class CellModel:
         del self._unread_headers[behind:]
         hidden = frozenset(block for block in blocks if self.is_hidden(block))
         if hidden:
-            self._notify(CellChange(changed=hidden, drafts=True))
+            self.changed.notify(CellChange(changed=hidden, drafts=True))
         return bool(self._unread_headers)
 
     def presence_changed(self) -> None:
         """Read the presence again: call it from `Replica.watch_presence`."""
         touched, only_models = self._tracks.update_presence(self._presence())
         if touched:
-            self._notify(CellChange(changed=frozenset(touched), streamed=only_models))
+            self.changed.notify(CellChange(changed=frozenset(touched), streamed=only_models))
 
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK
@@ -268,7 +265,7 @@ class CellModel:
             streamed = self._follow_text(text) and streamed
         for block in change.touched:
             self._increment_version(block)
-        self._notify(
+        self.changed.notify(
             CellChange(
                 changed=frozenset(change.touched),
                 added=change.added,
@@ -298,10 +295,6 @@ class CellModel:
 
     def _increment_version(self, block: str) -> None:
         self._versions[block] = self._versions.get(block, 0) + 1
-
-    def _notify(self, change: CellChange) -> None:
-        for listener in tuple(self._listeners):
-            listener(change)
 
     def _build(self, block: str, version: int) -> CellView:
         header = self.document.header(block)

@@ -22,14 +22,19 @@ _HIDDEN = Measured(0, 0)
 
 
 class CellPresenter:
-    """Puts together what source, pictures and the state of the list say about a cell."""
+    """Puts together what source, pictures and the state of the list say about a cell.
 
-    def __init__(self, source: CellModel, theme: CellTheme, heights: HeightIndex) -> None:
+    Nothing can be drawn before `set_page` has been called.
+    """
+
+    theme: CellTheme
+    gutters: GutterPainter
+
+    def __init__(self, source: CellModel, heights: HeightIndex) -> None:
         self._source = source
         self._heights = heights
-        self.theme = theme
-        self.gutters = GutterPainter(Columns.of(80), theme)
-        self.pictures = RenderCache(source, self.gutters.columns.text, theme)
+        self.columns = Columns.of(80)
+        self.pictures = RenderCache(source)
         self.editor: CellEditor | None = None
         """Lies over its block's cell, which has its height."""
         self.focused: str | None = None
@@ -37,18 +42,13 @@ class CellPresenter:
         """The first line that was not seen yet."""
         self.tints: Mapping[str, tuple[AuthorRange, ...]] = {}
 
-    def set_page(self, width: int, theme: CellTheme) -> bool:
-        """The width of the view and the theme; True if that is news."""
-        columns = Columns.of(width)
-        if columns == self.gutters.columns and theme is self.theme:
-            return False
-        self.theme = theme
-        self.gutters = GutterPainter(columns, theme)
-        self.pictures.set_style(columns.text, theme)
+    def set_page(self, width: int, theme: CellTheme) -> None:
+        """Set the width of the view and the theme."""
+        self.columns, self.theme = Columns.of(width), theme
+        self.gutters = GutterPainter(self.columns, theme)
+        self.pictures.set_style(self.columns.text, theme)
         if self.editor is not None:
-            self.editor.set_text_width(columns.text)
-            self.editor.set_cell_theme(theme)
-        return True
+            self.editor.set_text_width(self.columns.text)
 
     def measure(self, block: str) -> Measured:
         """Rows of a cell as it would be drawn now."""
@@ -87,12 +87,12 @@ class CellPresenter:
         """The first line of a cell whose gutter names nobody."""
         if self.tints.get(block):
             return sys.maxsize
-        return int(self.gutters.columns.is_wide and self._is_named(block))
+        return int(self.columns.is_wide and self._is_named(block))
 
     def _header(self, block: str) -> int:
         if not self._is_named(block):
             return 0
-        if self.gutters.columns.is_wide:
+        if self.columns.is_wide:
             return int(self._shown_before(block) is not None)
         return int(not self._is_inline(block))
 
@@ -100,7 +100,7 @@ class CellPresenter:
         """Folded thinking has its author's name in the same row, where names have rows."""
         edited = self.editor is not None and self.editor.block == block
         return (
-            not self.gutters.columns.is_wide
+            not self.columns.is_wide
             and not edited
             and self._source.header(block).kind == BlockKind.THINKING
             and self._source.is_folded(block)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.geometry import Region
 from textual.message import Message
 from textual.widget import Widget
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.block_list.block_list import WHEEL_ROWS, BlockList
 from antiphon.widgets.block_list.cell_model import CellChange, CellModel
-from antiphon.widgets.block_list.focus_controller import FocusController
+from antiphon.widgets.block_list.navigation import NavigableBlockList
 from antiphon.widgets.editor import CellEditor
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status
 
 
 class DocumentView(Widget):
-    """Widget that the app mounts. `cells` scrolls, `moves` goes from cell to cell.
-
-    `editor` is there while a cell is edited.
+    """Widget that the app mounts: `cells`, and `editor` while a cell is edited.
 
     The editor's messages bubble out of here: `CellEditor.Left` (the editor is closed already and
     the list has the focus), `NeighbourRequested` (done already), `UndoRequested`, `RedoRequested`,
@@ -51,27 +47,19 @@ class DocumentView(Widget):
             self.block = block
             self.reason = reason
 
-    def __init__(self, source: CellModel, theme: CellTheme) -> None:
+    def __init__(self, source: CellModel) -> None:
         super().__init__()
         self.source = source
-        self.cells = BlockList(source, theme)
-        self.moves = FocusController(self.cells)
+        self.cells = NavigableBlockList(source)
         self.editor: CellEditor | None = None
-        self._theme_of_cells = theme
         self._last_places: dict[str, tuple[int, int | None]] = {}
-        self._laid: Region | None = None
-        self._stop_watching = source.watch(self._carry_last_places)
+        self._stop_watching = source.changed.listen(self._carry_last_places)
 
     def compose(self) -> ComposeResult:
         yield self.cells
 
     def on_unmount(self) -> None:
         self._stop_watching()
-
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        """Draw everything in another theme."""
-        self._theme_of_cells = theme
-        self.cells.set_cell_theme(theme)
 
     # Editing
 
@@ -104,15 +92,13 @@ class DocumentView(Widget):
         editor = CellEditor(
             self.source.document,
             block,
-            self._theme_of_cells,
             offset=offset,
             anchor=anchor,
             host=self.cells,
+            user=self.source.user,
         )
-        editor.refusal = self.source.refusal
         self.editor = editor
-        self._laid = None
-        self.cells.attach_editor(editor, self._place_editor)
+        self.cells.attach_editor(editor)
         self.cells.pin(block, offset, row)
         self._show_cursors()
         self.mount(editor)
@@ -132,7 +118,7 @@ class DocumentView(Widget):
         row = self.cells.viewport.row_of(editor.block, editor.cursor_row)
         self._last_places[editor.block] = (editor.cursor_offset, editor.anchor_offset)
         self.editor = None
-        self.cells.attach_editor(None, None)
+        self.cells.attach_editor(None)
         if row is not None:
             self.cells.pin(editor.block, editor.cursor_offset, row)
         self.cells.draw()
@@ -172,16 +158,6 @@ class DocumentView(Widget):
             first = offset if first is None else first
         return first or 0
 
-    def _place_editor(self, region: Region) -> None:
-        """Put the editor where its cell is; a change of layout only if it moved."""
-        editor = self.editor
-        if editor is None or region == self._laid:
-            return
-        self._laid = region
-        styles = editor.styles
-        styles.offset = (region.x, region.y)
-        styles.width, styles.height = region.width, region.height
-
     def _show_cursors(self) -> None:
         if self.editor is not None:
             self.editor.set_cursors(self.source.cursors(self.editor.block))
@@ -211,10 +187,9 @@ class DocumentView(Widget):
 
     @on(CellEditor.NeighbourRequested)
     def _edit_neighbour(self, event: CellEditor.NeighbourRequested) -> None:
-        walk = self.cells.walk
-        block = walk.neighbour(event.block, event.direction)
+        block = self.cells.neighbour(event.block, event.direction)
         while block is not None and self.source.edit_denied_reason(block) is not None:
-            block = walk.neighbour(block, event.direction)
+            block = self.cells.neighbour(block, event.direction)
         if block is not None:
             self.cells.reveal(block)
             self.edit(block)

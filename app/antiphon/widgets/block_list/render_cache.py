@@ -26,10 +26,12 @@ class _CachedRendering(NamedTuple):
 class RenderCache:
     """The picture of each cell at one width and theme; the least recently used go first."""
 
-    def __init__(self, source: CellModel, width: int, theme: CellTheme) -> None:
+    _theme: CellTheme
+
+    def __init__(self, source: CellModel) -> None:
+        """Cells are rendered from the first `set_style` on."""
         self._source = source
-        self._theme = theme
-        self._width = width
+        self._width = -1
         self._kept: OrderedDict[str, _CachedRendering] = OrderedDict()
         self._lines = 0
         self.drawn = 0

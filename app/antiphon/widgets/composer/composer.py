@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
-from antiphon.render.cell_theme import CellTheme
+from antiphon.local_user import LocalUser
 from antiphon.render.view import OWN_NAME
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, SHELL_MARK, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.status import cut_to
+from antiphon.widgets.themed import ThemedWidget
 
 PLACEHOLDER: Final = "Message, or !command"
 PROMPT: Final = "› "
@@ -25,7 +25,7 @@ ASKING_PROMPT: Final = "? "
 
 
 class ComposerEditor(CellEditor):
-    """A cell editor in which Enter sends and ↑ leaves when there is nothing to go up in."""
+    """A cell editor in which Enter sends, and ↑ leaves it from the first row."""
 
     STICK: ClassVar[Literal["left", "right"]] = "right"
     """What comes into one's own message is one's own: a draft that is there again, an undo."""
@@ -34,18 +34,12 @@ class ComposerEditor(CellEditor):
         """Enter."""
 
     class NavigateRequested(CellEditor.EditorMessage):
-        """↑ in an empty message."""
+        """↑ on the first row of the message."""
 
-    def __init__(self, draft: DraftSync, theme: CellTheme) -> None:
-        super().__init__(draft.local, LOCAL_BLOCK, theme)
-        self._cell_styles = theme
-        self.placeholder_words = PLACEHOLDER
-        """What stands here while there is no message."""
+    def __init__(self, draft: DraftSync, user: LocalUser) -> None:
+        super().__init__(draft.local, LOCAL_BLOCK, user=user)
+        self._user = user
         self._fitted = 1
-
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        self._cell_styles = theme
-        super().set_cell_theme(theme)
 
     def fit(self, rows: int) -> None:
         """It is about to be so many rows high."""
@@ -83,7 +77,7 @@ class ComposerEditor(CellEditor):
         return is_plain and self.document.get_line(row)[column - 1] == "\\"
 
     def action_cursor_up(self, select: bool = False) -> None:
-        if not self.text and not select:
+        if self.cursor_row == 0 and not select:
             self.post_message(self.NavigateRequested(self))
         else:
             super().action_cursor_up(select)
@@ -91,18 +85,17 @@ class ComposerEditor(CellEditor):
     def render_line(self, y: int) -> Strip:
         if y or self.text:
             return super().render_line(y)
-        words = cut_to(self.placeholder_words, self.size.width)
+        denial = self._user.denial
+        words = cut_to(PLACEHOLDER if denial is None else denial.instead, self.size.width)
         first, rest = words[:1], words[1:]
-        page, dim = (
-            self._cell_styles.background,
-            self._cell_styles.background + self._cell_styles.dim,
-        )
-        cursor = page + self._cell_styles.own_cursor if self.has_focus else dim
+        theme = self.cell_theme
+        page, dim = theme.background, theme.background + theme.dim
+        cursor = page + theme.own_cursor if self.has_focus else dim
         strip = Strip([Segment(first, cursor), Segment(rest, dim)])
         return strip.adjust_cell_length(self.size.width, page)
 
 
-class PromptMark(Widget):
+class PromptMark(ThemedWidget):
     """`›` before the first row of the message, after the author's name where there is room.
 
     `?` if the message is a command that Enter asks about.
@@ -112,12 +105,11 @@ class PromptMark(Widget):
     PromptMark { width: 3; height: 100%; }
     """
 
-    def __init__(self, theme: CellTheme) -> None:
+    def __init__(self, user: LocalUser) -> None:
         super().__init__()
-        self._theme = theme
+        self._user = user
         self._shell = False
         self._asks = False
-        self._reading = False
         self._colour: int | None = None
 
     def set_colour(self, slot: int) -> None:
@@ -132,31 +124,21 @@ class PromptMark(Widget):
             self.styles.width = width
             self.refresh()
 
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        self._theme = theme
-        self.refresh()
-
     def show_shell(self, shell: bool, *, asks: bool) -> None:
         """Set whether the message is a command, and whether Enter asks before it runs it."""
         if (shell, asks) != (self._shell, self._asks):
             self._shell, self._asks = shell, asks
             self.refresh()
 
-    def show_reading(self, reading: bool) -> None:
-        """Set whether nothing can be written here."""
-        if reading != self._reading:
-            self._reading = reading
-            self.refresh()
-
     def render_line(self, y: int) -> Strip:
-        theme, room = self._theme, self.size.width - len(PROMPT)
+        theme, room = self.cell_theme, self.size.width - len(PROMPT)
         if y:
             return Strip.blank(self.size.width, theme.background)
         author = theme.dim if self._colour is None else theme.author(self._colour)
         name = OWN_NAME if room > len(OWN_NAME) else ""
         style = theme.tool_prompt if self._shell else theme.focus
         style = theme.unread if self._shell and self._asks else style
-        style = theme.dim if self._reading else style
+        style = theme.dim if self._user.denial is not None else style
         prompt = ASKING_PROMPT if self._shell and self._asks else PROMPT
         return Strip(
             [
@@ -177,11 +159,12 @@ class Composer(Horizontal):
     class Changed(Message):
         """There is another text in the composer."""
 
-    def __init__(self, draft: DraftSync, theme: CellTheme) -> None:
+    def __init__(self, draft: DraftSync, user: LocalUser | None = None) -> None:
         super().__init__()
+        user = user or LocalUser()
         self.draft = draft
-        self.editor = ComposerEditor(draft, theme)
-        self._mark = PromptMark(theme)
+        self.editor = ComposerEditor(draft, user)
+        self._mark = PromptMark(user)
         self._unwatch = draft.local.watch(lambda change: self._text_changed())
 
     def compose(self) -> ComposeResult:
@@ -191,21 +174,14 @@ class Composer(Horizontal):
     def on_unmount(self) -> None:
         self._unwatch()
 
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        self._mark.set_cell_theme(theme)
-        self.editor.set_cell_theme(theme)
-
     def set_colour(self, slot: int) -> None:
         """The colour slot of the person who writes here."""
         self._mark.set_colour(slot)
 
-    def set_refusal(self, refusal: str | None, instead: str | None) -> None:
-        """Why the person here may not write, if they may not; `instead` stands in its place."""
-        if refusal != self.editor.refusal:
-            self.editor.refusal = refusal
-            self.editor.placeholder_words = instead or PLACEHOLDER
-            self._mark.show_reading(refusal is not None)
-            self.editor.refresh()
+    def show_role(self) -> None:
+        """Redraw what depends on whether the person may write."""
+        self._mark.refresh()
+        self.editor.refresh()
 
     @property
     def shows_all(self) -> bool:

@@ -52,6 +52,9 @@ class DraftSync:
         self._principal: PrincipalId | None = None
         self._typed_here = True
         self._is_copy = False
+        self._former: str | None = None
+        self._carried = ""
+        self._successor: DraftSync | None = None
         self.local = Document(client_id=1)
         self.local.create_block(
             BlockHeader(LOCAL_BLOCK, BlockKind.TEXT, Role.USER, Status.PENDING, "", "", "")
@@ -84,6 +87,17 @@ class DraftSync:
         for unwatch in self._unwatch:
             unwatch()
 
+    def succeed(self, former: DraftSync) -> None:
+        """Show the message of another draft, whose document has been replaced by this one's.
+
+        If the kernel has not accepted all of it, it is shared again only when the person edits or
+        sends it: else it would be refused once more.
+        """
+        former._successor = self
+        self._former, self._carried = former.block or former._former, former.text
+        with self.local.transaction(ORIGIN):
+            self.local.splice(LOCAL_BLOCK, 0, 0, former.text)
+
     def attach(self, principal: str, taken: Collection[str] = ()) -> None:
         """The kernel has said who writes here: go on with their latest unsent draft.
 
@@ -94,6 +108,13 @@ class DraftSync:
             return
         self._principal = PrincipalId(principal)
         typed = self.text
+        if typed and self._carried:
+            former = self._former_draft()
+            if former is not None and self._shared.text(former) == typed:
+                self.block = former
+            elif typed != self._carried:
+                self.share()
+            return
         found = self._latest_unsent(taken)
         if found is None:
             if typed:
@@ -137,23 +158,52 @@ class DraftSync:
             self.local.splice(LOCAL_BLOCK, 0, len(self.text), "")
         return block
 
-    def restore(self, block: str) -> None:
-        """A released draft was not submitted: its text stands before what was typed since.
-
-        Does nothing if it was submitted all the same.
-        """
-        if not self._shared.header(block).is_draft:
+    def share(self) -> None:
+        """Put the message into a draft block of the shared document, if it is in none."""
+        if self.block is not None or not self.text or self._principal is None:
             return
-        returned = self._shared.text(block)
+        former = self._former_draft()
+        if former is None:
+            self._create_block()
+        else:
+            self._take_block(former)
+
+    def restore(self, block: str, text: str) -> None:
+        """A released draft with this text was not submitted: it stands before what came since.
+
+        Does nothing if it was submitted all the same. The text counts, not the block: that may have
+        been changed by an undo, or be gone with a rejected edit.
+        """
+        if self._successor is not None:
+            self._successor.restore(block, text)
+            return
+        is_there = block in self._shared
+        if is_there and not self._shared.header(block).is_draft:
+            return
         since, other = self.text, self.block
-        gap = "\n" if since else ""
-        with self._shared.transaction(ORIGIN):
-            self._shared.append(block, gap + since)
-            if other is not None:
-                self._shared.splice(other, 0, len(self._shared.text(other)), "")
-        self.block = block
         with self.local.transaction(ORIGIN):
-            self.local.splice(LOCAL_BLOCK, 0, 0, returned + gap)
+            self.local.splice(LOCAL_BLOCK, 0, 0, text + ("\n" if since else ""))
+        if is_there:
+            self._take_block(block)
+            if other is not None:
+                with self._shared.transaction(ORIGIN):
+                    self._shared.splice(other, 0, len(self._shared.text(other)), "")
+        elif other is not None:
+            self._take_block(other)
+        else:
+            self._carried = self.text
+
+    def _take_block(self, block: str) -> None:
+        """Make the shared text of a draft block the message."""
+        self.block = block
+        with self._shared.transaction(ORIGIN):
+            self._shared.splice(block, 0, len(self._shared.text(block)), self.text)
+
+    def _former_draft(self) -> str | None:
+        """Return the draft block of the message that was carried over, if it is still one."""
+        former = self._former
+        is_there = former is not None and former in self._shared
+        return former if is_there and self._shared.header(str(former)).is_draft else None
 
     def _latest_unsent(self, taken: Collection[str]) -> str | None:
         """My newest draft with something in it."""
@@ -201,8 +251,7 @@ class DraftSync:
         if change.origin == ORIGIN:
             return
         if self.block is None:
-            if self.text:
-                self._create_block()
+            self.share()
             return
         with self._shared.transaction(ORIGIN):
             for text in change.texts:

@@ -7,7 +7,7 @@ from typing import NamedTuple, overload
 from textual.document._document import DocumentBase, EditResult, Location, Newline
 from textual.geometry import Size
 
-from antiphon.widgets.editor.prefix_sums import PrefixSums
+from antiphon.widgets.prefix_sums import PrefixSums
 from antiphon_kernel.types.records import TextSplice
 
 

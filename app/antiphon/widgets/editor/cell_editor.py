@@ -12,7 +12,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import TextArea
 
-from antiphon.render.cell_theme import CellTheme
+from antiphon.local_user import LocalUser
 from antiphon.widgets.editor.plain_text_area import PlainTextArea
 from antiphon.widgets.editor.typed_text import is_text_input
 from antiphon_kernel.document.changes import DocumentChange
@@ -105,11 +105,11 @@ class CellEditor(PlainTextArea):
         self,
         document: Document,
         block: str,
-        theme: CellTheme,
         *,
         offset: int = 0,
         anchor: int | None = None,
         host: EditorHost | None = None,
+        user: LocalUser | None = None,
     ) -> None:
         """`offset` and `anchor` are the cursor and the other end of the selection.
 
@@ -117,15 +117,14 @@ class CellEditor(PlainTextArea):
             KeyError: if there is no such block.
         """
         self.block = block
-        self.refusal: str | None = None
-        """Why the person may not write, if they may not."""
+        self._user = user or LocalUser()
         self._shared = document
         self._host = host
         self._writing = False
         self._following = False
         self._told: tuple[int, int | None] | None = None
         self._flush_pending = False
-        super().__init__(document.text(block), theme)
+        super().__init__(document.text(block))
         end = self.document.location_of(offset)
         start = end if anchor is None else self.document.location_of(anchor)
         self.set_reactive(TextArea.selection, Selection(start, end))
@@ -139,8 +138,8 @@ class CellEditor(PlainTextArea):
 
     def edit(self, edit: Edit) -> EditResult:
         """An edit of the person at this keyboard: into the document first, then on screen."""
-        if self.refusal is not None:
-            self.post_message(self.Refused(self, self.refusal))
+        if self._user.refusal is not None:
+            self.post_message(self.Refused(self, self._user.refusal))
             return EditResult(edit.top, "")
         document = self.document
         start, end = document.offset_of(edit.top), document.offset_of(edit.bottom)

@@ -55,7 +55,7 @@ def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
     """The line with the marks on it, later ones above earlier ones; columns outside are ignored."""
     for start, end, style in marks:
         length = strip.cell_length
-        start, end = max(start, 0), min(end, length)
+        start, end = _whole_characters(strip.text, max(start, 0), min(end, length))
         if start >= end:
             continue
         middle = Strip(
@@ -67,6 +67,19 @@ def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
         )
         strip = Strip.join([strip.crop(0, start), middle, strip.crop(end, length)])
     return strip
+
+
+def _whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return columns widened so that neither is inside a character of two cells."""
+    column = 0
+    for character in text:
+        width = cell_len(character)
+        if column < start < column + width:
+            start = column
+        if column < end < column + width:
+            end = column + width
+        column += width
+    return start, end
 
 
 def first_overflowing(strip: Strip, tags: Sequence[CursorLabel], width: int) -> CursorLabel | None:

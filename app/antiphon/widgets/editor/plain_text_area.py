@@ -14,16 +14,16 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import TextArea
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.editor.cell_document import CellDocument, Replaced
 from antiphon.widgets.editor.indent import dedented, indent_unit
 from antiphon.widgets.editor.overlays import CursorLabel, RemoteCursor
 from antiphon.widgets.editor.row_cache import RowCache
 from antiphon.widgets.editor.wrapped_document import CellWrappedDocument, WrappedNavigator
+from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.records import TextSplice
 
 
-class PlainTextArea(TextArea):
+class PlainTextArea(TextArea, ThemedWidget):
     """Shows rows of its text, wrapped at a width that it is told; does not scroll by itself.
 
     Subclasses say with `_changed` what follows from a change of the text, its rows or the cursor.
@@ -46,11 +46,10 @@ class PlainTextArea(TextArea):
     document: CellDocument
     wrapped_document: CellWrappedDocument
 
-    def __init__(self, text: str, theme: CellTheme) -> None:
-        self._cell_theme = theme
+    def __init__(self, text: str) -> None:
         self._text_columns = 0
         self._others: tuple[RemoteCursor, ...] = ()
-        self._rows = RowCache(theme)
+        self._rows = RowCache()
         super().__init__(text, tab_behavior="indent", highlight_cursor_line=False)
         self.set_reactive(TextArea.cursor_blink, False)
         self.set_reactive(TextArea.match_cursor_bracket, False)
@@ -97,9 +96,7 @@ class PlainTextArea(TextArea):
             if self.is_mounted:
                 self._changed(by_person=True)
 
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        self._cell_theme = theme
-        self._rows = RowCache(theme)
+    def theme_changed(self) -> None:
         self._changed(by_person=True)
 
     def set_cursors(self, cursors: Sequence[RemoteCursor]) -> None:
@@ -117,10 +114,24 @@ class PlainTextArea(TextArea):
         From row `names_beside_from` on, somebody else writes the names for which there is no room.
         """
         width = self._text_columns + 1
-        if self._rows.layout(self, top, count, width, self._others, names_beside_from):
+        if self._rows.layout(
+            self, self.cell_theme, top, count, width, self._others, names_beside_from
+        ):
             regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.pop_changed()]
             self.refresh(*regions)
-        self.app.cursor_position = self.cursor_screen_offset
+        self.place_terminal_cursor()
+
+    def on_focus(self) -> None:
+        self.place_terminal_cursor()
+
+    def on_resize(self) -> None:
+        # The first layout comes after the focus.
+        self.place_terminal_cursor()
+
+    def place_terminal_cursor(self) -> None:
+        """Put the terminal's own cursor, where an input method opens its window, over ours."""
+        if self.has_focus:
+            self.app.cursor_position = self.cursor_screen_offset
 
     # The text, exactly
 
@@ -186,7 +197,7 @@ class PlainTextArea(TextArea):
 
     @property
     def _blank(self) -> Style:
-        return self._cell_theme.background
+        return self.cell_theme.background
 
     def notify_style_update(self) -> None:
         """Styles come from the cell theme."""

@@ -30,8 +30,9 @@ _REMEMBERED = 512
 class RowCache:
     """Draws rows, and keeps those drawn to know what changed."""
 
-    def __init__(self, theme: CellTheme) -> None:
-        self._theme = theme
+    _theme: CellTheme
+
+    def __init__(self) -> None:
         self._drawn: dict[tuple[object, ...], Strip] = {}
         self._strips: list[Strip] = []
         self._changed: list[int] = []
@@ -54,6 +55,7 @@ class RowCache:
     def layout(
         self,
         area: TextArea,
+        theme: CellTheme,
         top: int,
         count: int,
         width: int,
@@ -66,6 +68,9 @@ class RowCache:
         """
         wrap = area.wrapped_document
         assert isinstance(wrap, CellWrappedDocument)
+        if self._drawn and theme is not self._theme:
+            self._drawn.clear()
+        self._theme = theme
         self.top = top
         low, high = sorted(area.selection)
         cursor = area.selection.end if area.has_focus else None

@@ -19,7 +19,7 @@ from textual.geometry import Offset
 from antiphon.render.display import sanitize_for_display
 from antiphon.render.wrap import graphemes, is_one_cell_each, line_ranges
 from antiphon.widgets.editor.cell_document import CellDocument
-from antiphon.widgets.editor.prefix_sums import PrefixSums
+from antiphon.widgets.prefix_sums import PrefixSums
 
 _UNWRAPPED: list[int] = []
 _ROWS_AT_ONCE = 16

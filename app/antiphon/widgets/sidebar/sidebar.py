@@ -10,10 +10,9 @@ from textual import events
 from textual.geometry import Region
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.status import Participant, StatusSpan, fit
+from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.types.roles import AccessRole
 
 WIDTH: Final = 24
@@ -61,8 +60,12 @@ Row = tuple[Sequence[StatusSpan], Sequence[StatusSpan]]
 """What stands at the left and at the right of a row."""
 
 
-class Sidebar(Widget, can_focus=True):
-    """Drawn line by line; redrawn only when it says something else."""
+class Sidebar(ThemedWidget, can_focus=True):
+    """Two lists, of which only rows that say something else are redrawn.
+
+    They are drawn by hand: to show where six people are takes an `OptionList` five times as long,
+    and people move with every key of theirs.
+    """
 
     DEFAULT_CSS = f"""
     Sidebar {{ width: {WIDTH}; height: 100%; display: none; }}
@@ -76,9 +79,8 @@ class Sidebar(Widget, can_focus=True):
             super().__init__()
             self.context = context
 
-    def __init__(self, theme: CellTheme) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._theme = theme
         self._contexts: tuple[ContextName, ...] = ()
         self.chosen = ""
         """Id of the context that Enter opens."""
@@ -86,8 +88,7 @@ class Sidebar(Widget, can_focus=True):
         self._people: tuple[ParticipantRow, ...] = ()
         self._rows: list[Row] = []
 
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        self._theme = theme
+    def theme_changed(self) -> None:
         self._layout_rows()
         self.refresh()
 
@@ -132,11 +133,11 @@ class Sidebar(Widget, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         left, right = self._rows[y] if y < len(self._rows) else ((), ())
-        page = self._theme.background
+        page = self.cell_theme.background
         return fit(left, right, self.size.width - 1, page).adjust_cell_length(WIDTH, page)
 
     def _new_rows(self) -> list[Row]:
-        theme = self._theme
+        theme = self.cell_theme
         rows: list[Row] = [
             ([StatusSpan("contexts", theme.dim)], ()),
         ]

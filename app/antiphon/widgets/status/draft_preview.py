@@ -10,12 +10,11 @@ from textual import events
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.widgets.block_list import Draft
 from antiphon.widgets.status.line import StatusSpan, end_of, fit
+from antiphon.widgets.themed import ThemedWidget
 
 MAX_LINES: Final = 3
 
@@ -23,7 +22,7 @@ NAME_COLUMNS: Final = 6
 """What a name takes where it stands in the gutter."""
 
 
-class DraftPreview(Widget):
+class DraftPreview(ThemedWidget):
     """`guest › I wonder whether…`, above the composer."""
 
     class Clicked(Message):
@@ -37,9 +36,8 @@ class DraftPreview(Widget):
     DraftPreview { height: auto; width: 1fr; }
     """
 
-    def __init__(self, theme: CellTheme) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._theme = theme
         self._drafts: tuple[Draft, ...] = ()
         self._margin = 1
 
@@ -48,10 +46,6 @@ class DraftPreview(Widget):
         if margin != self._margin:
             self._margin = margin
             self.refresh()
-
-    def set_cell_theme(self, theme: CellTheme) -> None:
-        self._theme = theme
-        self.refresh()
 
     def show(self, drafts: Sequence[Draft]) -> None:
         """The drafts with something in them, the latest ones if there are many."""
@@ -69,7 +63,7 @@ class DraftPreview(Widget):
             self.post_message(self.Clicked(self._drafts[event.y].block))
 
     def render_line(self, y: int) -> Strip:
-        width, theme = self.size.width, self._theme
+        width, theme = self.size.width, self.cell_theme
         if y >= len(self._drafts):
             return Strip.blank(width, theme.background)
         draft = self._drafts[y]

@@ -6,18 +6,16 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from antiphon.action import shown_key
-from antiphon.action_context import ActionContext
+from antiphon.actions import ActionContext, shown_key
 from antiphon.keymap import footer_actions
-from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.status.line import StatusLine, StatusSpan
 
 
 class FooterLine(StatusLine):
     """` EDIT  Esc leave  Ctrl+Z undo mine  F1 help`; what does not fit is dropped at the right."""
 
-    def __init__(self, theme: CellTheme) -> None:
-        super().__init__(theme)
+    def __init__(self) -> None:
+        super().__init__()
         self._situation = ActionContext()
 
     def show(self, situation: ActionContext) -> None:
@@ -26,7 +24,7 @@ class FooterLine(StatusLine):
         self.update_spans(situation)
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
-        theme, situation = self.theme, self._situation
+        theme, situation = self.cell_theme, self._situation
         pieces = [StatusSpan(situation.mode_word, theme.focus)]
         room = width - 2 - cell_len(situation.mode_word)
         for action in footer_actions(situation):

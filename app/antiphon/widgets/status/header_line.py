@@ -7,7 +7,6 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.session import ConnectionStatus, SessionStatus
 from antiphon.time_format import format_absolute
@@ -22,8 +21,8 @@ WITH_PLACE: Final = 60
 class HeaderLine(StatusLine):
     """` demo · default   ● you  ● aria writing  ○ guest        live`"""
 
-    def __init__(self, theme: CellTheme, place: str) -> None:
-        super().__init__(theme)
+    def __init__(self, place: str) -> None:
+        super().__init__()
         self._place = place
         self._label = ""
         self._people: Sequence[Participant] = ()
@@ -40,7 +39,7 @@ class HeaderLine(StatusLine):
         self.update_spans((context, tuple(people), standing))
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
-        theme = self.theme
+        theme = self.cell_theme
         right = self._connection_pieces(width)
         place = [StatusSpan(self._place, theme.strong), StatusSpan(" · ", theme.dim)]
         left = [
@@ -55,12 +54,12 @@ class HeaderLine(StatusLine):
         pieces: list[StatusSpan] = []
         hidden = len(self._people)
         for person in self._people:
-            name = StatusSpan(person.name, self.theme.author(person.colour))
+            name = StatusSpan(person.name, self.cell_theme.author(person.colour))
             mark = "● " if person.is_me or person.doing or person.block else "○ "
-            own = [StatusSpan(mark, self.theme.author(person.colour)), name]
+            own = [StatusSpan(mark, self.cell_theme.author(person.colour)), name]
             if person.doing:
-                own.append(StatusSpan(f" {person.doing}", self.theme.dim))
-            own.append(StatusSpan("  ", self.theme.dim))
+                own.append(StatusSpan(f" {person.doing}", self.cell_theme.dim))
+            own.append(StatusSpan("  ", self.cell_theme.dim))
             needed = sum(cell_len(piece.text) for piece in own)
             reserve = 3 if hidden > 1 else 0
             if needed + reserve > room:
@@ -69,11 +68,11 @@ class HeaderLine(StatusLine):
             hidden -= 1
             pieces += own
         if hidden and pieces:
-            pieces.append(StatusSpan(f"+{hidden}", self.theme.dim))
+            pieces.append(StatusSpan(f"+{hidden}", self.cell_theme.dim))
         return pieces
 
     def _connection_pieces(self, width: int) -> list[StatusSpan]:
-        standing, theme = self._standing, self.theme
+        standing, theme = self._standing, self.cell_theme
         pieces, role = [self._connection_piece(width)], standing.role
         if standing.refused is not None:
             refused = StatusSpan(f"refused: {standing.refused.edits}", theme.status_failed)
@@ -84,15 +83,18 @@ class HeaderLine(StatusLine):
         return pieces
 
     def _connection_piece(self, width: int) -> StatusSpan:
-        standing, theme = self._standing, self.theme
+        standing, theme = self._standing, self.cell_theme
+        unsaved = f" · {standing.unsaved} unsaved" if standing.unsaved else ""
+        if standing.is_silent:
+            return StatusSpan(f"not answering{unsaved}", theme.status_failed)
         if standing.connection is ConnectionStatus.LIVE:
             return StatusSpan(str(standing.connection), theme.status_done)
         words = str(standing.connection)
         if standing.reason is not None:
             reason = _in_one_line(standing.reason)
             return StatusSpan(cut_to(f"{words}: {reason}", width // 2), theme.status_failed)
-        if standing.connection is ConnectionStatus.OFFLINE and standing.unsaved:
-            words += f" · {standing.unsaved} unsaved"
+        if standing.connection is ConnectionStatus.OFFLINE:
+            words += unsaved
         if standing.connection in (ConnectionStatus.CONNECTING, ConnectionStatus.CATCHING_UP):
             return StatusSpan(words, theme.dim)
         return StatusSpan(words if width >= 60 else str(standing.connection), theme.status_failed)

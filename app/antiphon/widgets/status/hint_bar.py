@@ -6,25 +6,33 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from rich.cells import cell_len, chop_cells
 from rich.style import Style
+from textual.geometry import Size
+from textual.strip import Strip
 from textual.timer import Timer
 
-from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.time_format import format_absolute
-from antiphon.widgets.status.line import StatusLine, StatusSpan
+from antiphon.widgets.status.line import StatusLine, StatusSpan, fit
 
 HINT_SECONDS: Final = 6.0
+
+MAX_ROWS: Final = 3
 
 WEIGHTY_SECONDS: Final = 12.0
 """How long it takes to read what must not be missed."""
 
 
 class HintBar(StatusLine):
-    """Blank most of the time; it always has its row, so that nothing moves when it speaks."""
+    """Blank most of the time; always has a row, so that nothing moves when it says little."""
 
-    def __init__(self, theme: CellTheme) -> None:
-        super().__init__(theme)
+    DEFAULT_CSS = """
+    HintBar { height: auto; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
         self._hint: str | None = None
         self._attempt: str | None = None
         self._timer: Timer | None = None
@@ -69,14 +77,44 @@ class HintBar(StatusLine):
 
     def _say(self) -> None:
         self.update_spans((self._hint, self._attempt))
+        if self.is_attached and self.get_content_height(Size(), Size(), self.size.width) != (
+            self.size.height
+        ):
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._rows(width)) or 1
+
+    def _rows(self, width: int) -> list[str]:
+        """Return the hint in rows; the last one is cut if there are too many."""
+        rows = _wrap(self._hint or "", max(width - self.margin - 1, 1))
+        return [*rows[: MAX_ROWS - 1], " ".join(rows[MAX_ROWS - 1 :])] if rows[MAX_ROWS:] else rows
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        rows = self._rows(width)
+        if self._hint is None or y >= len(rows):
+            return super().render_line(y)
+        accent = Style(color=self.cell_theme.unread.color)
+        page = self.cell_theme.background
+        return fit([StatusSpan(rows[y], accent)], (), width, page, margin=self.margin)
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
-        if self._hint is not None:
-            accent = Style(color=self.theme.unread.color)
-            return [StatusSpan(self._hint, accent)], ()
         if self._attempt is not None:
             return [
-                StatusSpan("TRY ", self.theme.focus),
-                StatusSpan(self._attempt, self.theme.text),
+                StatusSpan("TRY ", self.cell_theme.focus),
+                StatusSpan(self._attempt, self.cell_theme.text),
             ], ()
         return (), ()
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    """Break a sentence between words, and words that are longer than a row anywhere."""
+    rows: list[str] = []
+    for word in text.split():
+        for part in chop_cells(word, width):
+            if rows and cell_len(rows[-1]) + 1 + cell_len(part) <= width:
+                rows[-1] += f" {part}"
+            else:
+                rows.append(part)
+    return rows

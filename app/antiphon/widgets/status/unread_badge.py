@@ -39,7 +39,7 @@ class UnreadBadge(StatusLine):
         return len(self.label()) + 2
 
     def pieces(self, width: int) -> tuple[Sequence[StatusSpan], Sequence[StatusSpan]]:
-        return [StatusSpan(self.label(), self.theme.unread)], ()
+        return [StatusSpan(self.label(), self.cell_theme.unread)], ()
 
     def on_click(self, event: Click) -> None:
         event.stop()

@@ -11,10 +11,12 @@ stay the same characters here: author, undo unit and the lines of earlier versio
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
+from antiphon_kernel.document.counters import EXACT
 from antiphon_kernel.document.history.container_index import ContainerIndex, Names
 from antiphon_kernel.document.history.integrate import integrate
 from antiphon_kernel.document.history.item_index import (
@@ -30,11 +32,11 @@ from antiphon_kernel.document.history.update_builder import (
     NewItem,
     UpdatePlan,
     counted_to,
+    plan_count,
     plan_difference,
     plan_sequence,
 )
 from antiphon_kernel.document.schema import names_of
-from antiphon_kernel.text.affixes import common_prefix, common_suffix
 from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 from antiphon_kernel.yjs.update import ContentKind, DecodedUpdate, ItemId, Struct
@@ -230,13 +232,32 @@ class BlockHistory:
         at = self._position(version)
         return "".join(str(one.content) for one in sequence or () if _held(one, at))
 
+    def values(self, names: Names, version: int | None = None) -> list[Any]:
+        """The items of a list, or the one value of a field, now or as of a version of its block."""
+        at = self._position(version) if version is not None else len(self._stamps)
+        held = (one for one in self._belonging.sequence(names) or () if _held(one, at))
+        return [value for one in held for value in one.content]
+
+    def counter(self, names: Names, version: int | None = None) -> Decimal:
+        """The value of a counter; what cannot be read counts for nothing."""
+        at = self._position(version) if version is not None else len(self._stamps)
+        counter = self._belonging.counter_at(names)
+        sums = self._belonging.sums(counter) if counter is not None else []
+        total = Decimal(0)
+        for one in (one for values in sums for one in values if _held(one, at)):
+            total = EXACT.add(total, counted_to(one))
+        return total
+
     def at_version(self, section: str | None, version: int) -> list[Segment]:
         """The characters of a version, in order, as what they are now: alive or not."""
-        sequence, at = self.sequence(section) or (), self._position(version)
-        for segment in [one for one in sequence if one.size and _held(one, at)]:
+        return self._as_of(self.sequence(section), version)
+
+    def _as_of(self, sequence: ItemList | None, version: int) -> list[Segment]:
+        at = self._position(version)
+        for segment in [one for one in sequence or () if one.size and _held(one, at)]:
             for _ in self._items.current(segment):
                 pass  # cut where characters have gone different ways since
-        held = [one for one in sequence if one.size and _held(one, at)]
+        held = [one for one in sequence or () if one.size and _held(one, at)]
         return [part for segment in held for part in self._items.current(segment)]
 
     def _position(self, version: int) -> int:
@@ -285,45 +306,6 @@ class BlockHistory:
                 left -= at.size
                 at = at.right
 
-    def arrange(self, section: str | None, text: str) -> None:
-        """Put the characters of a text into the order in which the document holds them.
-
-        Where an item names neighbours that no client ever saw beside each other, the order depends
-        on how the engine has read the document, and may be another than that of the transactions.
-        Of equal characters in the part that differs, the first stays the first. A text of other
-        characters is left as it is.
-        """
-        sequence, before = self.sequence(section), self.text(section)
-        if sequence is None or before == text or Counter(before) != Counter(text):
-            return
-        start = common_prefix(before, text)
-        tail = common_suffix(before, text, start)
-        waiting: dict[str, deque[list[Segment]]] = {}
-        left: Segment | None = None
-        right = sequence.head
-        at, group = 0, list[Segment]()
-        while right is not None and not (at >= len(text) - tail and right.alive and right.size):
-            if not (right.alive and right.size):
-                group.append(right)
-            elif at >= start:
-                if right.size > 1:
-                    self._items.split(right, utf16_length(str(right.content)[0]))
-                group = [right]
-                waiting.setdefault(str(right.content), deque()).append(group)
-                at += 1
-            else:
-                if at + right.size > start:
-                    self._items.split(right, utf16_length(str(right.content)[: start - at]))
-                at += right.size
-            if not waiting:
-                left = right
-            right = right.right
-        for character in text[start : len(text) - tail]:
-            for segment in waiting[character].popleft():
-                sequence.link(left, segment)
-                left = segment
-        sequence.link(left, right)
-
     # Planning
 
     def plan_undo(self, unit: int, turn: UndoDirection, client: int) -> UpdatePlan:
@@ -338,6 +320,19 @@ class BlockHistory:
             *(self._belonging.counter_names(counter) for counter, _ in difference.counted),
         ]
 
+    def undo_texts(self, unit: int, turn: UndoDirection) -> tuple[str, str]:
+        """Return the text that a unit's undo or redo removes, and the text that it restores."""
+        difference = self._units.difference(unit, turn)
+        segments = [
+            one
+            for sequence in difference.sequences
+            if sequence.kind is ItemKind.TEXT
+            for one in sequence
+        ]
+        removed = "".join(str(one.content) for one in segments if id(one) in difference.going)
+        restored = "".join(str(one.content) for one in segments if id(one) in difference.coming)
+        return removed, restored
+
     def plan_append(self, section: str | None, text: str) -> UpdatePlan:
         """Return the plan that writes `text` at the end, behind what has been removed."""
         sequence = self.sequence(section)
@@ -347,16 +342,27 @@ class BlockHistory:
         return UpdatePlan((NewItem(sequence.container, None, last, None, text),))
 
     def plan_restore(self, section: str | None, version: int) -> UpdatePlan:
-        """Return the plan that restores a text to a version; what comes back is written as new."""
-        sequence = self.sequence(section)
+        """Return the plan that restores a text, list or field to a version.
+
+        What comes back is written as new.
+        """
+        sequence = self._belonging.sequence(names_of(section))
         if sequence is None:
             return UpdatePlan()
         staying: set[int] = set()
         coming: set[int] = set()
-        for part in self.at_version(section, version):
+        for part in self._as_of(sequence, version):
             (staying if part.alive else coming).add(id(part))
         going = {id(one) for one in sequence if one.alive and one.size and id(one) not in staying}
         return plan_sequence(sequence, going, coming, anew=True)
+
+    def plan_count(self, names: Names, version: int, client: int) -> UpdatePlan:
+        """Return the plan by which this client brings a counter back to what it was."""
+        amount = EXACT.subtract(self.counter(names, version), self.counter(names))
+        counter = self._belonging.counter_at(names)
+        if counter is None or not amount:
+            return UpdatePlan()
+        return UpdatePlan((plan_count(self._belonging, counter, amount, client),))
 
 
 def _held(segment: Segment, position: int) -> bool:

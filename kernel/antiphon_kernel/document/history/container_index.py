@@ -36,6 +36,22 @@ class ContainerIndex:
         """Return a client's partial sums in a counter; None if it has not counted yet."""
         return self._maps.get((container, str(client)))
 
+    def sequence(self, names: Names) -> ItemList | None:
+        """The text, the list or the values of the field in a place; None if there is none."""
+        found = self._texts.get(names)
+        if found is None and names:
+            above = next((item for item, one in self._names.items() if one == names[:-1]), None)
+            found = self._maps.get((above, names[-1])) if above is not None else None
+        return found
+
+    def counter_at(self, names: Names) -> ItemId | None:
+        """The counter in a place; None if there is none."""
+        return next((item for item, one in self._names.items() if one == names), None)
+
+    def sums(self, counter: ItemId) -> list[ItemList]:
+        """The partial sums of every client in a counter."""
+        return [one for (container, _), one in self._maps.items() if container == counter]
+
     def names_of(self, sequence: ItemList) -> Names:
         """Return the path names of a sequence of this block."""
         if sequence.kind in (ItemKind.TEXT, ItemKind.LIST):

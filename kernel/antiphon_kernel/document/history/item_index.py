@@ -209,6 +209,20 @@ class ItemTable:
         segment = self._segments[item.client][at]
         return segment if item.clock < segment.end else None
 
+    def last(self, client: int) -> Segment | None:
+        """Return the segment with a client's last items; None if it has none."""
+        segments = self._segments.get(client)
+        return segments[-1] if segments else None
+
+    def cut_off(self, client: int, clock: int) -> list[Segment]:
+        """Remove a client's items from `clock` on; returns their segments, still linked."""
+        clocks, segments = self._clocks.get(client, []), self._segments.get(client, [])
+        self.begin(ItemId(client, clock))
+        at = bisect_left(clocks, clock)
+        gone = segments[at:]
+        del clocks[at:], segments[at:]
+        return gone
+
     def next_clock(self, client: int, clock: int) -> int | None:
         """The first clock from `clock` on that this text holds; None if there is none."""
         clocks = self._clocks.get(client)
@@ -249,6 +263,19 @@ class ItemTable:
         rest = segment.cut_off(segment.clock + units)
         self.add(rest, segment)
         return rest
+
+    def join(self, segment: Segment) -> None:
+        """Make one of a segment and the one right of it, whose ids come next; neither has content.
+
+        Undoes `split`.
+        """
+        rest = segment.right
+        assert rest is not None and rest.client == segment.client and not rest.content
+        segment.length += rest.length
+        segment.sequence.link(segment, rest.right)
+        clocks = self._clocks[rest.client]
+        at = bisect_left(clocks, rest.clock)
+        del clocks[at], self._segments[rest.client][at]
 
     def originals(self, segment: Segment) -> Iterator[Segment]:
         """Yield the characters that these restore; these themselves if they restore none."""

@@ -103,7 +103,7 @@ def plan_difference(
     plan = UpdatePlan()
     for sequence in difference.sequences:
         plan += plan_sequence(sequence, difference.going, difference.coming)
-    counted = [_count(belonging, *one, client) for one in difference.counted]
+    counted = [plan_count(belonging, *one, client) for one in difference.counted]
     return plan + UpdatePlan(tuple(counted))
 
 
@@ -159,7 +159,8 @@ def _together(
     )
 
 
-def _count(belonging: ContainerIndex, counter: ItemId, amount: Decimal, client: int) -> NewItem:
+def plan_count(belonging: ContainerIndex, counter: ItemId, amount: Decimal, client: int) -> NewItem:
+    """The item by which a client adds to a counter."""
     own = belonging.counter(counter, client)
     last: Segment | None = None
     for segment in own or ():

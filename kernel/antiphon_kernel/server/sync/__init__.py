@@ -1,1 +1,1 @@
-"""The sync door: rooms that speak the Yjs sync and awareness protocols."""
+"""The sync endpoint: rooms that speak the Yjs sync and awareness protocols."""

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from antiphon_kernel.server.limits import ServerLimits
+from antiphon_kernel.server.rate_limits import RateLimiter, TokenBucket
 from antiphon_kernel.server.sync.ack_tracker import AckTracker
-from antiphon_kernel.server.sync.rate_limit import RateLimiter
 from antiphon_kernel.server.sync.send_queue import SendQueue
-from antiphon_kernel.server.token_bucket import TokenBucket
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import CloseCode
 

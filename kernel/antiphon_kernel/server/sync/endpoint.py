@@ -1,4 +1,4 @@
-"""The sync door itself: from an ASGI connection to a room."""
+"""The sync endpoint: from an ASGI connection to a room."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ class SyncServer(WebsocketServer):
         super().__init__(log=logging.getLogger("antiphon.sync"))
         self._kernel = kernel
         self._limits = limits
-        kernel.journal.on_lost(self._dismiss_all)
+        kernel.journal.files_lost.listen(self._dismiss_all)
 
     def _dismiss_all(self, error: AntiphonError) -> None:
         for room in self.rooms.values():
             room.dismiss(_storage_lost(error))
 
-    async def get_room(self, name: str) -> Room:
+    async def _open_room(self, name: str) -> Room:
         """The room of the context that `name` (a label or an id) refers to.
 
         Raises:
@@ -53,14 +53,12 @@ class SyncServer(WebsocketServer):
         context = await self._kernel.context(name)
         room = self.rooms.get(context.id)
         if room is None or room.context is not context:
-            room = self.rooms[context.id] = Room(
-                context, self._limits, self.log, self._kernel.sessions
-            )
+            room = self.rooms[context.id] = Room(context, self._limits, self.log)
         return room
 
     async def serve(self, websocket: Channel) -> None:
         """Bring a client to its room and stay until it leaves."""
-        room = await self.get_room(websocket.path)
+        room = await self._open_room(websocket.path)
         try:
             await room.serve(websocket)
         finally:

@@ -1,7 +1,7 @@
 """One context's room: everyone who follows its document over a connection.
 
-The library's room sends and stores in tasks that cancel each other when one client drops; so its
-client loop, its broadcast and its store path are replaced here. What is stored is the context's
+The library's room sends and stores in tasks that cancel each other when one client drops, and
+holds a document of its own; so this one is not derived from it. What is stored is the context's
 business: a change gets here when it is on disk.
 """
 
@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from logging import Logger
 from typing import Final
 
 from pycrdt import Channel
-from pycrdt.websocket import YRoom
 
-from antiphon_kernel.access import Sessions
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.server.sync.awareness import ServerAwareness
@@ -47,30 +44,26 @@ _LARGE: Final = 8 * 2**10
 """Bytes of an update that may take longer than a keystroke should."""
 
 
-class Room(YRoom):
+class Room:
     """Takes in what clients write, and sends them what others have written."""
 
-    clients: set[SyncConnection]  # type: ignore[assignment]
-
-    def __init__(
-        self, context: Context, limits: ServerLimits, log: Logger, sessions: Sessions
-    ) -> None:
-        super().__init__(ready=False, log=log)
+    def __init__(self, context: Context, limits: ServerLimits, log: Logger) -> None:
         self.context = context
+        self.clients: set[SyncConnection] = set()
+        self.log = log
         self.empty = asyncio.Event()
         """Set when the last client has left."""
         self._limits = limits
-        self._sessions = sessions
         self._loop = asyncio.get_running_loop()
-        self._attendance = ServerAwareness(
+        self._awareness = ServerAwareness(
             context.presence, self._presence_changed, limits.presence_expiry, self._loop.time
         )
-        self._broadcasting = Broadcaster(self.clients, context, self._attendance.entry, limits, log)
-        self._unsubscribe: Callable[[], None] | None = context.commits.subscribe(
+        self._broadcasting = Broadcaster(self.clients, context, self._awareness.entry, limits, log)
+        self._unsubscribe: Callable[[], None] | None = context.committed.listen(
             self._broadcasting.committed
         )
         self._heartbeat = self._loop.call_later(limits.heartbeat, self._send_heartbeat)
-        self._stop_watching = context.commits.on_failure(self._failed)
+        self._stop_watching = context.failed.listen(self._failed)
 
     async def stop(self) -> None:
         """Let go of the context."""
@@ -79,7 +72,7 @@ class Room(YRoom):
         self._unsubscribe()
         self._unsubscribe = None
         self._stop_watching()
-        self._attendance.close()
+        self._awareness.close()
         self._heartbeat.cancel()
         self._broadcasting.close()
 
@@ -95,7 +88,7 @@ class Room(YRoom):
         assert isinstance(channel, SyncConnection)
         self.clients.add(channel)
         writer = asyncio.create_task(
-            send(channel, self.context, self._attendance, self.log), name="sync writer"
+            send(channel, self.context, self._awareness, self.log), name="sync writer"
         )
         try:
             await self._read(channel)
@@ -109,7 +102,7 @@ class Room(YRoom):
                 CloseFrame(CloseCode.INTERNAL_ERROR, "The kernel failed at this message.")
             )
         finally:
-            self._attendance.leave(channel)
+            self._awareness.leave(channel)
             if channel.goodbye is None:
                 writer.cancel()
             _, unheard = await asyncio.wait([writer], timeout=_GOODBYE_SECONDS)
@@ -147,12 +140,11 @@ class Room(YRoom):
 
     def _receive_bundle(self, client: SyncConnection, bundle: UpdateBatch) -> bool:
         """Take in several updates as one; False if they have to be taken in one by one."""
-        arrivals = self.context.remote.arrivals
-        if bundle.update is None or not client.joined or arrivals.has(client.actor):
+        in_flight = self.context.in_flight
+        if bundle.update is None or not client.joined or in_flight.has(client.actor):
             return False
         try:
-            self._sessions.check(client.actor)
-            future = self.context.remote.apply(client.actor, bundle.update, client)
+            future = self.context.apply_update(client.actor, bundle.update, client)
         except AntiphonError:
             return False
         client.caught_up = True
@@ -166,8 +158,8 @@ class Room(YRoom):
             frame = decode_frame(message)
             match frame:
                 case SyncUpdate(update) | SyncStep2(update):
-                    is_large, arrivals = len(update) > _LARGE, self.context.remote.arrivals
-                    if client.joined and (is_large or arrivals.has(client.actor)):
+                    is_large, in_flight = len(update) > _LARGE, self.context.in_flight
+                    if client.joined and (is_large or in_flight.has(client.actor)):
                         return frame
                     self._apply(client, update, complete=isinstance(frame, SyncStep2))
                 case SyncStep1(state_vector):
@@ -175,7 +167,7 @@ class Room(YRoom):
                 case AwarenessUpdate(update):
                     self._apply_presence(client, update)
                 case QueryAwareness():
-                    broadcast(client, self._attendance)
+                    broadcast(client, self._awareness)
                 case PermissionDenied() | Ack():
                     raise ValueError("only a kernel sends this frame")
         except ValueError as error:
@@ -198,7 +190,7 @@ class Room(YRoom):
             ask(client, self.context)
             client.joined = True
             client.outgoing.state(state_vector)
-            broadcast(client, self._attendance)
+            broadcast(client, self._awareness)
         else:
             client.outgoing.state(state_vector)
 
@@ -211,8 +203,7 @@ class Room(YRoom):
                 settled = asyncio.ensure_future(self.context.wait_persisted())
                 receipts.applied(settled, complete=complete)
             else:
-                self._sessions.check(client.actor)
-                future = self.context.remote.apply(
+                future = self.context.apply_update(
                     client.actor, update, client, catching_up=not client.caught_up
                 )
                 client.caught_up = True
@@ -229,20 +220,16 @@ class Room(YRoom):
         """
         context, actor, complete = self.context, client.actor, isinstance(frame, SyncStep2)
         if len(frame.update) <= _LARGE:
-            arrivals = context.remote.arrivals
-            while arrivals.has(actor):
-                waiting = asyncio.create_task(arrivals.wait_applied(actor), name="sync turn")
+            while context.in_flight.has(actor):
+                turn = context.in_flight.wait_applied(actor)
+                waiting = asyncio.create_task(turn, name="sync turn")
                 if not await client.wait_closed(waiting):
                     return
             self._apply(client, frame.update, complete=complete)
             return
         taking = asyncio.create_task(
-            context.remote.apply_chunks(
-                actor,
-                frame.update,
-                client,
-                is_welcome=partial(self._sessions.check, actor),
-                catching_up=not client.caught_up,
+            context.apply_large_update(
+                actor, frame.update, client, catching_up=not client.caught_up
             ),
             name="sync large update",
         )
@@ -273,8 +260,8 @@ class Room(YRoom):
             raise ValueError(f"an awareness message of {len(update)} bytes is too long")
         limits = self._limits
         entries = decode_awareness(update, limits.awareness_state, limits.awareness_depth)
-        self._attendance.receive(client, self.context.ensure_member(client.actor), entries)
-        own = self._attendance.echo(client)
+        self._awareness.receive(client, self.context.ensure_member(client.actor), entries)
+        own = self._awareness.echo(client)
         if own is not None:
             client.outgoing.frame(presence_frame([own]))
 
@@ -284,11 +271,11 @@ class Room(YRoom):
     def _send_heartbeat(self) -> None:
         """A sign of life for everyone; who has not read anything for long is cut off."""
         self._heartbeat = self._loop.call_later(self._limits.heartbeat, self._send_heartbeat)
-        in_the_kernel = self._attendance.in_the_kernel()
+        in_the_kernel = self._awareness.in_the_kernel()
         for present in in_the_kernel:
             self._presence_changed(present)
         frame = presence_frame(())
-        self._attendance.expire()
+        self._awareness.expire()
         oldest = self._loop.time() - self._limits.stalled
         silent = self._loop.time() - self._limits.greeting
         for client in self.clients:

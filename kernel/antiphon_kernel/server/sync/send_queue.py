@@ -8,10 +8,32 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
-from antiphon_kernel.server.sync.message import binary_message
 from antiphon_kernel.yjs.frames import SyncUpdate, encode_frame
 from antiphon_kernel.yjs.state_vector import decode_state_vector, encode_state_vector
 from antiphon_kernel.yjs.update import decode_update
+
+_TEXT: Final = 0x81
+_BINARY: Final = 0x82
+
+
+def binary_message(payload: bytes) -> bytes:
+    """A binary message with its header."""
+    return _message(_BINARY, payload)
+
+
+def text_message(text: str) -> bytes:
+    """A text message with its header."""
+    return _message(_TEXT, text.encode())
+
+
+def _message(kind: int, payload: bytes) -> bytes:
+    size = len(payload)
+    if size < 126:
+        return bytes((kind, size)) + payload
+    if size < 65_536:
+        return bytes((kind, 126)) + size.to_bytes(2) + payload
+    return bytes((kind, 127)) + size.to_bytes(8) + payload
+
 
 _SMALL: Final = 65_536
 """Bytes of a frame that is sent at once to everybody who waits for one."""

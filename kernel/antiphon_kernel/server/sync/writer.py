@@ -27,13 +27,13 @@ def ask(client: SyncConnection, context: Context) -> None:
     client.outgoing.frame(encode_frame(SyncStep1(context.document.state_vector())))
 
 
-def broadcast(client: SyncConnection, attendance: ServerAwareness) -> None:
+def broadcast(client: SyncConnection, awareness: ServerAwareness) -> None:
     """Tell a client who else is here."""
-    client.outgoing.frame(presence_frame(attendance.everyone(but=client.awareness_client)))
+    client.outgoing.frame(presence_frame(awareness.everyone(but=client.awareness_client)))
 
 
 async def send(
-    client: SyncConnection, context: Context, attendance: ServerAwareness, log: Logger
+    client: SyncConnection, context: Context, awareness: ServerAwareness, log: Logger
 ) -> None:
     """Send what is due, one frame at a time, until the client is dismissed or gone."""
     outgoing = client.outgoing
@@ -48,7 +48,7 @@ async def send(
                 await _write_pending(client, encode_frame(Ack(count)))
             elif (missed := outgoing.take_missed()) is not None:
                 await _resync(client, context, missed)
-                broadcast(client, attendance)
+                broadcast(client, awareness)
             else:
                 await outgoing.changed()
         await client.disconnect(client.goodbye)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from textual.app import App, ComposeResult
-from textual.pilot import Pilot
-from textual.strip import Strip
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.render.cell_theme import CellTheme
@@ -19,6 +17,7 @@ from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader, Member
+from tests.app.rows import terminal_rows
 
 _Kind = TypeVar("_Kind")
 
@@ -120,7 +119,7 @@ class SampleApp(App[None]):
         self.sample = sample
         self.present: dict[int, PresenceState] = {}
         self.source = CellModel(sample.here, me=AMY, presence=self._presence)
-        self.area = DocumentView(self.source, THEME)
+        self.area = DocumentView(self.source)
         self.cells = self.area.cells
 
     def _presence(self) -> Mapping[int, PresenceState]:
@@ -140,8 +139,7 @@ class SampleApp(App[None]):
     def screen_text(self) -> list[str]:
         """The rows of the terminal, without the scroll bar."""
         width = self.size.width - 1
-        rows = self.screen._compositor.render_strips()  # noqa: SLF001
-        return [Strip(row).crop(0, width).text.rstrip() for row in rows]
+        return [row.crop(0, width).text.rstrip() for row in terminal_rows(self)]
 
 
 class Heard:
@@ -156,17 +154,6 @@ class Heard:
 
     def of(self, kind: type[_Kind]) -> list[_Kind]:
         return [message for message in self._messages if isinstance(message, kind)]
-
-
-async def until(
-    pilot: Pilot[Any], condition: Callable[[], bool], *, what: str, seconds: float = 3
-) -> None:
-    """Let the app run until something is so."""
-    for _ in range(round(seconds / 0.01)):
-        if condition():
-            return
-        await pilot.pause(0.01)
-    raise AssertionError(f"waited {seconds} s in vain: {what}")
 
 
 def aria_writing(block: str, offset: int) -> PresenceState:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from rich.segment import Segment
 from textual.strip import Strip
@@ -125,10 +125,10 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
                 case "fold", _, _:
                     watcher.held = None
                     if app.area.editor is None:
-                        app.area.moves.toggle_fold(block)
+                        app.cells.toggle_fold(block)
                 case "focus", int(direction), _:
                     watcher.held = None
-                    app.area.moves.next() if direction > 0 else app.area.moves.previous()
+                    app.cells.next_cell() if direction > 0 else app.cells.previous_cell()
                 case "edit", _, _:
                     watcher.held = None
                     app.area.edit(block)
@@ -151,7 +151,9 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
     max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=steps)
-def test_the_screen_is_what_a_cold_drawing_would_be(
+@example(steps=[("splice", 0, (0.0, 0.0, "漢a")), ("edit", 0, None)])
+@example(steps=[("splice", 0, (0.0, 0.0, "👩\u200d👩\u200d👧a")), ("edit", 0, None)])
+def test_screen_is_what_a_cold_drawing_would_be(
     steps: list[tuple[str, object, object]],
 ) -> None:
     asyncio.run(play(steps))

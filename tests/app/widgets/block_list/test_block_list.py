@@ -16,21 +16,19 @@ from tests.app.widgets.block_list.sample import (
     SampleApp,
     aria_writing,
     ben_at,
-    until,
 )
+from tests.waiting import until
 
 
-async def test_at_the_tail_the_view_follows_what_streams_in() -> None:
+async def test_block_list_at_tail_follows_streamed_text() -> None:
     sample = Sample()
     sample.add_turns(4)
     app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(80, 24)):
         block = sample.add("start", status=Status.RUNNING)
         for number in range(60):
             sample.peer.append(block, f"\n\nparagraph {number}")
-        await until(
-            pilot, lambda: "│ paragraph 59" in app.screen_text()[-1], what="the last line is seen"
-        )
+        await until(lambda: "│ paragraph 59" in app.screen_text()[-1], "the last line is seen")
         assert app.cells.following and app.cells.unread_lines == 0
 
 
@@ -45,14 +43,14 @@ async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted() -> N
         last = sample.add("a\n\nb\n\nc", status=Status.RUNNING)
         sample.peer.splice(blocks[0], 0, 0, "much\n\nmore\n\ntext above\n\n")
         sample.add("somewhere above\n\nin the middle", before=blocks[3], author=BEN)
-        await until(pilot, lambda: app.cells.unread_lines > 0, what="new lines are counted")
+        await until(lambda: app.cells.unread_lines > 0, "new lines are counted")
         assert app.screen_text() == before
         assert not app.cells.following
         app.cells.to_tail()
-        await until(pilot, lambda: app.cells.unread_lines == 0, what="nothing is new any more")
+        await until(lambda: app.cells.unread_lines == 0, "nothing is new any more")
         assert app.screen_text()[-1] == " │ c"
         sample.peer.append(last, "\n\nd")
-        await until(pilot, lambda: app.screen_text()[-1] == " │ d", what="the tail is followed")
+        await until(lambda: app.screen_text()[-1] == " │ d", "the tail is followed")
 
 
 async def test_text_that_others_insert_above_in_the_cell_one_reads_does_not_move_it() -> None:
@@ -68,27 +66,27 @@ async def test_text_that_others_insert_above_in_the_cell_one_reads_does_not_move
         assert app.screen_text() == before
 
 
-async def test_a_second_block_in_front_and_behind_are_put_in_order() -> None:
+async def test_second_block_in_front_and_behind_are_put_in_order() -> None:
     sample = Sample()
     first = sample.add("first")
     app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(80, 24)):
         sample.add("zeroth", before=first)
         sample.add("second", author=BEN)
-        await until(pilot, lambda: " │ second" in app.screen_text(), what="all are drawn")
+        await until(lambda: " │ second" in app.screen_text(), "all are drawn")
         rows = [row for row in app.screen_text() if row]
         assert rows == [" aria", " │ zeroth", " │ first", " ben", " │ second"]
 
 
-async def test_many_blocks_at_once_are_shown_from_their_end() -> None:
+async def test_block_list_with_many_new_blocks_shows_their_end() -> None:
     sample = Sample()
     app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(80, 24)):
         sample.add_turns(50)
-        await until(pilot, lambda: "   return x" in app.screen_text()[-1], what="the end is drawn")
-        assert not app.area.moves.next_unread()
-        app.area.moves.first()
-        await until(pilot, lambda: app.screen_text()[1] == " ┃ What is 0?", what="the start")
+        await until(lambda: "   return x" in app.screen_text()[-1], "the end is drawn")
+        assert not app.cells.next_unread()
+        app.cells.first_cell()
+        await until(lambda: app.screen_text()[1] == " ┃ What is 0?", "the start")
 
 
 async def test_drafts_are_not_cells_until_they_are_sent() -> None:
@@ -96,23 +94,23 @@ async def test_drafts_are_not_cells_until_they_are_sent() -> None:
     sample.add("hello", author=AMY)
     mine = sample.add("my own draft", author=AMY, status=Status.PENDING)
     app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(80, 24)):
         bens = sample.add("half a thought", author=BEN, status=Status.RUNNING)
         sample.add("an answer")
-        await until(pilot, lambda: " │ an answer" in app.screen_text(), what="the answer is drawn")
+        await until(lambda: " │ an answer" in app.screen_text(), "the answer is drawn")
         assert [(draft.username, draft.text) for draft in app.source.drafts()] == [
             ("ben", "half a thought")
         ]
         assert not any("draft" in row or "thought" in row for row in app.screen_text())
         with sample.peer.transaction(None):
             sample.peer.set_fields(bens, status="done", order="zz")
-        await until(pilot, lambda: " │ half a thought" in app.screen_text(), what="it is sent")
+        await until(lambda: " │ half a thought" in app.screen_text(), "it is sent")
         assert app.screen_text().index(" │ half a thought") > app.screen_text().index(
             " │ an answer"
         )
         assert app.source.drafts() == []
         sample.peer.set_fields(mine, status="done")
-        await until(pilot, lambda: " │ my own draft" in app.screen_text(), what="mine is sent")
+        await until(lambda: " │ my own draft" in app.screen_text(), "mine is sent")
 
 
 def test_old_drafts_of_others_are_found_bit_by_bit() -> None:
@@ -124,6 +122,15 @@ def test_old_drafts_of_others_are_found_bit_by_bit() -> None:
     while source.preload(10):
         pass
     assert [draft.text for draft in source.drafts()] == ["an old draft"]
+
+
+async def test_list_that_is_mounted_finds_old_drafts_by_itself() -> None:
+    sample = Sample()
+    sample.add("an old draft", author=BEN, status=Status.PENDING)
+    sample.add_turns(80)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)):
+        await until(lambda: bool(app.source.drafts()), "the draft is found")
 
 
 async def test_cursors_of_others_are_drawn_with_their_names_and_go_along_with_the_text() -> None:
@@ -140,21 +147,19 @@ async def test_cursors_of_others_are_drawn_with_their_names_and_go_along_with_th
         sample.peer.append(block, " with the journal")
         sample.peer.splice(done, 4, 0, "and ")
         await until(
-            pilot,
             lambda: " │ I would start with the journal▌aria" in app.screen_text(),
-            what="the model's cursor is at its append point",
+            "the model's cursor is at its append point",
         )
         (cursor,) = app.source.cursors(done)
         assert (cursor.offset, cursor.anchor) == (4, 11)
         app.set_present(5, None)
         await until(
-            pilot,
             lambda: " │ I would start with the journal" in app.screen_text(),
-            what="the cursor is gone",
+            "the cursor is gone",
         )
 
 
-async def test_a_fold_opens_and_closes_where_it_is() -> None:
+async def test_fold_opens_and_closes_where_it_is() -> None:
     sample = Sample()
     sample.add_turns(6)
     app = SampleApp(sample)
@@ -168,24 +173,24 @@ async def test_a_fold_opens_and_closes_where_it_is() -> None:
         await pilot.pause()
         before = app.screen_text()
         row = next(row for row, text in enumerate(before) if text == "┃aria  ▸ thinking · 9 lines")
-        app.area.moves.toggle_fold()
+        app.cells.toggle_fold()
         await pilot.pause()
         opened = app.screen_text()
         assert opened[row] == " aria" or opened[row].endswith("▾ thinking · 9 lines")
         assert sum("hm" in text for text in opened) > 3
-        app.area.moves.toggle_fold()
+        app.cells.toggle_fold()
         await pilot.pause()
         assert app.screen_text()[row] == before[row]
 
 
-async def test_the_focus_goes_from_cell_to_cell_and_through_a_high_one() -> None:
+async def test_focus_goes_from_cell_to_cell_and_through_a_high_one() -> None:
     sample = Sample()
     first = sample.add("first", author=AMY)
     high = sample.add("\n\n".join(f"paragraph {number}" for number in range(40)))
     last = sample.add("last", author=AMY)
     app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
-        app.area.moves.first()
+        app.cells.first_cell()
         await pilot.pause()
         assert app.cells.focused_cell == first
         seen: set[str] = set()
@@ -193,12 +198,12 @@ async def test_the_focus_goes_from_cell_to_cell_and_through_a_high_one() -> None
             assert app.cells.focused_cell in (first, high, last)
             if app.cells.focused_cell == last:
                 break
-            app.area.moves.next()
+            app.cells.next_cell()
             await pilot.pause()
             seen.update(text.removeprefix(" ┃ ") for text in app.screen_text() if "┃" in text)
         assert app.cells.focused_cell == last
         assert {f"paragraph {number}" for number in range(40)} <= seen
-        assert not app.area.moves.next()
+        assert not app.cells.next_cell()
 
 
 async def test_next_unread_goes_to_cells_that_changed_unseen() -> None:
@@ -206,16 +211,16 @@ async def test_next_unread_goes_to_cells_that_changed_unseen() -> None:
     blocks = sample.add_turns(10)
     app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
-        app.area.moves.first()
+        app.cells.first_cell()
         await pilot.pause()
         sample.peer.splice(blocks[15], 0, 0, "edited ")
         sample.peer.splice(blocks[21], 0, 0, "edited ")
         await pilot.pause()
-        assert app.area.moves.next_unread() and app.cells.focused_cell == blocks[15]
+        assert app.cells.next_unread() and app.cells.focused_cell == blocks[15]
         await pilot.pause()
-        assert app.area.moves.next_unread() and app.cells.focused_cell == blocks[21]
+        assert app.cells.next_unread() and app.cells.focused_cell == blocks[21]
         await pilot.pause()
-        assert not app.area.moves.next_unread()
+        assert not app.cells.next_unread()
 
 
 async def test_wide_views_name_authors_in_the_gutter() -> None:
@@ -245,7 +250,7 @@ async def test_resizing_keeps_the_first_line_that_one_reads() -> None:
         assert (now.block, now.row) == (first.block, first.row)
 
 
-async def test_a_click_focuses_a_cell_and_the_wheel_scrolls() -> None:
+async def test_click_focuses_a_cell_and_the_wheel_scrolls() -> None:
     sample = Sample()
     sample.add_turns(8)
     app = SampleApp(sample)
@@ -264,7 +269,7 @@ async def test_a_click_focuses_a_cell_and_the_wheel_scrolls() -> None:
         assert app.screen_text()[3:] == before[:-3]
 
 
-async def test_a_stream_is_drawn_thirty_times_a_second_and_a_person_at_once() -> None:
+async def test_stream_is_drawn_thirty_times_a_second_and_a_person_at_once() -> None:
     sample = Sample()
     words = sample.add("Words", author=BEN)
     block = sample.add("", status=Status.RUNNING)
@@ -297,13 +302,13 @@ async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows() -> No
         await pilot.pause()
         app.cells.focus_cell(long)
         app.cells.scroll_rows(-5)
-        app.area.moves.toggle_fold()
+        app.cells.toggle_fold()
         await pilot.pause()
         assert app.screen_text()[-1].endswith("▸ line 0 · 119 lines")
         assert app.cells.following and "" not in app.screen_text()
 
 
-async def test_an_unknown_author_is_named_when_the_document_says_who_it_is() -> None:
+async def test_unknown_author_is_named_when_the_document_says_who_it_is() -> None:
     document = Document(5)
     source = CellModel(document)
     assert source.name("f" * 32) == ("f" * 8, 0)

@@ -9,8 +9,8 @@ from tests.app.widgets.block_list.sample import (
     SampleApp,
     aria_writing,
     ben_at,
-    until,
 )
+from tests.waiting import until
 
 
 def row_with(app: SampleApp, text: str) -> int:
@@ -90,7 +90,7 @@ async def test_entering_and_leaving_keep_the_line_of_the_cursor_on_its_row() -> 
         assert app.area.editor is None and app.cells.has_focus
 
 
-async def test_the_cursor_comes_back_to_where_it_was_last() -> None:
+async def test_cursor_comes_back_to_where_it_was_last() -> None:
     sample = Sample()
     block = sample.add("one two three", author=AMY)
     app = SampleApp(sample)
@@ -104,7 +104,7 @@ async def test_the_cursor_comes_back_to_where_it_was_last() -> None:
         assert sample.here.text(block) == "zero one XYtwo three"
 
 
-async def test_without_a_last_place_the_cursor_is_on_the_first_finished_line_that_is_seen() -> None:
+async def test_editor_without_remembered_place_starts_on_first_finished_visible_line() -> None:
     sample = Sample()
     text = "".join(f"paragraph {number}\n\n" for number in range(30))
     block = sample.add(text + "and this is being wri", status=Status.RUNNING)
@@ -120,23 +120,23 @@ async def test_without_a_last_place_the_cursor_is_on_the_first_finished_line_tha
         assert app.area.editor.block == short and app.area.editor.cursor_offset == 0
 
 
-async def test_others_are_seen_inside_the_editor() -> None:
+async def test_editor_shows_cursors_of_others() -> None:
     sample = Sample()
     block = sample.add("One two three.\nFour.")
     app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
         app.area.edit(block, 15)
         app.set_present(6, ben_at(block, 4, 7))
-        await until(pilot, lambda: " ┃ One two three. ben" in app.screen_text(), what="the tag")
+        await until(lambda: " ┃ One two three. ben" in app.screen_text(), "the tag")
         app.set_present(6, ben_at(block, 14))
-        await until(pilot, lambda: " ┃ One two three.▌ben" in app.screen_text(), what="at the end")
+        await until(lambda: " ┃ One two three.▌ben" in app.screen_text(), "at the end")
         await pilot.press("home", "Y")
         sample.sync()
         sample.peer.splice(block, 14, 0, "!!")
-        await until(pilot, lambda: " ┃ One two three.▌ben" not in app.screen_text(), what="moved")
+        await until(lambda: " ┃ One two three.▌ben" not in app.screen_text(), "moved")
 
 
-async def test_the_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back() -> None:
+async def test_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back() -> None:
     sample = Sample()
     block = sample.add("\n".join(f"line {number}" for number in range(100)))
     app = SampleApp(sample)
@@ -158,7 +158,7 @@ async def test_the_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_ba
         assert any(row.endswith("line 60") for row in app.screen_text())
 
 
-async def test_a_cell_higher_than_the_screen_is_clipped_to_it() -> None:
+async def test_cell_higher_than_the_screen_is_clipped_to_it() -> None:
     sample = Sample()
     sample.add("before")
     block = sample.add("\n".join(f"line {number}" for number in range(5000)))

@@ -27,7 +27,7 @@ class Loop:
         self.now = end
 
 
-def test_a_timer_that_was_overtaken_brings_no_frame_before_its_time() -> None:
+def test_timer_that_was_overtaken_brings_no_frame_before_its_time() -> None:
     loop, drawn = Loop(), list[float]()
 
     def draw() -> None:

@@ -44,7 +44,7 @@ operations = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(operations=operations, start=st.lists(st.integers(0, 20), max_size=40), probe=st.integers())
-def test_agrees_with_a_list(
+def test_height_index_agrees_with_list(
     operations: list[tuple[str, int, int]], start: list[int], probe: int
 ) -> None:
     oracle = ListOfHeights()

@@ -11,6 +11,7 @@ from antiphon.render.view import CellView
 from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highlights
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.render.notation import render_cell
+from tests.app.rows import terminal_rows
 from tests.app.widgets.block_list.sample import AMY, ANSWER, THEME, Sample, SampleApp
 
 TEXT = ANSWER.format("中文 👍🏽") + "\n\ttab and **bold** text that goes on for more than one line."
@@ -27,7 +28,7 @@ def columns_of(run: SourceRun, wanted: range) -> range:
 
 @settings(deadline=None)
 @given(start=st.integers(0, len(TEXT)), size=st.integers(0, len(TEXT)), width=st.integers(8, 60))
-def test_a_range_is_marked_where_the_cell_shows_it(start: int, size: int, width: int) -> None:
+def test_range_is_marked_where_the_cell_shows_it(start: int, size: int, width: int) -> None:
     view = CellView("b", BlockKind.TEXT, Role.MODEL, Status.DONE, TEXT)
     picture = render_cell(view, width, THEME)
     end = min(start + size, len(TEXT))
@@ -47,8 +48,7 @@ def test_a_range_is_marked_where_the_cell_shows_it(start: int, size: int, width:
 
 
 def styles_of(app: SampleApp, text: str) -> set[Style | None]:
-    strips = app.screen._compositor.render_strips()  # noqa: SLF001
-    segments = (segment for strip in strips for segment in strip if segment.text == text)
+    segments = (segment for row in terminal_rows(app) for segment in row if segment.text == text)
     return {segment.style and segment.style.clear_meta_and_links() for segment in segments}
 
 

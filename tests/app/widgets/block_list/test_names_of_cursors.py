@@ -25,7 +25,7 @@ FULL = "0123456789" * 40
 
 
 @pytest.mark.parametrize(("columns", "named"), [(80, "b│ "), (96, "ben   │ ")])
-async def test_it_stands_in_the_gutter_of_the_line(columns: int, named: str) -> None:
+async def test_cursor_name_without_room_in_line_stands_in_gutter(columns: int, named: str) -> None:
     sample = Sample()
     block = sample.add(FULL)
     app = SampleApp(sample)
@@ -41,7 +41,9 @@ async def test_it_stands_in_the_gutter_of_the_line(columns: int, named: str) -> 
 
 
 @pytest.mark.parametrize(("columns", "named"), [(80, "b┃ "), (96, "ben   ┃ ")])
-async def test_it_stands_there_too_while_the_cell_is_edited(columns: int, named: str) -> None:
+async def test_cursor_name_without_room_in_edited_cell_stands_in_gutter(
+    columns: int, named: str
+) -> None:
     sample = Sample()
     block = sample.add(FULL)
     app = SampleApp(sample)
@@ -56,7 +58,7 @@ async def test_it_stands_there_too_while_the_cell_is_edited(columns: int, named:
         assert not [row for row in app.screen_text() if row.startswith(named)]
 
 
-async def test_a_gutter_that_names_the_author_keeps_that_name() -> None:
+async def test_gutter_that_names_the_author_keeps_that_name() -> None:
     sample = Sample()
     block = sample.add(FULL, author=AMY)
     app = SampleApp(sample)
@@ -73,7 +75,7 @@ names = st.lists(st.text("abcdé中", min_size=1, max_size=6), max_size=3)
 
 
 @given(text=st.text("ab 中", max_size=30), names=names, width=st.integers(31, 60), data=st.data())
-def test_whoever_has_room_is_named_in_full(
+def test_first_overflowing_is_first_label_without_room(
     text: str, names: list[str], width: int, data: st.DataObject
 ) -> None:
     strip = Strip([Segment(text)]) if text else Strip([])
@@ -90,18 +92,18 @@ def test_whoever_has_room_is_named_in_full(
         assert drawn.cell_length >= strip.cell_length + sum(cell_len(name) for name in names)
 
 
-async def test_a_row_is_drawn_anew_when_the_name_in_it_moves_to_the_gutter() -> None:
+async def test_row_is_drawn_anew_when_the_name_in_it_moves_to_the_gutter() -> None:
     sample = Sample()
     block = sample.add("0123456789" * 4)
     app = SampleApp(sample)
     async with app.run_test(size=(80, 24)) as pilot:
         assert app.area.edit(block, 0)
         await pilot.pause()
-        editor, rows = app.query_one(TextArea), RowCache(THEME)
+        editor, rows = app.query_one(TextArea), RowCache()
         benedict = [RemoteCursor(6, "b" * 32, "benedict", 0, 3)]
-        rows.layout(editor, 0, 1, 45, benedict, 1)
+        rows.layout(editor, THEME, 0, 1, 45, benedict, 1)
         cut = rows.strip(0)
-        rows.layout(editor, 0, 1, 45, benedict, 0)
+        rows.layout(editor, THEME, 0, 1, 45, benedict, 0)
         named_beside = rows.strip(0)
         assert cut is not None and "…" in cut.text
         assert named_beside is not None and "…" not in named_beside.text

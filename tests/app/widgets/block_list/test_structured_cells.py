@@ -25,14 +25,14 @@ SCHEMA = CompositeSchema(
 )
 
 
-def test_a_cell_shows_the_content_as_it_is_now() -> None:
+def test_cell_shows_the_content_as_it_is_now() -> None:
     document = Document.create(77, context=CONTEXT, epoch="b" * 32, label="default")
     header = BlockHeader(BLOCK, BlockKind.TEXT, Role.MODEL, Status.DONE, "a0", "t", "1" * 32)
     document.create_block(header, schema=SCHEMA)
     source = CellModel(document)
     assert source.view(BLOCK).text == "## notes\n\n## steps [read-only]\n"
     changes: list[CellChange] = []
-    source.watch(changes.append)
+    source.changed.listen(changes.append)
     document.append(BLOCK, "remember", "notes")
     assert source.view(BLOCK).text == "## notes\nremember\n\n## steps [read-only]\n"
     with document.transaction("push"):
@@ -47,7 +47,7 @@ def test_a_cell_shows_the_content_as_it_is_now() -> None:
     assert "schema" in (source.edit_denied_reason(BLOCK) or "")
 
 
-def test_a_persons_block_with_a_schema_is_no_draft() -> None:
+def test_persons_block_with_a_schema_is_no_draft() -> None:
     document = Document.create(77, context=CONTEXT, epoch="b" * 32, label="default")
     header = BlockHeader(BLOCK, BlockKind.TEXT, Role.USER, Status.RUNNING, "a0", "t", "1" * 32)
     document.create_block(header, schema=SCHEMA)

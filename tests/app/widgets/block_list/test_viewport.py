@@ -118,7 +118,7 @@ def test_changes_above_what_one_reads_do_not_move_it(
     up=st.integers(0, 60),
     which=st.integers(0, 99),
 )
-def test_a_revealed_cell_is_seen_whole_or_from_its_start(
+def test_revealed_cell_is_seen_whole_or_from_its_start(
     cells: list[Measured], height: int, up: int, which: int
 ) -> None:
     world = World(cells, height)
@@ -134,7 +134,7 @@ def test_a_revealed_cell_is_seen_whole_or_from_its_start(
         assert world.view.row_of(block, -cell.head) == 0 or len(rows) == height
 
 
-def test_a_frame_measures_only_the_cells_it_shows() -> None:
+def test_frame_measures_only_the_cells_it_shows() -> None:
     for count in (100, 10_000):
         world = World([Measured(0, 4)] * count, 20)
         for move in (-3, -3, 3, -20, 5):
@@ -144,7 +144,7 @@ def test_a_frame_measures_only_the_cells_it_shows() -> None:
             assert len(set(world.measured)) <= 20
 
 
-def test_a_short_document_starts_at_the_top() -> None:
+def test_short_document_starts_at_the_top() -> None:
     world = World([Measured(1, 1), Measured(1, 2)], 10)
     assert world.view.places[:5] == world.flat()
     assert world.view.places[5:] == [None] * 5

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from textual import events
 
-from antiphon.screens.command_modal import TITLE
-from tests.app.opened import Opened, World, opened, world
+from antiphon.screens.modals import COMMAND_TITLE
+from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 PADDED = "!touch ran #" + "\n" * 40
@@ -27,7 +25,7 @@ async def put_before(here: World, there: Opened, text: str) -> None:
 
 
 async def asks(there: Opened) -> None:
-    await there.sees(TITLE)
+    await there.sees(COMMAND_TITLE)
 
 
 async def runs(here: World) -> None:
@@ -43,132 +41,128 @@ async def did_not_run(here: World) -> None:
 
 @pytest.mark.parametrize("text", ["!touch ran #", PADDED])
 async def test_enter_asks_if_the_mark_of_a_command_came_from_elsewhere(
-    tmp_path: Path, text: str
+    here: World, there: Opened, text: str
 ) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("thank you")
-        await put_before(here, there, text)
-        await there.press("enter")
-        await asks(there)
-        await there.sees("touch ran #")
-        await there.press("y", "enter", "escape")
-        await until(lambda: not there.shows(TITLE), "the question has gone")
-        assert there.message == text + "thank you"
-        await did_not_run(here)
+    await there.live()
+    await there.type("thank you")
+    await put_before(here, there, text)
+    await there.press("enter")
+    await asks(there)
+    await there.sees("touch ran #")
+    await there.press("y", "enter", "escape")
+    await until(lambda: not there.shows(COMMAND_TITLE), "the question has gone")
+    assert there.message == text + "thank you"
+    await did_not_run(here)
 
 
-async def test_enter_asks_if_a_part_of_a_typed_command_came_from_elsewhere(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("!true")
-        await until(lambda: there.screen.composer.draft.block, "a draft block")
-        block = there.screen.composer.draft.block
-        document = (await here.context()).document
-        await until(lambda: block in document and document.text(str(block)) == "!true")
-        await here.call("block.splice", block_id=block, offset=5, insert="; touch ran")
-        await until(lambda: there.message == "!true; touch ran", "it has come")
-        await there.sees("? !true; touch ran")
-        await there.type(" again")
-        await there.press("enter")
-        await asks(there)
-        await did_not_run(here)
+async def test_enter_asks_if_a_part_of_a_typed_command_came_from_elsewhere(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    await there.type("!true")
+    await until(lambda: there.screen.composer.draft.block, "a draft block")
+    block = there.screen.composer.draft.block
+    document = (await here.context()).document
+    await until(lambda: block in document and document.text(str(block)) == "!true")
+    await here.call("block.splice", block_id=block, offset=5, insert="; touch ran")
+    await until(lambda: there.message == "!true; touch ran", "it has come")
+    await there.sees("? !true; touch ran")
+    await there.type(" again")
+    await there.press("enter")
+    await asks(there)
+    await did_not_run(here)
 
 
-async def test_a_command_of_an_earlier_session_runs_when_the_person_says_so(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        async with opened(here) as there:
-            await there.live()
-            await there.type("!touch ran")
-            document = (await here.context()).document
-            await until(
-                lambda: "!touch ran" in [document.text(one) for one in document.block_ids()],
-                "the draft is in the kernel",
-            )
-        async with opened(here) as again:
-            await again.live()
-            await until(lambda: again.message == "!touch ran", "the draft")
-            await again.sees("? !touch ran")
-            await again.press("enter")
-            await asks(again)
-            await again.sees("Not all of it was typed in this window.")
-            await did_not_run(here)
-            await again.press("ctrl+r")
-            await runs(here)
-            assert again.message == ""
-
-
-async def test_a_copied_command_runs_when_the_person_says_so(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("touch ran", kind="tool_call")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("touch ran")
-            await there.press("up", "enter")
-            await until(lambda: there.message == "!touch ran", "the command")
-            await there.press("enter")
-            await asks(there)
-            await did_not_run(here)
-            await there.press("ctrl+r")
-            await runs(here)
-
-
-async def test_a_copied_command_runs_at_once_when_it_has_been_edited_here(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.cell("touch ra", kind="tool_call")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("touch ra")
-            await there.press("up", "enter")
-            await until(lambda: there.message == "!touch ra", "the command")
-            await there.type("n")
-            await there.press("enter")
-            await runs(here)
-
-
-async def test_a_command_that_an_undo_brought_back_is_asked_about(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
+async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: World) -> None:
+    async with opened(here) as there:
         await there.live()
         await there.type("!touch ran")
         document = (await here.context()).document
-        await until(lambda: "!touch ran" in [document.text(one) for one in document.block_ids()])
-        await there.press("ctrl+z")
-        await until(lambda: there.message == "", "it is taken back")
-        await there.press("ctrl+y")
-        await until(lambda: there.message == "!touch ran", "it is there again")
+        await until(
+            lambda: "!touch ran" in [document.text(one) for one in document.block_ids()],
+            "the draft is in the kernel",
+        )
+    async with opened(here) as again:
+        await again.live()
+        await until(lambda: again.message == "!touch ran", "the draft")
+        await again.sees("? !touch ran")
+        await again.press("enter")
+        await asks(again)
+        await again.sees("Not all of it was typed in this window.")
+        await did_not_run(here)
+        await again.press("ctrl+r")
+        await runs(here)
+        assert again.message == ""
+
+
+async def test_copied_command_runs_when_the_person_says_so(here: World) -> None:
+    await here.cell("touch ran", kind="tool_call")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("touch ran")
+        await there.press("up", "enter")
+        await until(lambda: there.message == "!touch ran", "the command")
         await there.press("enter")
         await asks(there)
         await did_not_run(here)
+        await there.press("ctrl+r")
+        await runs(here)
 
 
-async def test_a_command_typed_anew_after_another_came_from_elsewhere_runs(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
+async def test_copied_command_runs_at_once_when_it_has_been_edited_here(here: World) -> None:
+    await here.cell("touch ra", kind="tool_call")
+    async with opened(here) as there:
         await there.live()
-        await there.type("x")
-        await put_before(here, there, "!touch other #")
-        await there.press("end", "ctrl+u")
-        await until(lambda: there.message == "", "an empty composer")
-        await there.type("!touch ran")
-        await there.sees("› !touch ran")
+        await there.sees("touch ra")
+        await there.press("up", "enter")
+        await until(lambda: there.message == "!touch ra", "the command")
+        await there.type("n")
         await there.press("enter")
         await runs(here)
-        assert not (here.folder / "other").exists()
 
 
-async def test_a_pasted_command_runs(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        there.app.post_message(events.Paste("!touch ran\ntrue"))
-        await until(lambda: there.message == "!touch ran\ntrue", "it is pasted")
-        await there.press("enter")
-        await runs(here)
+async def test_command_that_an_undo_brought_back_is_asked_about(here: World, there: Opened) -> None:
+    await there.live()
+    there.app.post_message(events.Paste("!touch ran"))
+    document = (await here.context()).document
+    await until(lambda: "!touch ran" in [document.text(one) for one in document.block_ids()])
+    await there.press("ctrl+z")
+    await until(lambda: there.message == "", "it is taken back")
+    await there.press("ctrl+y")
+    await until(lambda: there.message == "!touch ran", "it is there again")
+    await there.press("enter")
+    await asks(there)
+    await did_not_run(here)
+
+
+async def test_command_typed_anew_after_another_came_from_elsewhere_runs(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    await there.type("x")
+    await put_before(here, there, "!touch other #")
+    await there.press("end", "ctrl+u")
+    await until(lambda: there.message == "", "an empty composer")
+    await there.type("!touch ran")
+    await there.sees("› !touch ran")
+    await there.press("enter")
+    await runs(here)
+    assert not (here.folder / "other").exists()
+
+
+async def test_pasted_command_runs(here: World, there: Opened) -> None:
+    await there.live()
+    there.app.post_message(events.Paste("!touch ran\ntrue"))
+    await until(lambda: there.message == "!touch ran\ntrue", "it is pasted")
+    await there.press("enter")
+    await runs(here)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10)])
-async def test_a_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
-    tmp_path: Path, size: tuple[int, int]
+async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
+    here: World, size: tuple[int, int]
 ) -> None:
-    async with world(tmp_path) as here, opened(here, size=size) as there:
+    async with opened(here, size=size) as there:
         await there.live()
         there.app.post_message(events.Paste("!touch ran" + "\n" * 60 + "true # the last line"))
         await there.sees("true # the last line")
@@ -185,19 +179,18 @@ async def test_a_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first
         await runs(here)
 
 
-async def test_nothing_of_a_wide_command_is_left_out_of_the_question(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        command = "echo " + "漢字" * 100 + "\t; \u202etouch ran"
-        there.screen.composer.draft.write("!" + command)
-        await there.press("enter")
-        await asks(there)
-        shown = "".join("".join(line.split()) for line in there.lines)
-        assert "漢字" * 100 + ";⇠touchran" in shown
+async def test_command_question_shows_whole_wide_command(there: Opened) -> None:
+    await there.live()
+    command = "echo " + "漢字" * 100 + "\t; \u202etouch ran"
+    there.screen.composer.draft.write("!" + command)
+    await there.press("enter")
+    await asks(there)
+    shown = "".join("".join(line.split()) for line in there.lines)
+    assert "漢字" * 100 + ";⇠touchran" in shown
 
 
-async def test_a_confirmed_command_that_fails_is_asked_about_again(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here, as_name="guest") as there:
+async def test_confirmed_command_that_fails_is_asked_about_again(here: World) -> None:
+    async with opened(here, as_name="guest") as there:
         await there.live()
         there.screen.composer.draft.write("!touch ran")
         await there.press("enter")
@@ -209,11 +202,10 @@ async def test_a_confirmed_command_that_fails_is_asked_about_again(tmp_path: Pat
         await asks(there)
 
 
-async def test_a_message_is_sent_whoever_has_written_in_it(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("you")
-        await put_before(here, there, "thank ")
-        await there.press("enter")
-        await until(lambda: there.message == "", "it is sent")
-        assert await here.texts(role="user") == ["thank you"]
+async def test_message_is_sent_whoever_has_written_in_it(here: World, there: Opened) -> None:
+    await there.live()
+    await there.type("you")
+    await put_before(here, there, "thank ")
+    await there.press("enter")
+    await until(lambda: there.message == "", "it is sent")
+    assert await here.texts(role="user") == ["thank you"]

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import contextlib
+import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from antiphon.screens.submitter import SLOW
+from antiphon.session import SILENT_SECONDS
+from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, ORIGIN
 from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.types.enums import Status
 from tests.addresses import address_of
-from tests.app.opened import World, opened, world
+from tests.app.opened import Opened, World, opened, world
 from tests.kernel.served import CuttableProxy
 from tests.waiting import until
 
@@ -44,8 +49,23 @@ async def sent(here: World, text: str) -> None:
     )
 
 
-async def test_others_see_a_message_while_it_is_typed(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here, as_name="guest") as there:
+@contextlib.asynccontextmanager
+async def through_proxy(here: World) -> AsyncIterator[CuttableProxy]:
+    """Let the app reach the kernel only through a proxy."""
+    assert here.doors is not None
+    proxy = CuttableProxy(here.doors.port)
+    await proxy.start()
+    through = {"socket": None, "http": f"http://127.0.0.1:{proxy.port}"}
+    address = address_of(here.kernel, here.doors).model_copy(update=through)
+    (here.data / ADDRESS_FILE).write_text(address.model_dump_json())
+    try:
+        yield proxy
+    finally:
+        await proxy.close()
+
+
+async def test_draft_being_typed_is_shown_to_others(here: World) -> None:
+    async with opened(here, as_name="guest") as there:
         await there.live()
         await there.type("hello")
         await kernel_has_draft(here, "hello")
@@ -55,53 +75,50 @@ async def test_others_see_a_message_while_it_is_typed(tmp_path: Path) -> None:
             await until(lambda: not mine.shows("guest ›"), "the line has gone")
 
 
-async def test_enter_sends_and_a_turn_begins(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("What is this?")
-        await there.press("enter")
-        assert there.message == ""
-        await sent(here, "What is this?")
-        await until(lambda: here.aria.prompts == ["What is this?"], "the model is asked")
-        await there.sees("What is this?")
-        here.aria.write("An antiphon.")
-        await there.sees("An antiphon.")
-        here.aria.end()
+async def test_enter_sends_and_a_turn_begins(here: World, there: Opened) -> None:
+    await there.live()
+    await there.type("What is this?")
+    await there.press("enter")
+    assert there.message == ""
+    await sent(here, "What is this?")
+    await until(lambda: here.aria.prompts == ["What is this?"], "the model is asked")
+    await there.sees("What is this?")
+    here.aria.write("An antiphon.")
+    await there.sees("An antiphon.")
+    here.aria.end()
 
 
-async def test_typing_goes_on_while_a_message_is_being_sent(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.pilot.press(*"one", "enter", *"two", "enter", *"three")
-        await sent(here, "one")
-        await sent(here, "two")
-        assert there.message == "three"
-        await kernel_has_draft(here, "three")
+async def test_typing_goes_on_while_a_message_is_being_sent(here: World, there: Opened) -> None:
+    await there.live()
+    await there.pilot.press(*"one", "enter", *"two", "enter", *"three")
+    await sent(here, "one")
+    await sent(here, "two")
+    assert there.message == "three"
+    await kernel_has_draft(here, "three")
 
 
-async def test_an_empty_message_cannot_be_sent(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("  ")
-        await there.press("enter")
-        await until(lambda: there.screen.hint_shown, "a hint")
-        assert there.message == "  "
+async def test_empty_message_cannot_be_sent(there: Opened) -> None:
+    await there.live()
+    await there.type("  ")
+    await there.press("enter")
+    await until(lambda: there.screen.hint_shown, "a hint")
+    assert there.message == "  "
 
 
-async def test_there_are_three_ways_to_a_new_line(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.press("a", "ctrl+j", "b", "shift+enter", "c", "backslash", "enter", "d")
-        assert there.message == "a\nb\nc\nd"
-        await until(lambda: there.screen.composer.size.height == 4, "four rows")
+async def test_composer_ctrl_j_shift_enter_and_backslash_enter_insert_newline(
+    there: Opened,
+) -> None:
+    await there.press("a", "ctrl+j", "b", "shift+enter", "c", "backslash", "enter", "d")
+    assert there.message == "a\nb\nc\nd"
+    await until(lambda: there.screen.composer.size.height == 4, "four rows")
 
 
-async def test_the_composer_grows_to_half_the_screen_and_then_scrolls(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        there.screen.composer.draft.write("a\n" * 30)
-        await until(lambda: there.screen.composer.size.height == 12, "half of 24 rows")
+async def test_composer_grows_to_half_the_screen_and_then_scrolls(there: Opened) -> None:
+    there.screen.composer.draft.write("a\n" * 30)
+    await until(lambda: there.screen.composer.size.height == 12, "half of 24 rows")
 
 
-async def test_a_command_runs_in_the_project(tmp_path: Path) -> None:
+async def test_command_runs_in_the_project(tmp_path: Path) -> None:
     (tmp_path / "verse.md").write_text("la\n")
     async with world(tmp_path) as here, opened(here) as there:
         await there.live()
@@ -113,8 +130,8 @@ async def test_a_command_runs_in_the_project(tmp_path: Path) -> None:
         assert await draft_in_kernel(here) == []
 
 
-async def test_a_command_that_is_not_allowed_comes_back_with_the_reason(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here, as_name="guest") as there:
+async def test_command_that_is_not_allowed_comes_back_with_the_reason(here: World) -> None:
+    async with opened(here, as_name="guest") as there:
         await there.live()
         await there.type("!ls")
         await there.press("enter")
@@ -122,23 +139,22 @@ async def test_a_command_that_is_not_allowed_comes_back_with_the_reason(tmp_path
         assert there.message == "!ls"
 
 
-async def test_a_draft_is_there_again_after_quitting(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        async with opened(here) as there:
-            await there.live()
-            await there.type("half a sen")
-            await kernel_has_draft(here, "half a sen")
-            await there.press("ctrl+q")
-        async with opened(here) as again:
-            await again.live()
-            await until(lambda: again.message == "half a sen", "the draft")
-            await again.press("end", *"tence")
-            await kernel_has_draft(here, "half a sentence")
-            assert await draft_in_kernel(here) == ["half a sentence"]
+async def test_draft_is_there_again_after_quitting(here: World) -> None:
+    async with opened(here) as there:
+        await there.live()
+        await there.type("half a sen")
+        await kernel_has_draft(here, "half a sen")
+        await there.press("ctrl+q")
+    async with opened(here) as again:
+        await again.live()
+        await until(lambda: again.message == "half a sen", "the draft")
+        await again.press("end", *"tence")
+        await kernel_has_draft(here, "half a sentence")
+        assert await draft_in_kernel(here) == ["half a sentence"]
 
 
-async def test_two_windows_of_one_person_have_drafts_of_their_own(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as one:
+async def test_windows_of_one_user_have_separate_drafts(here: World) -> None:
+    async with opened(here) as one:
         await one.live()
         await one.type("one")
         await kernel_has_draft(here, "one")
@@ -149,48 +165,100 @@ async def test_two_windows_of_one_person_have_drafts_of_their_own(tmp_path: Path
             assert (one.message, two.message) == ("one", "two")
 
 
-async def test_ctrl_z_takes_back_what_was_typed(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
-        await there.type("mistake")
-        await kernel_has_draft(here, "mistake")
-        await there.press("ctrl+z")
-        await until(lambda: there.message == "", "it is taken back")
-        await there.press("ctrl+y")
-        await until(lambda: there.message == "mistake", "it is there again")
+async def test_ctrl_z_takes_back_what_was_typed(here: World, there: Opened) -> None:
+    await there.live()
+    await there.type("oops")
+    await kernel_has_draft(here, "oops")
+    await there.press("ctrl+z")
+    await until(lambda: there.message == "", "it is taken back")
+    await there.press("ctrl+y")
+    await until(lambda: there.message == "oops", "it is there again")
 
 
-async def test_a_message_written_before_the_kernel_answers_is_sent_then(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await here.close_doors()
-        async with opened(here) as there:
-            await there.type("early")
-            await there.press("enter")
-            await until(lambda: "as soon as" in (there.screen.hint_shown or ""), "the hint")
-            assert there.message == "early"
-            await here.open_doors()
-            await sent(here, "early")
-            await until(lambda: there.message == "", "an empty composer")
+async def test_message_written_before_the_kernel_answers_is_sent_then(here: World) -> None:
+    await here.close_doors()
+    async with opened(here) as there:
+        await there.type("early")
+        await there.press("enter")
+        await until(lambda: "as soon as" in (there.screen.hint_shown or ""), "the hint")
+        assert there.message == "early"
+        await here.open_doors()
+        await sent(here, "early")
+        await until(lambda: there.message == "", "an empty composer")
 
 
-async def test_a_kernel_that_does_not_answer_is_named_while_a_message_is_on_its_way(
-    tmp_path: Path,
+async def test_kernel_that_does_not_answer_is_named_while_a_message_is_on_its_way(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        assert here.doors is not None
-        proxy = CuttableProxy(here.doors.port)
-        await proxy.start()
-        through = {"socket": None, "http": f"http://127.0.0.1:{proxy.port}"}
-        address = address_of(here.kernel, here.doors).model_copy(update=through)
-        (here.data / ADDRESS_FILE).write_text(address.model_dump_json())
-        async with opened(here) as there:
-            await there.live()
-            await there.type("hello")
-            await kernel_has_draft(here, "hello")
-            proxy.stop()
-            await there.press("enter")
-            await until(lambda: there.screen.hint_shown == SLOW, "told")
-            assert there.message == ""
-            proxy.go_on()
-            await sent(here, "hello")
-        await proxy.close()
+    async with through_proxy(here) as proxy, opened(here) as there:
+        await there.live()
+        await there.type("hello")
+        await kernel_has_draft(here, "hello")
+        proxy.stop()
+        await there.press("enter")
+        await there.sees("sending › hello")
+        await until(lambda: there.screen.hint_shown == SLOW, "told")
+        assert there.message == ""
+        await there.sees("not answering")
+        proxy.go_on()
+        await sent(here, "hello")
+        await until(lambda: not there.shows("sending"), "it has arrived")
+        await until(lambda: not there.shows("not answering"), "answered")
+
+
+async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(
+    here: World,
+) -> None:
+    async with through_proxy(here) as proxy, opened(here, size=(120, 30)) as there:
+        await there.live()
+        await there.type("he")
+        await kernel_has_draft(here, "he")
+        await until(lambda: not there.app.session.status.unsaved, "saved")
+        proxy.stop()
+        begun = time.monotonic()
+        await there.type("llo")
+        await there.sees("not answering · 3 unsaved")
+        assert SILENT_SECONDS <= time.monotonic() - begun < 10
+        proxy.go_on()
+        await until(lambda: not there.shows("not answering"), "answered")
+        await kernel_has_draft(here, "hello")
+
+
+async def test_a_message_undone_on_its_way_is_in_the_composer_again(here: World) -> None:
+    async with through_proxy(here) as proxy, opened(here) as there:
+        await there.live()
+        await there.type("hello")
+        await kernel_has_draft(here, "hello")
+        draft = there.screen.composer.draft.block
+        proxy.stop()
+        await there.press("enter")
+        assert there.message == ""
+        document = (await here.context()).document
+        while document.text(str(draft)):
+            await here.call("block.undo", block_id=draft)
+        proxy.go_on()
+        await until(lambda: "Not sent" in (there.screen.hint_shown or ""), "told")
+        assert there.message == "hello"
+        await there.press("enter")
+        await sent(here, "hello")
+
+
+async def test_a_message_with_a_rejected_edit_is_in_the_composer_and_can_be_sent(
+    here: World, there: Opened
+) -> None:
+    cell = await here.cell("some text")
+    await there.live()
+    await there.sees("some text")
+    await there.type("hel")
+    await kernel_has_draft(here, "hel")
+    document = there.app.session.document
+    with document.transaction(ORIGIN):
+        document.set_fields(cell, status="error")
+        there.screen.composer.draft.local.append(LOCAL_BLOCK, "lo")
+    await there.press("enter")
+    await until(lambda: there.app.session.document is not document, "another document")
+    await there.live()
+    await until(lambda: there.message == "hello", "the message is there")
+    await there.press("enter")
+    await sent(here, "hello")
+    assert await draft_in_kernel(here) == []

@@ -29,7 +29,16 @@ def type_in(draft: DraftSync, text: str) -> None:
         draft.local.splice(LOCAL_BLOCK, len(draft.text), 0, key)
 
 
-def test_nothing_is_shared_before_the_first_character() -> None:
+def one_sent() -> tuple[Document, DraftSync, str]:
+    """A draft whose first text has been detached, and its block."""
+    shared = shared_document()
+    draft = own_draft(shared)
+    draft.attach(ME)
+    type_in(draft, "one")
+    return shared, draft, draft.detach()
+
+
+def test_draft_without_text_is_not_shared() -> None:
     shared = shared_document()
     draft = own_draft(shared)
     draft.attach(ME)
@@ -41,7 +50,7 @@ def test_nothing_is_shared_before_the_first_character() -> None:
     assert shared.text(draft.block) == "h"
 
 
-def test_what_was_typed_before_the_kernel_answered_is_shared_then() -> None:
+def test_draft_typed_before_kernel_answers_is_shared_afterwards() -> None:
     shared = shared_document()
     draft = own_draft(shared)
     type_in(draft, "early")
@@ -50,7 +59,7 @@ def test_what_was_typed_before_the_kernel_answered_is_shared_then() -> None:
     assert shared.text(str(draft.block)) == "early"
 
 
-def test_a_draft_from_last_time_is_taken_up_and_what_was_typed_meanwhile_follows() -> None:
+def test_draft_from_last_time_is_taken_up_and_what_was_typed_meanwhile_follows() -> None:
     shared = shared_document()
     clock = ManualClock()
     before = own_draft(shared, clock)
@@ -66,7 +75,7 @@ def test_a_draft_from_last_time_is_taken_up_and_what_was_typed_meanwhile_follows
     assert draft.block is not None and shared.text(draft.block) == draft.text
 
 
-def test_the_draft_of_another_window_is_left_alone() -> None:
+def test_draft_of_another_window_is_left_alone() -> None:
     shared = shared_document()
     first = own_draft(shared)
     first.attach(ME)
@@ -79,42 +88,68 @@ def test_the_draft_of_another_window_is_left_alone() -> None:
     assert second.block != first.block
 
 
-def test_a_released_draft_keeps_its_text_and_the_next_one_is_new() -> None:
-    shared = shared_document()
-    draft = own_draft(shared)
-    draft.attach(ME)
-    type_in(draft, "one")
-    sent = draft.detach()
+def test_released_draft_keeps_its_text_and_the_next_one_is_new() -> None:
+    shared, draft, sent = one_sent()
     assert (draft.text, shared.text(sent)) == ("", "one")
     type_in(draft, "two")
     assert draft.block not in (None, sent)
 
 
-def test_a_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
-    shared = shared_document()
-    draft = own_draft(shared)
-    draft.attach(ME)
-    type_in(draft, "one")
-    sent = draft.detach()
+def test_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
+    shared, draft, sent = one_sent()
     type_in(draft, "two")
     other = draft.block
-    draft.restore(sent)
+    draft.restore(sent, "one")
     assert draft.text == "one\ntwo" == shared.text(sent)
     assert draft.block == sent
     assert other is not None and shared.text(other) == ""
 
 
-def test_a_draft_that_was_submitted_all_the_same_is_let_go() -> None:
+def test_restore_of_an_emptied_draft_brings_back_the_sent_text() -> None:
     shared = shared_document()
     draft = own_draft(shared)
     draft.attach(ME)
     type_in(draft, "one")
-    sent = draft.detach()
-    draft.restore(sent)
+    released = draft.detach()
+    with shared.transaction(REMOTE):
+        shared.splice(released, 0, 3, "")
+    draft.restore(released, "one")
+    assert (draft.text, shared.text(released)) == ("one", "one")
+
+
+def test_restore_without_the_block_keeps_the_sent_text_before_the_next() -> None:
+    shared = shared_document()
+    draft = own_draft(shared)
+    draft.attach(ME)
+    draft.restore("gone", "one")
+    assert (draft.text, draft.block) == ("one", None)
+    type_in(draft, "!")
+    assert shared.text(str(draft.block)) == "one!"
+    draft.restore("gone", "zero")
+    assert draft.text == shared.text(str(draft.block)) == "zero\none!"
+
+
+def test_succeed_shares_a_message_that_was_not_accepted_when_it_is_edited() -> None:
+    before, shared = own_draft(shared_document()), shared_document()
+    before.attach(ME)
+    type_in(before, "refused")
+    after = own_draft(shared)
+    after.succeed(before)
+    after.attach(ME)
+    assert (after.text, len(shared)) == ("refused", 0)
+    type_in(after, "?")
+    assert shared.text(str(after.block)) == "refused?"
+    before.restore("gone", "sent")
+    assert after.text == "sent\nrefused?"
+
+
+def test_draft_that_was_submitted_all_the_same_is_let_go() -> None:
+    shared, draft, sent = one_sent()
+    draft.restore(sent, "one")
     assert (draft.text, draft.block) == ("one", sent)
     shared.set_fields(sent, status=Status.DONE)
     assert (draft.text, draft.block) == ("", None)
-    draft.restore(sent)
+    draft.restore(sent, "one")
     assert (draft.text, draft.block) == ("", None)
     type_in(draft, "two")
     assert shared.text(sent) == "one"

@@ -38,14 +38,14 @@ def test_every_offset_has_a_place_and_every_place_an_offset(text: str) -> None:
 
 
 @given(text=texts, low=st.floats(0, 1), high=st.floats(0, 1))
-def test_a_range_is_a_slice_of_the_text(text: str, low: float, high: float) -> None:
+def test_range_is_a_slice_of_the_text(text: str, low: float, high: float) -> None:
     document = CellDocument(text)
     start, end = sorted((round(low * len(text)), round(high * len(text))))
     found = document.get_text_range(document.location_of(start), document.location_of(end))
     assert found == text[start:end]
 
 
-def test_a_splice_outside_the_text_changes_nothing() -> None:
+def test_splice_outside_the_text_changes_nothing() -> None:
     document = CellDocument("abc")
     with pytest.raises(ValueError, match="outside a text of 3 code points"):
         document.splice(TextSplice(2, 2, "x"))

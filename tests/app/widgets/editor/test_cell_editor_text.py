@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from textual.document._document import Selection
 
 from antiphon.widgets.editor import CellEditor
-from tests.app.widgets.block_list.sample import THEME, Sample
+from tests.app.widgets.block_list.sample import Sample
 from tests.app.widgets.editor.texts import edits, fractions, splice_of, texts
 
 steps = st.lists(
@@ -27,7 +27,7 @@ steps = st.lists(
 def test_text_is_equal_after_every_event(text: str, steps: list[tuple[str, object]]) -> None:
     sample = Sample()
     block = sample.add(text)
-    editor = CellEditor(sample.here, block, THEME)
+    editor = CellEditor(sample.here, block)
     editor.set_text_width(20)
     for what, how in steps:
         match what, how:
@@ -62,13 +62,13 @@ def test_text_is_equal_after_every_event(text: str, steps: list[tuple[str, objec
 
 @settings(max_examples=150, deadline=None)
 @given(text=texts, cursor=fractions, anchor=fractions, edit=edits)
-def test_what_others_write_never_carries_the_cursor_along(
+def test_cell_editor_cursor_stays_at_its_text_while_others_write(
     text: str, cursor: float, anchor: float, edit: tuple[float, float, str]
 ) -> None:
     sample = Sample()
     block = sample.add(text)
     offset, other = round(cursor * len(text)), round(anchor * len(text))
-    editor = CellEditor(sample.here, block, THEME, offset=offset, anchor=other)
+    editor = CellEditor(sample.here, block, offset=offset, anchor=other)
     splice = splice_of(text, *edit)
     sample.peer.splice(block, splice.offset, splice.deleted, splice.inserted)
 
@@ -88,10 +88,10 @@ def test_what_others_write_never_carries_the_cursor_along(
             assert splice.offset <= after <= splice.offset + len(splice.inserted)
 
 
-def test_a_cursor_at_the_tail_stays_left_of_the_stream() -> None:
+def test_cursor_at_the_tail_stays_left_of_the_stream() -> None:
     sample = Sample()
     block = sample.add("I would start")
-    editor = CellEditor(sample.here, block, THEME, offset=13)
+    editor = CellEditor(sample.here, block, offset=13)
     sample.peer.append(block, " with the journal")
     assert editor.cursor_offset == 13
     editor.insert(" here", maintain_selection_offset=False)
@@ -99,10 +99,10 @@ def test_a_cursor_at_the_tail_stays_left_of_the_stream() -> None:
     assert editor.cursor_offset == 18
 
 
-def test_a_selection_over_what_others_write_in_grows_with_it() -> None:
+def test_selection_over_what_others_write_in_grows_with_it() -> None:
     sample = Sample()
     block = sample.add("one three")
-    editor = CellEditor(sample.here, block, THEME, offset=9, anchor=0)
+    editor = CellEditor(sample.here, block, offset=9, anchor=0)
     sample.peer.splice(block, 4, 0, "two ")
     assert editor.selected_text == "one two three"
 
@@ -112,15 +112,15 @@ def test_typing_is_one_transaction_with_the_editors_origin() -> None:
     block = sample.add("abc")
     origins: list[object] = []
     sample.here.watch(lambda change: origins.append(change.origin))
-    editor = CellEditor(sample.here, block, THEME, offset=3, anchor=1)
+    editor = CellEditor(sample.here, block, offset=3, anchor=1)
     editor.replace("X", *editor.selection, maintain_selection_offset=False)
     assert sample.here.text(block) == "aX"
     assert origins == ["editor"]
 
 
-def test_half_a_surrogate_pair_is_replaced_before_it_is_written() -> None:
+def test_cell_editor_replaces_lone_surrogate_before_writing() -> None:
     sample = Sample()
     block = sample.add("")
-    editor = CellEditor(sample.here, block, THEME)
+    editor = CellEditor(sample.here, block)
     editor.insert("a\ud800b")
     assert editor.text == sample.here.text(block) == "a?b"

@@ -22,7 +22,7 @@ def row_with(app: SampleApp, text: str) -> int:
     return rows[0]
 
 
-async def test_a_tool_call_is_refused_with_a_reason() -> None:
+async def test_tool_call_is_refused_with_a_reason() -> None:
     sample = Sample()
     block = sample.add("ls", kind=BlockKind.TOOL_CALL, tool_kind="shell")
     app = SampleApp(sample)
@@ -74,7 +74,7 @@ async def test_every_character_that_is_no_control_is_text() -> None:
         assert sample.here.text(block) == typed
 
 
-async def test_a_paste_has_plain_line_ends_and_the_rest_as_it_was() -> None:
+async def test_paste_has_plain_line_ends_and_the_rest_as_it_was() -> None:
     sample = Sample()
     block = sample.add("")
     app = SampleApp(sample)

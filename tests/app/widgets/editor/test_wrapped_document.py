@@ -48,7 +48,7 @@ def test_rows_show_every_character_once_and_fit(text: str, width: int) -> None:
 
 
 @given(text=texts, width=widths)
-def test_a_place_on_screen_is_found_again(text: str, width: int) -> None:
+def test_place_on_screen_is_found_again(text: str, width: int) -> None:
     document = CellDocument(text)
     wrap = CellWrappedDocument(document, width)
     for offset in range(len(text) + 1):
@@ -61,7 +61,7 @@ def test_a_place_on_screen_is_found_again(text: str, width: int) -> None:
 
 
 @given(text=texts, width=widths)
-def test_the_cursor_walks_through_the_text_in_both_directions(text: str, width: int) -> None:
+def test_cursor_walks_through_the_text_in_both_directions(text: str, width: int) -> None:
     document = CellDocument(text)
     wrap = CellWrappedDocument(document, width)
     navigator = WrappedNavigator(wrap)
@@ -80,7 +80,7 @@ def test_the_cursor_walks_through_the_text_in_both_directions(text: str, width: 
 
 @settings(deadline=None)
 @given(piece=texts, times=st.integers(5, 30), width=widths, change=edits)
-def test_an_edit_in_a_long_line_wraps_what_it_touches(
+def test_edit_in_a_long_line_wraps_what_it_touches(
     piece: str, times: int, width: int, change: tuple[float, float, str]
 ) -> None:
     text = piece.replace("\n", " ") * times
@@ -92,7 +92,7 @@ def test_an_edit_in_a_long_line_wraps_what_it_touches(
     assert wrap.lines == CellWrappedDocument(CellDocument(applied(text, splice)), width).lines
 
 
-def test_a_picture_of_many_code_points_is_one_step() -> None:
+def test_picture_of_many_code_points_is_one_step() -> None:
     navigator = WrappedNavigator(CellWrappedDocument(CellDocument("a👩‍👩‍👧b"), 20))
     assert navigator.get_location_right((0, 1)) == (0, 6)
     assert navigator.get_location_left((0, 6)) == (0, 1)

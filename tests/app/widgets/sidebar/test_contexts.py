@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from antiphon.actions import Mode
 from antiphon.locations import state_folder
-from antiphon.modes import Mode
-from tests.app.opened import Opened, World, opened, world
+from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 
@@ -30,9 +28,9 @@ async def open_second(there: Opened, label: str) -> None:
 
 
 async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(
-    tmp_path: Path,
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here, opened(here, size=(120, 40)) as there:
+    async with opened(here, size=(120, 40)) as there:
         await a_context(here, "notes", "Buy milk")
         await there.live()
         await there.type("half a thought")
@@ -45,8 +43,8 @@ async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(
         await until(lambda: there.message == "half a thought", "the draft")
 
 
-async def test_esc_leaves_the_sidebar_and_f2_puts_it_away(tmp_path: Path) -> None:
-    async with world(tmp_path) as here, opened(here, size=(80, 24)) as there:
+async def test_esc_leaves_the_sidebar_and_f2_puts_it_away(here: World) -> None:
+    async with opened(here, size=(80, 24)) as there:
         await there.live()
         await there.press("f2")
         await there.sees("contexts")
@@ -58,10 +56,10 @@ async def test_esc_leaves_the_sidebar_and_f2_puts_it_away(tmp_path: Path) -> Non
         await there.mode(Mode.WRITE)
 
 
-async def test_a_renamed_context_is_named_anew_and_an_archived_one_only_while_it_is_open(
-    tmp_path: Path,
+async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_is_open(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here, opened(here, size=(120, 40)) as there:
+    async with opened(here, size=(120, 40)) as there:
         notes = await a_context(here, "notes")
         await there.live()
         await here.call("context.rename", context=notes, label="plans")
@@ -78,30 +76,47 @@ async def test_a_renamed_context_is_named_anew_and_an_archived_one_only_while_it
         await until(lambda: not there.shows("dreams"), "gone")
 
 
-async def test_the_app_opens_where_it_was_left(tmp_path: Path) -> None:
-    async with world(tmp_path) as here:
-        await a_context(here, "notes", *(f"Note {number}" for number in range(60)))
-        async with opened(here, size=(80, 24)) as there:
-            await open_second(there, "notes")
-            await there.press("up", "g")
-            await there.press(*["down"] * 30)
-            await there.sees("Note 30")
-            left = [line[:79].rstrip() for line in there.lines[1:-3]]
-        async with opened(here, size=(80, 24)) as there:
-            await there.live()
-            await there.sees("Note 30")
-            assert [line[:79].rstrip() for line in there.lines[1:-3]] == left
-            assert not there.screen.area.cells.following
+async def test_app_opens_where_it_was_left(here: World) -> None:
+    await a_context(here, "notes", *(f"Note {number}" for number in range(60)))
+    async with opened(here, size=(80, 24)) as there:
+        await open_second(there, "notes")
+        await there.press("up", "g")
+        await there.press(*["down"] * 30)
+        await there.sees("Note 30")
+        left = [line[:79].rstrip() for line in there.lines[1:-3]]
+    async with opened(here, size=(80, 24)) as there:
+        await there.live()
+        await there.sees("Note 30")
+        assert [line[:79].rstrip() for line in there.lines[1:-3]] == left
+        assert not there.screen.area.cells.following
 
 
-async def test_what_is_remembered_and_cannot_be_read_is_told_and_stops_nothing(
-    tmp_path: Path,
+async def test_view_state_unreadable_is_reported_and_app_opens(
+    here: World,
 ) -> None:
-    async with world(tmp_path) as here:
-        async with opened(here) as there:
-            await there.live()
-        [file] = (state_folder() / "places").iterdir()
-        file.write_text("{")
-        async with opened(here) as there:
-            await there.live()
-            await there.sees("Where you are cannot be remembered")
+    async with opened(here) as there:
+        await there.live()
+    [file] = (state_folder() / "places").iterdir()
+    file.write_text("{")
+    async with opened(here) as there:
+        await there.live()
+        await there.sees("Where you are cannot be remembered")
+
+
+async def test_the_palette_lists_a_context_that_was_made_beside_the_open_app(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    await a_context(here, "later")
+    await there.press("ctrl+p")
+    await there.type("later")
+    await there.sees("Context: later")
+
+
+async def test_a_named_context_that_is_missing_ends_the_app_with_the_list(here: World) -> None:
+    await a_context(here, "notes")
+    async with opened(here, context="nope") as there:
+        await until(lambda: there.app.return_code is not None, "the end")
+        assert there.app.return_code == 1
+        [message] = there.app._exit_renderables  # noqa: SLF001  printed by `run` only
+        assert "nope" in str(message) and "default" in str(message) and "notes" in str(message)

@@ -53,7 +53,7 @@ def change(update: bytes, number: int, unit: int | None = None) -> HistoryChange
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_it_reads_as_the_document_whoever_writes_and_however_updates_travel(seed: int) -> None:
+def test_block_history_text_equals_document_for_random_writers(seed: int) -> None:
     rng = random.Random(seed)
     kernel = Writer(1, None)
     founding = kernel.doc.get_update()

@@ -1,0 +1,70 @@
+"""Role of the local user, and the messages shown when it is not sufficient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from antiphon_kernel.types.roles import AccessRole, Permission
+
+
+class Denial(NamedTuple):
+    """Why nothing can be written."""
+
+    words: str
+    """What an attempt is answered with."""
+    instead: str
+    """What stands where a message would be written."""
+
+
+VIEWER: Final = Denial(
+    "You are a viewer: you can read and copy, not write. Ask the owner.",
+    "You read along as a viewer; only the owner can let you write.",
+)
+
+SHUT_OUT: Final = Denial(
+    "The kernel has sent you away: nothing can be written. Ctrl+P, Join again.",
+    "Sent away; what is here can be read and copied. Ctrl+P, Join again.",
+)
+
+
+class LocalUser:
+    """The role as the kernel reported it last; every widget asks here whether one may write.
+
+    It outlives the document: who may not write is not asked again when that is replaced.
+    """
+
+    def __init__(self, is_rejected: Callable[[], bool] = lambda: False) -> None:
+        """`is_rejected` returns whether the kernel has sent the app away."""
+        self.role: str | None = None
+        self._is_rejected = is_rejected
+
+    @property
+    def denial(self) -> Denial | None:
+        """Why the person may not write; None if they may, or it is unknown."""
+        if self._is_rejected():
+            return SHUT_OUT
+        known = self.role is not None and self.role in list(AccessRole)
+        if known and not AccessRole(str(self.role)).may(Permission.WRITE):
+            return VIEWER
+        return None
+
+    @property
+    def refusal(self) -> str | None:
+        """The answer to an attempt to write; None if the person may write."""
+        denial = self.denial
+        return None if denial is None else denial.words
+
+    @property
+    def is_owner(self) -> bool:
+        return self.role == AccessRole.OWNER
+
+    def update(self, role: str) -> str | None:
+        """Take the role from the kernel; return what the person is told of a change."""
+        before, self.role = self.role, role
+        if before is None or before == role:
+            return None
+        if self.refusal is not None:
+            return self.refusal
+        article = "an" if role[:1] in "aeo" else "a"
+        return f"You are {article} {role} now: you can write."

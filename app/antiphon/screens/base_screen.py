@@ -1,0 +1,289 @@
+"""Widgets and state of the document screen, which its actions and message handlers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.worker import Worker, WorkerState
+
+from antiphon.actions import ActionContext, Mode
+from antiphon.render.display import displayable_in_a_row
+from antiphon.running_blocks import InterruptTarget, RunningBlocks
+from antiphon.screens.blame_view import BlameView
+from antiphon.screens.kernel_calls import KernelActions
+from antiphon.screens.layout import DocumentLayout
+from antiphon.screens.modals import CommandModal
+from antiphon.screens.submitter import MessageSubmitter
+from antiphon.screens.view_state import ViewStateController
+from antiphon.session import Session
+from antiphon.tour import Tour
+from antiphon.widgets.block_list import CellModel, DocumentView, Draft
+from antiphon.widgets.composer import Composer, DraftSync
+from antiphon.widgets.editor import CellEditor
+from antiphon.widgets.sidebar import ContextName, participant_rows
+from antiphon.widgets.status import Participant
+from antiphon.widgets.status.participants import participants
+from antiphon_kernel.client.rejected_edits import Rejection
+from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
+from antiphon_kernel.types.presence import PresenceState
+
+READING: Final = "READ"
+"""In the place of a mode in which others write."""
+
+
+class BaseScreen(Screen[None]):
+    """Composes the widgets; knows what the person can do now, and fills header and sidebar."""
+
+    def __init__(
+        self,
+        session: Session,
+        draft: DraftSync,
+        *,
+        place: str,
+        context: str,
+        tour: Tour | None,
+        open_context: Callable[[str], None],
+        memory: ViewStateController,
+    ) -> None:
+        """`context` is its name until the document says it; `open_context` takes an id."""
+        super().__init__()
+        self.mode = Mode.WRITE
+        self.user = session.user
+        self.source = CellModel(session.document, presence=session.presence, user=session.user)
+        self.composer = Composer(draft, session.user)
+        self.area = DocumentView(self.source)
+        self.cells = self.area.cells
+        self._session = session
+        self._shows_tour = tour is not None
+        self._tour = tour or Tour()
+        self._asked_for = context
+        self._switch_context = open_context
+        self._running_blocks = RunningBlocks(session.document)
+        self._frame = DocumentLayout(self.area, self.composer, place=place)
+        self._kernel = KernelActions(session, self.hint)
+        self._submitter = MessageSubmitter(
+            session,
+            draft,
+            self.hint,
+            shows_all=lambda: self.composer.shows_all and not self._frame.is_covered,
+            ask=self._ask_to_run,
+            on_sending=self._show_drafts,
+        )
+        self._blame = BlameView(self.cells, self.source, self._kernel.authors)
+        self._contexts: Sequence[ContextName] = ()
+        self._looked_at: Rejection | None = None
+        """Rejected edits that the person has been shown."""
+        self._focused_before: Widget | None = None
+        """Widget that had the focus before the sidebar."""
+        self._memory = memory
+        self._came_back = False
+        """The view is where it was when this context was left."""
+        self._retired = False
+        self._status = session.status
+        self._joins = session.arrivals(self.hint)
+        self._away_since: float | None = None
+        self._typing: Timer | None = None
+        """Runs while the person counts as typing."""
+        self._undone_theirs: tuple[str, str] | None = None
+        """Block and author of the edit that has just been undone: Ctrl+Y brings it back."""
+        self._stops: tuple[Callable[[], None], ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield self._frame
+
+    def hint(self, text: str, *, weighty: bool = False) -> None:
+        """Say one sentence above the composer; no hint takes the place of a weighty one."""
+        self._frame.notice.show_hint(text, weighty=weighty)
+
+    @property
+    def hint_shown(self) -> str | None:
+        return self._frame.notice.hint
+
+    async def _ask_to_run(self, command: str, reason: str) -> bool:
+        """Show a command and why it is asked about; return whether the person has it run."""
+        return await self.app.push_screen_wait(CommandModal(command, reason))
+
+    # Work in the background
+
+    def run_in_background(self, work: Coroutine[Any, Any, None], group: str | None = None) -> None:
+        """Do this beside everything else; of a group only the last one goes on."""
+        self.run_worker(
+            work, group=group or "default", exclusive=group is not None, exit_on_error=False
+        )
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Tell a failure."""
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.log.error(event.worker.error)
+            self.hint(f"Something went wrong: {event.worker.error!r}")
+
+    def _show_drafts(self) -> None:
+        """Show what others are writing, and messages of this person that are on their way."""
+        me = self._session.me
+        colour = me.colour if me is not None else 0
+        sending = self._submitter.sending.items()
+        own = [Draft(block, "sending", colour, text) for block, text in sending]
+        self._frame.drafts.show([*self.source.drafts(), *own])
+
+    # What can be done now
+
+    @property
+    def mode_word(self) -> str:
+        """The mode as a person is told it: who may not write is never in a mode for it."""
+        writing = self.mode in (Mode.WRITE, Mode.EDIT)
+        return READING if writing and self.user.refusal is not None else self.mode.value
+
+    @property
+    def situation(self) -> ActionContext:
+        """State that decides which keys work and what they are called."""
+        session, cells, target = self._session, self.cells, self._interrupt_target()
+        status, reading = session.status, self.user.refusal is not None
+        block = cells.focused_cell
+        header = None
+        if block is not None and block in session.document:
+            header = session.document.header(block)
+        me = session.me
+        return ActionContext(
+            mode=self.mode,
+            mode_word=self.mode_word,
+            live=session.is_live,
+            composing=bool(self.composer.draft.text),
+            selecting=bool(self._selection()),
+            stoppable=(
+                target.words if target is not None and session.is_live and not reading else None
+            ),
+            following=cells.following,
+            unread=cells.unread_lines > 0,
+            focused=header is not None,
+            theirs=header is not None and me is not None and header.author != me.principal,
+            foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
+            reading=reading,
+            refused=status.refused is not None,
+            shut_out=status.is_rejected,
+        )
+
+    def _interrupt_target(self) -> InterruptTarget | None:
+        """Return the target of Ctrl+C."""
+        me = self._session.me
+        principal = me.principal if me is not None else None
+        return self._running_blocks.target(self._current_block(), principal, self._turns())
+
+    def _turns(self) -> list[PresenceState]:
+        """Return the models whose turn is running, from its submission to its end."""
+        present = self._session.presence().values()
+        models = (one for one in present if one.kind == PrincipalKind.MODEL)
+        return [one for one in models if one.activity == Activity.STREAMING]
+
+    def _is_streaming(self, principal: str) -> bool:
+        """Return whether a model is at work here."""
+        return any(one.principal == principal for one in self._turns())
+
+    def _editor(self) -> CellEditor | None:
+        """The editor that has the focus."""
+        if self.mode is Mode.WRITE:
+            return self.composer.editor
+        return self.area.editor if self.mode is Mode.EDIT else None
+
+    def _current_block(self) -> str | None:
+        """The block that the person writes in or looks at."""
+        if self.mode is Mode.WRITE:
+            return self.composer.draft.block
+        editor = self._editor()
+        return self.cells.focused_cell if editor is None else editor.block
+
+    def _selection(self) -> str:
+        """Return the text that Ctrl+C copies."""
+        editor = self._editor()
+        return self.get_selected_text() or "" if editor is None else editor.selected_text
+
+    def _update(self) -> None:
+        """Show the keys that work now."""
+        self._frame.footer.show(self.situation)
+        self._suggest()
+
+    def _suggest(self) -> None:
+        self._frame.notice.suggest(self._tour.hint_text if self._shows_tour else None)
+
+    # Header and sidebar
+
+    @property
+    def label(self) -> str:
+        """Label of this context."""
+        return displayable_in_a_row(self._session.document.label or self._asked_for)
+
+    @property
+    def contexts(self) -> Sequence[ContextName]:
+        """The other contexts of the kernel as it listed them last."""
+        here = self._session.document.context
+        return [one for one in self._contexts if one.id != here]
+
+    def label_of(self, context: str) -> str | None:
+        """Return the label of a context of the kernel, as far as it is known."""
+        if context == self._session.document.context:
+            return self.label
+        return next((one.label for one in self._contexts if one.id == context), None)
+
+    def _update_sidebar(self) -> None:
+        """The sidebar may have come or gone, or may be out of date."""
+        if self._frame.has_sidebar:
+            self._show_contexts()
+            self._list_contexts()
+        elif self.focused is self._frame.sidebar:
+            self._leave_sidebar()
+        self._update_participants()
+
+    def _leave_sidebar(self) -> None:
+        """Back to where the person was."""
+        before = self._focused_before
+        if before is None or not before.is_attached:
+            before = self.composer.editor
+        before.focus(scroll_visible=False)
+
+    def _list_contexts(self) -> None:
+        """Ask the kernel which contexts there are, if it can be asked."""
+        if self._session.is_live:
+            self.run_in_background(self.fetch_contexts(), "contexts")
+
+    async def fetch_contexts(self) -> None:
+        """Ask the kernel which contexts there are, and show them."""
+        if not self._session.is_live:
+            return
+        self._contexts = await self._kernel.contexts()
+        self._show_contexts()
+
+    def _show_contexts(self) -> None:
+        """This context is among them, also one that is archived."""
+        here = self._session.document.context
+        named = [
+            one if one.id != here else ContextName(one.id, self.label) for one in self._contexts
+        ]
+        if not any(one.id == here for one in named):
+            mark = " · archived" if self._session.document.archived else ""
+            named.append(ContextName(here or "", self.label + mark))
+        self._frame.sidebar.show_contexts(named, here or "")
+
+    def _update_participants(self) -> None:
+        """Update the people present, in the header and, with their cells, in the sidebar."""
+        people = list(participants(self._session.me, self._session.presence().values()))
+        status = self._session.status
+        if status.refused is self._looked_at:
+            status = replace(status, refused=None)
+        self._frame.header.show(self.label, people, status)
+        if self._frame.has_sidebar:
+            self._frame.sidebar.show_people(
+                [participant_rows(one, self._number(one), self.mode_word) for one in people]
+            )
+
+    def _number(self, person: Participant) -> int | None:
+        """Which cell somebody is in, counted from 1; None in a draft or nowhere."""
+        block = self._current_block() if person.is_me else person.block
+        document = self._session.document
+        if block is None or block not in document or self.source.is_hidden(block):
+            return None
+        return document.block_ids().index(block) + 1

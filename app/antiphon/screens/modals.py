@@ -1,0 +1,279 @@
+"""Modal screens over the document: pages of text, and questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import ClassVar, Final
+
+from rich.cells import chop_cells
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from antiphon.keymap import help_sections
+from antiphon.locations import under_home
+from antiphon.render.cell_theme import CellTheme
+from antiphon.render.display import sanitize_for_display
+from antiphon.time_format import format_absolute
+from antiphon.widgets.status import StatusLine, StatusSpan, fit
+from antiphon.widgets.themed import ThemedWidget
+from antiphon_kernel.client.rejected_edits import Rejection
+
+COMMAND_TITLE: Final = "Run this command?"
+
+CLOSING: Final = "Esc closes this page."
+
+KEY_COLUMNS: Final = 22
+
+IN_PALETTE: Final = "in the palette"
+"""In the place of the keys of what has none."""
+
+LONGEST: Final = 100_000
+"""Characters of a report that are shown; the file has all of it."""
+
+Rows = Callable[[int, CellTheme], Sequence[Sequence[StatusSpan]]]
+"""The lines of a page at a width."""
+
+
+class TextPage(ScrollView, ThemedWidget, can_focus=True):
+    """The rows, scrolled with the usual keys."""
+
+    DEFAULT_CSS = """
+    TextPage { width: 1fr; height: 1fr; overflow: hidden scroll; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("j", "scroll_down", show=False),
+        Binding("k", "scroll_up", show=False),
+        Binding("g", "scroll_home", show=False),
+        Binding("G", "scroll_end", show=False),
+        Binding("space", "page_down", show=False),
+    ]
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__()
+        self._rows_at = rows
+        self._rows: Sequence[Sequence[StatusSpan]] = ()
+
+    def on_resize(self) -> None:
+        self._rows = self._rows_at(self.size.width - 2, self.cell_theme)
+        self.virtual_size = Size(self.size.width, len(self._rows))
+
+    def render_line(self, y: int) -> Strip:
+        width, page = self.size.width, self.cell_theme.background
+        row = y + round(self.scroll_y)
+        if row >= len(self._rows):
+            return Strip([Segment(" " * width, page)])
+        return fit(self._rows[row], (), width, page)
+
+
+class TextModal(ModalScreen[None]):
+    """A page of text; any of its own keys closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,f1,q,question_mark", "dismiss", show=False),
+    ]
+
+    def __init__(self, rows: Rows) -> None:
+        super().__init__()
+        self._page = TextPage(rows)
+
+    def compose(self) -> ComposeResult:
+        yield self._page
+
+
+class HelpModal(TextModal):
+    """All keys, by where they work."""
+
+    def __init__(self) -> None:
+        super().__init__(help_rows)
+
+
+class RejectedModal(TextModal):
+    """Text that the kernel rejected: the reason, where it is kept, and the text."""
+
+    def __init__(self, refused: Rejection) -> None:
+        super().__init__(partial(rejected_rows, refused))
+
+
+class _QuestionLine(StatusLine):
+    """Stands where hints stand."""
+
+    DEFAULT_CSS = """
+    _QuestionLine { dock: bottom; margin-bottom: 1; }
+    """
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._question = question
+
+    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
+        theme = self.cell_theme
+        answers = [StatusSpan("  y", theme.focus), StatusSpan(" yes  ", theme.dim)]
+        answers += [StatusSpan("n", theme.focus), StatusSpan(" no", theme.dim)]
+        return [StatusSpan(self._question, theme.unread), *answers], []
+
+
+class ConfirmModal(ModalScreen[bool]):
+    """Yes/no dialog; the document behind it keeps updating. Esc answers no."""
+
+    DEFAULT_CSS = """
+    ConfirmModal { background: transparent; }
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "dismiss(True)", show=False),
+        Binding("n,escape,q,ctrl+c", "dismiss(False)", show=False, priority=True),
+    ]
+
+    def __init__(self, question: str) -> None:
+        super().__init__()
+        self._line = _QuestionLine(question)
+
+    def compose(self) -> ComposeResult:
+        yield self._line
+
+
+class _AnswerLine(StatusLine):
+    """The keys that answer, or how to see the rest of the command."""
+
+    DEFAULT_CSS = """
+    _AnswerLine { dock: bottom; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_read = False
+        """Whether the end of the command has been on the screen."""
+
+    def pieces(self, width: int) -> tuple[list[StatusSpan], list[StatusSpan]]:
+        theme = self.cell_theme
+        keys = ("Ctrl+R", "run it") if self.is_read else ("Space", "more of it, to its end")
+        both = (keys, ("Esc", "do not run it"))
+        return [
+            piece
+            for key, words in both
+            for piece in (StatusSpan(key, theme.focus), StatusSpan(f" {words}   ", theme.dim))
+        ], []
+
+
+class CommandModal(ModalScreen[bool]):
+    """Dialog that shows a command and returns whether to run it.
+
+    It is answered with yes by a key that nobody types by the way, and only after the end of the
+    command has been on the screen.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "run", show=False, priority=True),
+        Binding("escape,ctrl+c", "dismiss(False)", show=False, priority=True),
+    ]
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__()
+        self._command = command
+        self._reason = reason
+        self._page = TextPage(self._rows)
+        self._answers = _AnswerLine()
+
+    def compose(self) -> ComposeResult:
+        yield self._page
+        yield self._answers
+
+    def on_mount(self) -> None:
+        self.watch(self._page, "scroll_y", self._look, init=False)
+        self.watch(self._page, "virtual_size", self._look, init=False)
+        self.call_after_refresh(self._look)
+
+    def _rows(self, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+        rows = [[StatusSpan(COMMAND_TITLE, theme.heading_2)]]
+        rows += [[StatusSpan(line, theme.dim)] for line in wrapped(self._reason, width)]
+        rows.append([])
+        for line in self._command.split("\n"):
+            for part in chop_cells(sanitize_for_display(line.expandtabs()), width) or [""]:
+                rows.append([StatusSpan(part, theme.text)])
+        return rows
+
+    def _look(self) -> None:
+        page = self._page
+        is_laid_out = page.size.height and page.virtual_size.height
+        if is_laid_out and page.max_scroll_y <= round(page.scroll_y):
+            self._answers.is_read = True
+        self._answers.update_spans(self._answers.is_read)
+
+    def action_run(self) -> None:
+        if self._answers.is_read:
+            self.dismiss(True)
+
+
+def help_rows(width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+    """The lines of the help page."""
+    rows = _titled("Keys", theme)
+    for title, actions in help_sections():
+        rows.append([StatusSpan(title, theme.heading_3)])
+        for action in actions:
+            keys = (action.shown_keys() or IN_PALETTE).ljust(KEY_COLUMNS)
+            first, *rest = wrapped(action.help, max(16, width - KEY_COLUMNS - 4))
+            rows.append([StatusSpan("  " + keys, theme.focus), StatusSpan(first, theme.text)])
+            rows += [[StatusSpan(" " * (KEY_COLUMNS + 2) + line, theme.text)] for line in rest]
+        rows.append([])
+    return rows
+
+
+def rejected_summary(refused: Rejection) -> str:
+    """One sentence: how much was refused."""
+    return "One edit was refused" if refused.edits == 1 else f"{refused.edits} edits were refused"
+
+
+def rejected_location(refused: Rejection) -> str:
+    """One sentence: how much was refused, and how to see it."""
+    return f"{rejected_summary(refused)}: Ctrl+P, Show what was refused, says why and where."
+
+
+def rejected_rows(refused: Rejection, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+    """The lines of the page on what was refused."""
+    rows = _titled(rejected_summary(refused), theme)
+    for name, words, style in (
+        ("why", format_absolute(refused.reason), theme.status_failed),
+        ("kept in", str(under_home(refused.file)), theme.text),
+    ):
+        for at, line in enumerate(wrapped(sanitize_for_display(words), max(16, width - 10))):
+            rows.append(
+                [StatusSpan((name if not at else "").ljust(10), theme.dim), StatusSpan(line, style)]
+            )
+    rows.append([])
+    try:
+        account = refused.file.read_text("utf-8")[:LONGEST]
+    except (OSError, UnicodeError) as error:
+        rows.append([StatusSpan(f"It cannot be read: {error}", theme.status_failed)])
+        return rows
+    # The report begins with a title and the reason, which stand above already.
+    for line in account.split("\n")[2:]:
+        shown = sanitize_for_display(line)
+        for part in verbatim(shown, width) if line.startswith(" ") else wrapped(shown, width):
+            rows.append([StatusSpan(part, theme.text)])
+    return rows
+
+
+def _titled(title: str, theme: CellTheme) -> list[list[StatusSpan]]:
+    return [[StatusSpan(title, theme.heading_2), StatusSpan("   " + CLOSING, theme.dim)], []]
+
+
+def verbatim(line: str, width: int) -> list[str]:
+    """A line of quoted text, cut at the width, with all its blanks."""
+    return [line[at : at + width] for at in range(0, len(line), max(1, width))]
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of whole words."""
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and len(lines[-1]) + 1 + len(word) > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".lstrip()
+    return lines

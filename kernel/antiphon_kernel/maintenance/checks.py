@@ -1,0 +1,411 @@
+"""Checks of one context (transactions, document, indexes) and of `auth.db`."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header import FIELDS
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.limits import DEFAULT_LIMITS
+from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
+from antiphon_kernel.storage import (
+    AUTH_FILE,
+    AUTH_MIGRATIONS,
+    READABLE_FORMATS,
+    ContextRow,
+    CorruptContextError,
+    Database,
+    Indexed,
+    InheritedRun,
+    JournalReader,
+    SearchTable,
+    copy_pages,
+    row_number,
+    versions_of,
+)
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.roles import AccessRole, CredentialKind
+from antiphon_kernel.validation import check_field
+from antiphon_kernel.yjs.id_set import IdSet
+from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored
+from antiphon_kernel.yjs.state_vector import decode_state_vector
+from antiphon_kernel.yjs.update import DecodedUpdate, ItemId, decode_update
+
+
+@dataclass(slots=True)
+class TransactionReplay:
+    """A context as its transactions make it, up to the last one that could be applied."""
+
+    report: ContextReport
+    owners: dict[int, int]
+    """CRDT client id to the number of the principal that it belongs to."""
+    numbers: dict[int, str]
+    """Number of a block to its id."""
+    document: Document = field(default_factory=lambda: Document(client_id=1))
+    seq: int = 0
+    versions: dict[int, int] = field(default_factory=dict)
+    """Number of a block to how many transactions touched it."""
+    units: set[int] = field(default_factory=set)
+    clocks: dict[int, int] = field(default_factory=dict)
+    """CRDT client id to the clock after its last item."""
+    watched: Collection[int] = ()
+    """Transactions of which `inserted` is wanted."""
+    inserted: dict[int, IdSet] = field(default_factory=dict)
+    """The ids that each of them brought."""
+    copies: Mapping[int, Iterable[str | None]] = field(default_factory=dict)
+    """Number of a copied block to the sections of which `copied` is wanted."""
+    copied: dict[tuple[int, str | None], int] = field(default_factory=dict)
+    """How long each of their texts was when it was copied."""
+
+    def follow(self, rows: Iterable[sqlite3.Row]) -> bool:
+        """Take in rows (seq, format, principal, touched, unit, changes); False: it cannot go on."""
+        for row in rows:
+            seq, format_, principal, touched, unit, changes = row
+            if seq != self.seq + 1:
+                self.report.find(
+                    Check.SEQUENCE,
+                    f"the transactions from {self.seq + 1} to {seq - 1} are missing",
+                    self.seq + 1,
+                )
+                return False
+            self.seq = seq
+            self.report.transactions += 1
+            if unit is not None:
+                self.units.add(unit)
+            if format_ not in READABLE_FORMATS or not isinstance(changes, bytes):
+                what = f"has the unknown format {format_!r}" if changes else "holds no bytes"
+                self.report.find(Check.TRANSACTION, f"transaction {seq} {what}", seq)
+                return False
+            if not self._apply(seq, principal, touched, changes):
+                return False
+        return True
+
+    def _apply(self, seq: int, principal: int, touched: str, changes: bytes) -> bool:
+        try:
+            decoded = decode_update(changes)
+            self._check_base(seq, principal, decoded)
+            if seq in self.watched:
+                self.inserted[seq] = decoded.inserted()
+            changed = self.document.apply_update(changes).change.touched
+        except ValueError as error:
+            self.report.find(
+                Check.TRANSACTION, f"transaction {seq} cannot be applied: {error}", seq
+            )
+            return False
+        self._count(seq, touched, changed)
+        return True
+
+    def _check_base(self, seq: int, principal: int, decoded: DecodedUpdate) -> None:
+        for struct in decoded.structs:
+            known = self.clocks.get(struct.client, 0)
+            end = struct.clock + struct.length
+            if struct.clock > known:
+                self.report.find(
+                    Check.TRANSACTION,
+                    f"transaction {seq} skips from clock {known} to {struct.clock} of client"
+                    f" {struct.client}",
+                    seq,
+                )
+            if end > known:
+                self.clocks[struct.client] = end
+                owner = self.owners.get(struct.client, principal)
+                if owner != principal:
+                    self.report.find(
+                        Check.CLIENTS,
+                        f"transaction {seq} writes with the client id {struct.client} of"
+                        " somebody else",
+                        seq,
+                    )
+        for struct in decoded.structs:
+            for needed in (struct.origin, struct.right_origin, struct.parent):
+                if isinstance(needed, ItemId) and needed.clock >= self.clocks.get(needed.client, 0):
+                    self.report.find(
+                        Check.TRANSACTION,
+                        f"transaction {seq} stands on an item that is not there yet",
+                        seq,
+                    )
+                    return
+
+    def _measure(self, number: int) -> None:
+        block = self.numbers.get(number)
+        for section in self.copies[number]:
+            try:
+                length = len(self.document.text(str(block), section))
+            except (KeyError, ValueError):
+                continue  # there is no such text
+            self.copied[number, section] = length
+
+    def _count(self, seq: int, touched: str, changed: Iterable[str]) -> None:
+        try:
+            stated = versions_of(touched)
+        except (ValueError, AttributeError):
+            self.report.find(Check.VERSIONS, f"transaction {seq} does not say what it touched", seq)
+            return
+        for number, version in stated.items():
+            counted = self.versions[number] = self.versions.get(number, 0) + 1
+            if counted == 1 and number in self.copies:
+                self._measure(number)
+            if version != counted:
+                self.report.find(
+                    Check.VERSIONS,
+                    f"transaction {seq} made version {version} of block"
+                    f" {self.numbers.get(number, number)}, counted {counted}",
+                    seq,
+                )
+        unsaid = set(changed) - {self.numbers.get(number) for number in stated}
+        if unsaid:
+            self.report.find(
+                Check.VERSIONS,
+                f"transaction {seq} touched {len(unsaid)} blocks that it does not name:"
+                f" {min(unsaid)}",
+                seq,
+            )
+
+
+def check_document(document: Document, report: ContextReport) -> None:
+    """Check header fields, parents and answers."""
+    _check_fields(document, report)
+    _check_parents(document, report)
+    for block in document.block_ids():
+        header = document.header(block)
+        if header.kind != BlockKind.TOOL_RESULT:
+            continue
+        if header.parent is None or header.parent not in document:
+            report.find(Check.ANSWERS, f"the tool result {block} answers no call")
+            continue
+        call = document.header(header.parent)
+        if call.kind != BlockKind.TOOL_CALL or call.tool_call_id != header.tool_call_id:
+            report.find(
+                Check.ANSWERS, f"the tool result {block} answers {call.id}, which is not its call"
+            )
+        elif document.order.index(block) < document.order.index(call.id):
+            report.find(Check.ANSWERS, f"the tool result {block} stands before its call {call.id}")
+
+
+def _check_fields(document: Document, report: ContextReport) -> None:
+    for block in document.block_ids():
+        for name, stored in document.stored_fields(block).items():
+            if name not in FIELDS:
+                continue
+            try:
+                check_field(name, stored, DEFAULT_LIMITS)
+            except AntiphonError as error:
+                report.find(Check.HEADER, f"block {block}: {error.message.removesuffix('.')}")
+
+
+def _check_parents(document: Document, report: ContextReport) -> None:
+    sound: set[str] = set()
+    for block in document.block_ids():
+        chain: list[str] = []
+        above: str | None = block
+        seen: set[str] = set()
+        while above is not None and above not in sound:
+            if above not in document:
+                report.find(Check.PARENTS, f"block {chain[-1]} has the parent {above}, not there")
+                break
+            if above in seen:
+                report.find(Check.PARENTS, f"block {above} is its own ancestor")
+                break
+            seen.add(above)
+            chain.append(above)
+            above = document.header(above).parent
+        sound.update(chain)
+
+
+def difference(one: Document, other: Document) -> str | None:
+    """In what two documents differ; None if they are equal."""
+    vectors = decode_state_vector(one.state_vector()), decode_state_vector(other.state_vector())
+    if vectors[0] != vectors[1]:
+        return "they have seen different items"
+    if list(one.block_ids()) != list(other.block_ids()):
+        return "they have different blocks, or another order"
+    for block in one.block_ids():
+        if one.header(block) != other.header(block):
+            return f"the header of block {block}"
+        if one.text(block) != other.text(block):
+            return f"the text of block {block}"
+    if (one.epoch, one.label) != (other.epoch, other.label):
+        return "the epoch or the label"
+    return None
+
+
+Inherited = Mapping[int, Mapping[str | None, Sequence[InheritedRun]]]
+
+_TEXTS: Final = 200
+"""Texts read at once."""
+
+
+async def read_restored(
+    database: Database, row: ContextRow, report: ContextReport
+) -> dict[int, tuple[RestoredRange, ...]]:
+    """The revivals of each transaction that can be read; the others are findings."""
+    found: dict[int, tuple[RestoredRange, ...]] = {}
+    sql = "SELECT seq, format, revivals FROM revived WHERE context = ?"
+    for seq, format_, revivals in await database.select(sql, (row.number,)):
+        try:
+            if format_ not in READABLE_FORMATS:
+                raise ValueError(f"it has the format {format_!r}")
+            found[seq] = decode_restored(revivals)
+        except (ValueError, TypeError) as error:
+            what = f"what transaction {seq} brought back cannot be read: {error}"
+            report.find(Check.REVIVED, what, seq)
+    return found
+
+
+def check_restored(
+    revived: Mapping[int, tuple[RestoredRange, ...]], replay: TransactionReplay
+) -> None:
+    """Check that restored ranges came with their transaction and existed before."""
+    for seq, revivals in revived.items():
+        inserted, clocks = replay.inserted.get(seq, ()), replay.clocks
+        for again, source, length in revivals:
+            is_there = _holds(inserted, again.client, again.clock, length)
+            if not is_there or source.clock + length > clocks.get(source.client, 0):
+                what = f"transaction {seq} is said to bring back what it does not hold"
+                replay.report.find(Check.REVIVED, what, seq)
+                break
+
+
+def _holds(ids: IdSet, client: int, clock: int, length: int) -> bool:
+    return any(
+        one.client == client and one.start <= clock and clock + length <= one.end for one in ids
+    )
+
+
+async def read_authors(database: Database, row: ContextRow, report: ContextReport) -> Inherited:
+    """Return the authors of a context's copied texts; none if unreadable, which is a finding."""
+    try:
+        return await JournalReader(database).inherited(row)
+    except CorruptContextError as error:
+        report.find(Check.INHERITED, error.what)
+        return {}
+
+
+async def check_authors(
+    database: Database, inherited: Inherited, replay: TransactionReplay
+) -> None:
+    """Each copied text is somebody's from its beginning to its end."""
+    known = {row[0] for row in await database.select("SELECT id FROM principals")}
+    for number, texts in inherited.items():
+        block = replay.numbers.get(number)
+        for section, runs in texts.items():
+            length = replay.copied.get((number, section))
+            at = 0
+            for run in runs:
+                if run.start != at or run.end <= run.start or run.principal not in known:
+                    break
+                at = run.end
+            if block is None or length is None or at != length:
+                what = f"the authors of the text that block {block or number} was copied with"
+                replay.report.find(Check.INHERITED, f"{what} do not add up to it")
+
+
+async def check_search(database: Database, row: ContextRow, replay: TransactionReplay) -> None:
+    """The search index says of every block what its document says, as far as it has come."""
+    report, document = replay.report, replay.document
+    sql = "SELECT seq FROM searched_contexts WHERE context = ?"
+    reached = [int(one[0]) for one in await database.select(sql, (row.number,))]
+    if reached and reached[0] > replay.seq:
+        what = f"it has come to {reached[0]}, the last transaction is {replay.seq}"
+        report.find(Check.SEARCH, what)
+    first, last = row_number(row.number, 0), row_number(row.number + 1, 0)
+    sql = "SELECT row, version, kind, path, length FROM searched WHERE row >= ? AND row < ?"
+    table = SearchTable(database)
+    current: dict[int, tuple[str, Indexed]] = {}
+    for at, version, kind, path, length in await database.select(sql, (first, last)):
+        number = at - first
+        block = replay.numbers.get(number, "")
+        if block not in document:
+            continue  # which is a finding already, about the index of blocks
+        if version > replay.versions.get(number, 0):
+            report.find(Check.SEARCH, f"it has version {version} of block {block}")
+        elif version == replay.versions[number]:
+            text = render(document, block)
+            header = document.header(block)
+            if (kind, path, length) != (str(header.kind), header.path, len(text)):
+                report.find(Check.SEARCH, f"it knows block {block} as it is not")
+            else:
+                current[at] = block, Indexed(row.number, number, version, kind, path, text)
+    rows = list(current)
+    for begin in range(0, len(rows), _TEXTS):
+        portion = rows[begin : begin + _TEXTS]
+        texts = await table.texts(portion)
+        for at in portion:
+            block, indexed = current[at]
+            if texts.get(at) != indexed.text:
+                report.find(Check.SEARCH, f"it has another text of block {block}")
+    behind = set(replay.versions) - {at - first for at in current}
+    if reached and reached[0] == replay.seq and behind:
+        block = replay.numbers.get(min(behind), str(min(behind)))
+        report.find(Check.SEARCH, f"it is said to be complete and lacks block {block}")
+
+
+async def check_trigrams(database: Database, report: Report) -> None:
+    """The full-text index agrees with the texts in it."""
+    try:
+        await database.insert("INSERT INTO search (search) VALUES ('integrity-check')", ())
+    except AntiphonError as error:
+        report.findings.append(Finding(Check.SEARCH, f"it is damaged: {error.message}"))
+
+
+_COUNTED = (
+    "SELECT c.number, c.kind, c.uses_allowed, c.uses,"
+    " (SELECT count(*) FROM clients WHERE credential = c.number) FROM credentials c"
+)
+
+
+async def check_auth(data: Path, folder: Path, journal: Database, report: Report) -> None:
+    """Check a copy of the file in `data`, made in `folder`; without a file there is nothing.
+
+    Args:
+        journal: the kernel's journal, which knows the principals.
+    """
+    if not (data / AUTH_FILE).exists():
+        return
+
+    def find(what: str) -> None:
+        report.findings.append(Finding(Check.AUTH, what))
+
+    copy = folder / AUTH_FILE
+    rows = await journal.select("SELECT username, id FROM principals")
+    names = {str(row[0]): str(row[1]) for row in rows}
+    try:
+        await asyncio.to_thread(copy_pages, data / AUTH_FILE, copy)
+        database = await Database.open(copy, AUTH_MIGRATIONS)
+    except AntiphonError as error:
+        find(error.message)
+        return
+    try:
+        for (said,) in await database.select("PRAGMA integrity_check(20)"):
+            if said != "ok":
+                find(f"the database is damaged: {said}")
+        for table, row, parent, _ in await database.select("PRAGMA foreign_key_check"):
+            find(f"row {row} of {table} refers to a row of {parent} that is not there")
+        sql = "SELECT username, principal, role FROM users"
+        for username, principal, role in await database.select(sql):
+            # Whom the journal does not know yet was being added; the next kernel goes on there.
+            if names.get(username, principal) != principal:
+                find(f"{username} is not the principal that the journal knows by this name")
+            if role not in tuple(AccessRole):
+                find(f"{username} has the unknown role {role!r}")
+        owner = await journal.select("SELECT value FROM kernel WHERE key = 'owner'")
+        sql = "SELECT count(*) FROM users WHERE role = ? AND username = ?"
+        for (name,) in owner:
+            if not (await database.select(sql, (AccessRole.OWNER, name)))[0][0]:
+                find(f"{name}, who founded the kernel, is no owner")
+        for number, kind, allowed, uses, clients in await database.select(_COUNTED):
+            if kind not in tuple(CredentialKind):
+                find(f"credential {number} has the unknown kind {kind!r}")
+            if clients > uses or (allowed is not None and uses > allowed):
+                find(f"credential {number} has let in more than it was made for")
+    except AntiphonError as error:
+        find(error.message)
+    finally:
+        await database.close()

@@ -1,0 +1,315 @@
+"""Reading a journal: who is there, and all that is stored of each context."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from antiphon_kernel.storage.database import Database
+from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
+from antiphon_kernel.storage.rows import (
+    BlockChangeRow,
+    ContextRow,
+    InheritedRun,
+    SessionRow,
+    StoredOp,
+    Touch,
+    UndoRow,
+)
+from antiphon_kernel.storage.schema import READABLE_FORMATS
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import ContextId, PrincipalId
+from antiphon_kernel.types.records import Principal
+from antiphon_kernel.yjs.restored_ids import decode_restored
+
+
+class CorruptContextError(AntiphonError):
+    """The records of one context cannot be read; the other contexts are not concerned."""
+
+    def __init__(self, context: ContextRow, what: str, seq: int | None = None) -> None:
+        where = f" at seq {seq}" if seq is not None else ""
+        super().__init__(
+            ErrorCode.STORAGE_FAILED,
+            f"The context {context.label!r} is damaged{where}: {what}. Nothing of it was changed;"
+            " `antiphon doctor` says more, `antiphon restore` brings back a backup.",
+            context=context.id,
+            label=context.label,
+            quarantined=True,
+            **({} if seq is None else {"seq": seq}),
+        )
+        self.what = what
+        self.seq = seq
+
+
+BYTES_ONLY: Final = "CASE typeof(changes) WHEN 'blob' THEN changes END"
+"""The changes of a transaction; NULL if they are no bytes, which may not even be readable."""
+
+
+class JournalReader:
+    """Reader of a journal: who is there, and the transactions of each context without a hole.
+
+    Every method raises AntiphonError storage_failed if the file cannot be read; what reads a
+    context raises CorruptContextError if a record cannot be read, or one is missing.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def setting(self, key: str) -> str | None:
+        """A fact about the kernel itself."""
+        rows = await self._database.select("SELECT value FROM kernel WHERE key = ?", (key,))
+        return str(rows[0][0]) if rows else None
+
+    async def principals(self) -> list[Principal]:
+        """Everybody this kernel knows."""
+        rows = await self._database.select("SELECT id, username, kind FROM principals")
+        return [Principal(PrincipalId(row[0]), row[1], _kind(row[2])) for row in rows]
+
+    async def sessions(self) -> list[SessionRow]:
+        """Everybody who ever joined or committed, in the order in which they were recorded."""
+        sql = (
+            "SELECT s.id, p.id, s.via, s.opened FROM sessions s"
+            " JOIN principals p ON p.number = s.principal ORDER BY s.number"
+        )
+        return [SessionRow(*row) for row in await self._database.select(sql)]
+
+    async def contexts(self) -> list[ContextRow]:
+        """Every context, oldest first."""
+        sql = "SELECT number, id, label, epoch, created, archived FROM contexts ORDER BY number"
+        rows = await self._database.select(sql)
+        return [ContextRow(row[0], ContextId(row[1]), *row[2:]) for row in rows]
+
+    async def clients(self, context: ContextRow) -> dict[int, str]:
+        """CRDT client id to the principal that writes with it."""
+        sql = (
+            "SELECT c.client, p.id FROM clients c JOIN principals p ON p.number = c.principal"
+            " WHERE c.context = ?"
+        )
+        rows = await self._database.select(sql, (context.number,))
+        return {int(row[0]): str(row[1]) for row in rows}
+
+    async def check_sequence(self, context: ContextRow) -> int:
+        """See that every transaction of a context is there; the number of the last.
+
+        Raises:
+            CorruptContextError: if one is missing or has a format that is not known here.
+            AntiphonError: storage_failed.
+        """
+        sql = (
+            "SELECT count(*), coalesce(max(seq), 0), min(seq), min(format), max(format) FROM ops"
+            " WHERE id BETWEEN ? AND ?"
+        )
+        everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
+        rows = await self._database.select(sql, everything)
+        count, last, first, *formats = rows[0]
+        if not count:
+            raise CorruptContextError(context, "it has no transactions", 1)
+        if first != 1 or count != last:
+            sql = (
+                "SELECT min(seq) + 1 FROM ops o WHERE id BETWEEN ? AND ? AND NOT EXISTS"
+                " (SELECT 1 FROM ops n WHERE n.id = o.id + 1)"
+            )
+            hole = 1 if first != 1 else (await self._database.select(sql, everything))[0][0]
+            raise CorruptContextError(context, f"transaction {hole} is missing", hole)
+        if not READABLE_FORMATS.issuperset(formats):
+            sql = f"SELECT seq, format, {BYTES_ONLY} FROM ops WHERE id BETWEEN ? AND ? ORDER BY id"
+            _checked(context, 0, await self._database.select(sql, everything))
+        return int(last)
+
+    async def updates(self, context: ContextRow, after: int) -> tuple[list[bytes], frozenset[int]]:
+        """The bytes of every transaction behind `after`, and the numbers of the touched blocks.
+
+        The first of them has `seq` after + 1.
+
+        """
+        sql = (
+            f"SELECT seq, format, {BYTES_ONLY}, touched FROM ops"
+            " WHERE id BETWEEN ? AND ? ORDER BY id"
+        )
+        behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
+        rows = await self._database.select(sql, behind)
+        updates = _checked(context, after, rows)
+        try:
+            return updates, frozenset(number for row in rows for number in versions_of(row[3]))
+        except (ValueError, AttributeError) as error:
+            what = f"a record does not say which blocks it touched ({error})"
+            raise CorruptContextError(context, what) from error
+
+    async def ops(self, context: ContextRow, after: int, limit: int) -> list[StoredOp]:
+        """The first `limit` committed transactions with a higher `seq` than `after`."""
+        return await self._ops(context, after, limit=limit)
+
+    async def ops_upto(
+        self, context: ContextRow, upto: int, block: int | None = None
+    ) -> list[StoredOp]:
+        """The same up to `upto`; only those that touched a block, by number."""
+        return await self._ops(context, 0, upto=upto, block=block)
+
+    async def ops_at(self, context: ContextRow, seqs: Collection[int]) -> list[StoredOp]:
+        """The same with these numbers, in order."""
+        return await self._ops(context, 0, seqs=seqs)
+
+    async def _ops(
+        self,
+        context: ContextRow,
+        after: int,
+        *,
+        upto: int | None = None,
+        limit: int = -1,
+        block: int | None = None,
+        seqs: Collection[int] | None = None,
+    ) -> list[StoredOp]:
+        """Committed transactions behind `after`, in order.
+
+        Args:
+            upto: the last `seq` wanted.
+            limit: how many at most; -1 for all.
+            block: number of the block that they must have touched.
+            seqs: those that are wanted; None for all.
+        """
+        where = "o.id BETWEEN ? AND ?"
+        last = upto if upto is not None else LAST_SEQ
+        values: list[object] = [op_id(context.number, after + 1), op_id(context.number, last)]
+        if block is not None:
+            where += " AND instr(' ' || o.touched, ?)"
+            values.append(f" {block}:")
+        if seqs is not None:
+            where += " AND o.id IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps([op_id(context.number, seq) for seq in seqs]))
+        sql = (
+            "SELECT o.seq, o.time, p.id, o.operation, o.touched, o.changes, o.unit, r.revivals"
+            " FROM ops o JOIN principals p ON p.number = o.principal"
+            " LEFT JOIN revived r ON r.context = o.context AND r.seq = o.seq"
+            f" WHERE {where} ORDER BY o.id LIMIT ?"
+        )
+        rows = await self._database.select(sql, (*values, limit))
+        found: list[StoredOp] = []
+        for seq, time, principal, operation, touched, changes, unit, revivals in rows:
+            try:
+                revived = decode_restored(revivals) if revivals is not None else ()
+                versions = versions_of(touched)
+            except (ValueError, AttributeError) as error:
+                raise CorruptContextError(
+                    context, f"its record cannot be read ({error})", seq
+                ) from error
+            op = StoredOp(seq, time, principal, operation, versions, bytes(changes), unit, revived)
+            found.append(op)
+        return found
+
+    async def touches(self, context: ContextRow, after: int, limit: int) -> list[Touch]:
+        """Return the touches of the first `limit` transactions behind `after`, in order."""
+        sql = (
+            "SELECT seq, operation, length(changes), touched FROM ops"
+            " WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
+        )
+        behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
+        found: list[Touch] = []
+        for seq, operation, size, touched in await self._database.select(sql, (*behind, limit)):
+            try:
+                found.append(Touch(seq, operation, size, tuple(versions_of(touched))))
+            except (ValueError, AttributeError) as error:
+                raise CorruptContextError(
+                    context, f"its record cannot be read ({error})", seq
+                ) from error
+        return found
+
+    async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
+        """Every change of the block with this number, in order, without what it wrote."""
+        sql = (
+            "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
+            " JOIN principals p ON p.number = o.principal"
+            " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?) ORDER BY o.id"
+        )
+        everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
+        rows = await self._database.select(sql, (*everything, f" {block}:"))
+        found: list[BlockChangeRow] = []
+        for seq, touched, time, principal, operation in rows:
+            try:
+                version = versions_of(touched)[block]
+            except (ValueError, KeyError, AttributeError) as error:
+                raise CorruptContextError(
+                    context, f"its record cannot be read ({error})", seq
+                ) from error
+            found.append(BlockChangeRow(seq, version, time, principal, operation))
+        return found
+
+    async def undo(self, context: ContextRow) -> tuple[UndoRow, ...]:
+        """Everything that can be undone or redone, each stack from the bottom up."""
+        sql = (
+            "SELECT u.unit, u.block, p.id, u.kind, u.stack, u.place, u.time"
+            " FROM undo u JOIN principals p ON p.number = u.principal"
+            " WHERE u.context = ? ORDER BY u.place, u.block"
+        )
+        rows = await self._database.select(sql, (context.number,))
+        return tuple(UndoRow(*row) for row in rows)
+
+    async def inherited(
+        self, context: ContextRow, blocks: Collection[int] | None = None
+    ) -> dict[int, dict[str | None, list[InheritedRun]]]:
+        """The runs of each text of the copies in a context, or of the blocks with these numbers.
+
+        The keys are the number of the block, then the path of the section, None for a content that
+        is one text.
+        """
+        sql = "SELECT block, section, format, runs FROM inherited_blame WHERE context = ?"
+        values: list[object] = [context.number]
+        if blocks is not None:
+            sql += " AND block IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps([*blocks]))
+        found: dict[int, dict[str | None, list[InheritedRun]]] = {}
+        for number, section, format_, runs in await self._database.select(sql, values):
+            try:
+                if format_ not in READABLE_FORMATS:
+                    raise ValueError(f"it has the format {format_!r}")
+                read = [InheritedRun(*run) for run in json.loads(runs)]
+            except (ValueError, TypeError) as error:
+                what = f"the record of who wrote block {number} cannot be read ({error})"
+                raise CorruptContextError(context, what) from error
+            found.setdefault(number, {})[section or None] = read
+        return found
+
+
+def versions_of(touched: str) -> dict[int, int]:
+    """Number of each touched block to the version it had then.
+
+    Raises:
+        ValueError: if the column holds something else.
+    """
+    pairs = (pair.split(":") for pair in touched.split())
+    return {int(number): int(version) for number, version in pairs}
+
+
+def _checked(context: ContextRow, after: int, rows: Sequence[sqlite3.Row]) -> list[bytes]:
+    """The third column of rows (seq, format, changes, ...).
+
+    Raises:
+        CorruptContextError: if one is missing or its record cannot be read.
+    """
+    for expected, (seq, format_, changes, *_) in enumerate(rows, after + 1):
+        if seq != expected:
+            raise CorruptContextError(context, f"transaction {expected} is missing", expected)
+        if format_ not in READABLE_FORMATS:
+            raise CorruptContextError(
+                context,
+                f"its record has the format {format_!r}, this antiphon reads"
+                f" {', '.join(map(str, sorted(READABLE_FORMATS)))}",
+                seq,
+            )
+        if not isinstance(changes, bytes):
+            raise CorruptContextError(context, "its record holds no bytes", seq)
+    return [row[2] for row in rows]
+
+
+def _kind(stored: str) -> PrincipalKind:
+    try:
+        return PrincipalKind(stored)
+    except ValueError as error:
+        raise AntiphonError(
+            ErrorCode.STORAGE_FAILED,
+            f"The journal holds a principal of the unknown kind {stored!r}:"
+            " use the antiphon that wrote it, or a newer one.",
+            found=stored,
+        ) from error

@@ -1,0 +1,185 @@
+"""Parts that tools share: references, limits, checks of texts, results of writes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.item_defaults import added_by_defaults
+from antiphon_kernel.document.schema import (
+    Schema,
+    TextSchema,
+    each_part,
+    encode_schema,
+    is_text,
+    names_of,
+    part_at,
+    path_of,
+)
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import REFERENCES, Result
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.validation import check_limit, reject_long_text, reject_read_only
+
+
+async def block_in(call: Call, context: Context, reference: str) -> str:
+    """The id of a block that must be in `context`.
+
+    Raises:
+        AntiphonError: block_not_found, ambiguous_id, context_not_found.
+    """
+    found, block = await call.block(reference)
+    if found is not context:
+        raise AntiphonError(
+            ErrorCode.BLOCK_NOT_FOUND,
+            f"There is no block {quote(reference)} in context {context.label}.",
+            reference=truncate(reference),
+        )
+    return block
+
+
+def check_size(context: Context, code_points: int) -> None:
+    """Raises AntiphonError too_large if a block's text would become longer than allowed."""
+    reject_long_text(context.limits, code_points)
+
+
+def check_value_size(context: Context, value: Any, added: int = 0) -> None:
+    """Raises AntiphonError too_large if one value that is no text is larger than allowed.
+
+    Args:
+        added: code points that defaults add to it.
+    """
+    found = len(json.dumps(value, ensure_ascii=False)) + added
+    what = f"The value has {found} code points as JSON"
+    check_limit(found, context.limits, "value_code_points", what, "split it")
+
+
+def check_content_size(context: Context, value: Any, added: int = 0) -> None:
+    """Raises AntiphonError too_large if a whole content is larger than allowed.
+
+    Args:
+        added: code points that defaults add to it.
+    """
+    size = len(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    check_size(context, size + added)
+
+
+def check_items(context: Context, count: int) -> None:
+    """Raises AntiphonError too_large if a list or log would become longer than allowed."""
+    what = f"The list would have {count} items"
+    check_limit(count, context.limits, "list_items", what, "use several blocks")
+
+
+def check_schema_size(context: Context, schema: Schema) -> None:
+    """Raises AntiphonError too_large if a schema is longer or deeper than allowed."""
+    if isinstance(schema, TextSchema):
+        return
+    limits = context.limits
+    size, depth = len(encode_schema(schema)), max(len(names) for names, _ in each_part(schema))
+    for found, limit, what in (
+        (size, "schema_code_points", f"The schema has {size} code points of JSON"),
+        (depth, "section_depth", f"The schema has {depth} sections inside each other"),
+    ):
+        check_limit(found, limits, limit, what, "use several blocks")
+    added = added_by_defaults(schema)
+    what = f"The defaults of items add {added} code points of JSON"
+    check_limit(added, limits, "value_code_points", what, "use shorter ones")
+
+
+def check_text(document: Document, block: str, section: str | None) -> None:
+    """Refuse a place of a block where there is no text.
+
+    Raises:
+        AntiphonError: invalid_params, with the paths that lead to one.
+    """
+    schema = document.schema(block)
+    if is_text(part_at(schema, section)):
+        return
+    texts = [path_of(names) for names, part in each_part(schema) if is_text(part)]
+    named = [path for path in texts if path is not None]
+    if named:
+        advice = f"name one of its texts as section: {join_names(named)}"
+    elif texts:
+        advice = "it is one text, so leave section out"
+    else:
+        advice = "it has no text at all"
+    what = f"no text {quote(section)}" if section is not None else "no text of its own"
+    raise AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"Block {block} has {what}: {advice}.",
+        field="section",
+        allowed=named[:LISTED],
+    )
+
+
+def check_writable(document: Document, actor: Actor, block: str, section: str | None) -> None:
+    """Refuse a text that there is not, or that only the system and sources write.
+
+    Raises:
+        AntiphonError: invalid_params, read_only_field, read_only_section.
+    """
+    reject_read_only(actor, block, document.schema(block), names_of(section))
+    check_text(document, block, section)
+
+
+WRITING: Final = (
+    *REFERENCES,
+    ErrorCode.READ_ONLY_FIELD,
+    ErrorCode.READ_ONLY_SECTION,
+    ErrorCode.TOO_LARGE,
+)
+"""Errors of a tool that writes into a text or a content."""
+
+
+class WriteResult(Result):
+    """Number of changes of the block."""
+
+    version: int
+    context_version: int
+
+
+async def write(
+    call: Call,
+    context: Context,
+    block: str,
+    operation: str,
+    change: Callable[[], None],
+    undo: UndoKind | None = UndoKind.CALL,
+) -> WriteResult:
+    """Change one block for the caller; the answer, once that is on disk.
+
+    Raises:
+        AntiphonError: what `Context.write` raises.
+    """
+    written = context.write(call.actor, operation, change, blocks=[block], undo=undo)
+    return await wait_persisted(context, block, written)
+
+
+async def wait_persisted(context: Context, block: str, written: CommitHandle) -> WriteResult:
+    """The answer about one block, once a change is on disk.
+
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    await written.saved()
+    version = written.versions.get(block, context.version(block))
+    return WriteResult(version=version, context_version=written.seq)
+
+
+def check_version(context: Context, block: str, version: int) -> None:
+    """Raises AntiphonError invalid_params if a block has never had a version."""
+    now = context.version(block)
+    if not 1 <= version <= now:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"There is no version {quote(version)} of block {block}: it has had 1 to {now};"
+            " give one that a read or a change has answered.",
+            field="version",
+            found=version,
+            version=now,
+        )

@@ -1,0 +1,437 @@
+"""`block.create`, `block.status`, `block.move`, `block.collapse` and `block.exclude`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from pydantic import Field
+
+from antiphon_kernel.access import check_arrange, check_status
+from antiphon_kernel.contexts import (
+    Context,
+    Submission,
+    header_fields,
+    order_after,
+    order_at_end,
+    order_before,
+)
+from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.item_defaults import fill_items
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.document.schema import TEXT, Schema
+from antiphon_kernel.document.schema_validation import EXACT_INTEGER
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.tools._common import (
+    WriteResult,
+    block_in,
+    check_content_size,
+    check_schema_size,
+    check_size,
+    write,
+)
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import check_value
+
+
+class CreateParams(Params):
+    """A new block."""
+
+    context: str | None = None
+    """Label or id; the default context if it and the parent are absent."""
+    parent_id: str | None = None
+    """The block it answers. A block of role model has one; a tool_result answers its tool_call."""
+    role: Role
+    kind: BlockKind
+    content: str | dict[str, Any] | list[Any] | None = None
+    """The text it starts with; with a schema of another type, its content as `block.get` gives it.
+    """
+    block_schema: Schema = Field(default=TEXT, alias="schema")
+    """Form of its content: `{"type": "text"}`, a map, a list, a log or a composite."""
+    after: str | None = None
+    """The block it stands after; at the end if absent."""
+    status: Literal["pending", "done"] | None = None
+    """Without content: pending. With content: running, or done if asked."""
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """tool_kind, tool_name, tool_call_id, input, path, language, ... and anything of your own.
+
+    `more: true` in a tool_result says that the call has further results.
+    """
+
+
+class CreateResult(Result):
+    """Id and version of the block."""
+
+    block_id: str
+    name: str
+    version: int
+    context_version: int
+
+
+@tool(
+    "block.create",
+    needs=Permission.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.SCHEMA_VIOLATION,
+        ErrorCode.TOO_LARGE,
+    ),
+)
+async def create(call: Call, params: CreateParams) -> CreateResult:
+    """Create a block at the end of a context or after another block.
+
+    A schema that is not a text's gives it fields, items or sections, which start with their
+    defaults; what it then lacks of required fields is told by `block.get` until it is set.
+    A person's text that is done from the start is a message: it is answered like a submitted draft.
+    """
+    context, parent = await _place(call, params)
+    document, schema, content = context.document, params.block_schema, params.content
+    text = content if isinstance(content, str) and schema == TEXT else ""
+    check_size(context, len(text))
+    check_schema_size(context, schema)
+    check_defaults(schema)
+    if parent is not None:
+        _reject_too_deep(document, parent, context.limits.parent_depth)
+    elif params.role is Role.MODEL or params.kind is BlockKind.TOOL_RESULT:
+        raise _without_parent(params)
+    after = await block_in(call, context, params.after) if params.after is not None else None
+    fields = header_fields(params.metadata, context.limits, call.kernel.project)
+    if params.kind is BlockKind.TOOL_RESULT and parent is not None:
+        fields["tool_call_id"] = _call_id(document.header(parent), fields.get("tool_call_id"))
+        if after is not None and document.order.index(after) < document.order.index(parent):
+            raise _before_its_call(parent, "after")
+        _reject_second_result(context, parent)
+    block = context.next_block_id(call.actor.principal.id)
+    status = Status(params.status) if params.status else Status.PENDING
+    if content is not None:
+        filled = fill_items(schema, content)
+        check_content_size(context, content, filled.added)
+        content = filled.value
+        check_initial(schema, content, str(block))
+    if content and params.status is None:
+        status = Status.RUNNING
+
+    def write() -> None:
+        header = BlockHeader(
+            id=str(block),
+            kind=params.kind,
+            role=params.role,
+            status=status,
+            order=order_after(document, after) if after else order_at_end(document),
+            created=iso_time(call.kernel.clock.now_ms()),
+            author=call.actor.principal.id,
+            parent=parent,
+            **fields,
+        )
+        document.create_block(header, text, schema=schema)
+        if content is not None and schema != TEXT:
+            for one in plan_set(document, str(block), None, content):
+                one.apply()
+
+    if not status.terminal:
+        call.kernel.writers.writes(call.actor, str(block))
+    written = context.write(call.actor, "create", write, blocks=())
+    await written.saved()
+    spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
+    if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:
+        call.kernel.submissions.notify(Submission(context, str(block), text, call.actor))
+    return CreateResult(
+        block_id=str(block),
+        name=context.block_name(str(block)),
+        version=written.versions[str(block)],
+        context_version=written.seq,
+    )
+
+
+async def _place(call: Call, params: CreateParams) -> tuple[Context, str | None]:
+    """The context that the block comes into, and the block that it answers."""
+    if params.parent_id is None:
+        return await call.context(params.context), None
+    around, parent = await call.block(params.parent_id)
+    context = await call.context(params.context) if params.context is not None else around
+    if around is not context:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The parent {params.parent_id} is not in context {context.label}:"
+            " a parent and its children share a context.",
+            field="parent_id",
+        )
+    return context, parent
+
+
+def _without_parent(params: CreateParams) -> AntiphonError:
+    if params.kind is BlockKind.TOOL_RESULT:
+        said = "A tool_result answers a call: give parent_id, the block of kind tool_call."
+    else:
+        said = (
+            "A block of role model answers another block: give parent_id, the prompt it answers or"
+            " whatever else of this context made the model write."
+        )
+    return AntiphonError(ErrorCode.INVALID_PARAMS, said, field="parent_id")
+
+
+def _call_id(call: BlockHeader, stated: object) -> str | None:
+    """The call's own number, which its result has too."""
+    if call.kind != BlockKind.TOOL_CALL:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"A tool_result answers a call, and its parent {call.id} is a {call.kind}: give"
+            " parent_id, the block of kind tool_call.",
+            field="parent_id",
+        )
+    if stated is not None and stated != call.tool_call_id:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"The call {call.id} has another tool_call_id than its result was to have: leave it"
+            " out, it is taken from the call.",
+            field="metadata.tool_call_id",
+            expected=call.tool_call_id,
+        )
+    return call.tool_call_id
+
+
+def _before_its_call(call: str, field: str) -> AntiphonError:
+    return AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"A tool_result stands behind the call that it answers, {call}: name a place behind the"
+        " call, or move both.",
+        field=field,
+        call=call,
+    )
+
+
+def _reject_second_result(context: Context, call: str) -> None:
+    """Raise if a call has its result; one with `metadata.more` true says that another follows."""
+    document = context.document
+    for block in context.block_tree.descendants(call, 1):
+        header = document.header(block)
+        if header.kind == BlockKind.TOOL_RESULT and header.metadata.get("more") is not True:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"The call {call} has its result, {block}: write into that, or create a result"
+                ' with metadata {"more": true} as long as others follow.',
+                field="parent_id",
+                result=block,
+            )
+
+
+def _reject_too_deep(document: Document, parent: str, limit: int) -> None:
+    if document.reply_depth(parent, limit) < limit:
+        return
+    raise AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"The chain of parents above the new block would be longer than {limit}:"
+        " answer a block nearer to the start.",
+        field="parent_id",
+        limit=limit,
+    )
+
+
+class StatusParams(Params):
+    """The status a block takes on, and how it came to it."""
+
+    block_id: str
+    status: Status
+    exit_code: int | None = Field(default=None, ge=-EXACT_INTEGER, le=EXACT_INTEGER)
+    is_error: bool | None = None
+    truncated: bool | None = None
+    stop_reason: str | None = None
+    stopped_by: str | None = None
+    """Username of whoever interrupted it."""
+
+
+@tool(
+    "block.status",
+    needs=Permission.WRITE,
+    errors=(
+        *REFERENCES,
+        ErrorCode.INVALID_TRANSITION,
+        ErrorCode.TOO_LARGE,
+    ),
+)
+async def status(call: Call, params: StatusParams) -> WriteResult:
+    """Move a block on: pending, running, done or error, never back.
+
+    A person's draft that becomes done is submitted: it moves to the end of the context. Only the
+    author of a block or the owner of the kernel may do this; of a draft only its author.
+    """
+    context, block = await call.block(params.block_id)
+    header = context.document.header(block)
+    check_status(header, call.actor.principal, call.role)
+    _check_transition(params, header)
+    submits = header.is_draft and params.status is Status.DONE
+    said = render(context.document, block) if submits else ""
+    if submits and not said.strip():
+        raise AntiphonError(
+            ErrorCode.INVALID_TRANSITION,
+            f"Block {params.block_id} is an empty draft, and an empty draft cannot be submitted:"
+            " write something first.",
+            status=str(header.status),
+        )
+    fields = _changed_fields(params, header)
+    for name, value in fields.items():
+        check_value(name, value, context.limits)
+
+    def write() -> None:
+        if submits and context.document.block_ids()[-1] != block:
+            fields["order"] = order_at_end(context.document)
+        context.document.set_fields(block, **fields)
+
+    if fields:
+        written = context.write(call.actor, "status", write, blocks=[block], undo=None)
+        await written.saved()
+    else:
+        await context.wait_persisted()
+    if submits:
+        call.kernel.submissions.notify(Submission(context, block, said, call.actor))
+    return WriteResult(version=context.version(block), context_version=context.seq)
+
+
+def _check_transition(params: StatusParams, header: BlockHeader) -> None:
+    now = header.status
+    if isinstance(now, Status) and now.may_become(params.status):
+        return
+    allowed = [one.value for one in Status if isinstance(now, Status) and now.may_become(one)]
+    raise AntiphonError(
+        ErrorCode.INVALID_TRANSITION,
+        f"Block {params.block_id} is {now} and cannot become {params.status};"
+        f" allowed: {', '.join(allowed) or 'nothing'}.",
+        status=str(now),
+        allowed=allowed,
+    )
+
+
+def _changed_fields(params: StatusParams, header: BlockHeader) -> dict[str, object]:
+    wanted = {
+        "status": params.status,
+        "exit_code": params.exit_code,
+        "is_error": params.is_error,
+        "truncated": params.truncated,
+        "stop_reason": params.stop_reason,
+        "stopped_by": params.stopped_by,
+    }
+    return {
+        name: value
+        for name, value in wanted.items()
+        if value is not None and value != getattr(header, name)
+    }
+
+
+class MoveParams(Params):
+    """Block to move, and its new neighbour in its context: either `after` or `before`."""
+
+    block_id: str
+    after: str | None = None
+    """The block it comes to stand right after."""
+    before: str | None = None
+    """The block it comes to stand right before."""
+
+
+class CollapseParams(Params):
+    """Block, and whether it is shown folded."""
+
+    block_id: str
+    collapsed: bool = True
+    """Whether only its head is shown; true if absent."""
+
+
+class ExcludeParams(Params):
+    """Block, and whether models read it."""
+
+    block_id: str
+    excluded: bool = True
+    """Whether it is left out of what models are given; true if absent."""
+
+
+@tool("block.move", needs=Permission.WRITE, errors=REFERENCES)
+async def move(call: Call, params: MoveParams) -> WriteResult:
+    """Put a block right after or right before another one of the same context.
+
+    The parent stays what it is. A block that already stands there is not changed.
+    """
+    if (params.after is None) == (params.before is None):
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "block.move takes either after or before, found"
+            f" {'neither' if params.after is None else 'both'}: name one neighbour.",
+            field="after",
+        )
+    context, block = await call.block(params.block_id)
+    reference = params.after or params.before or ""
+    beside = await block_in(call, context, reference)
+    if beside == block:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"Block {params.block_id} cannot stand next to itself: name another one.",
+            field="after" if params.after is not None else "before",
+        )
+    document, after = context.document, params.after is not None
+    place, there = document.order.index(block), document.order.index(beside)
+    _reject_result_before_call(context, block, beside, after=after)
+
+    def change() -> None:
+        order = order_after if after else order_before
+        document.set_fields(block, order=order(document, beside, without=block))
+
+    stands = place == (there + 1 if after else there - 1)
+    return await _arrange(call, context, block, "move", None if stands else change)
+
+
+def _reject_result_before_call(context: Context, block: str, beside: str, *, after: bool) -> None:
+    """Raise if a move would put a tool's result before the call that it answers."""
+    document = context.document
+    header, index = document.header(block), document.order.index
+    field = "after" if after else "before"
+    call = header.parent
+    if header.kind == BlockKind.TOOL_RESULT and call is not None and call in document:
+        if index(beside) < index(call) or (beside == call and not after):
+            raise _before_its_call(call, field)
+    if header.kind == BlockKind.TOOL_CALL:
+        for result in context.block_tree.descendants(block, 1):
+            if document.header(result).kind != BlockKind.TOOL_RESULT:
+                continue
+            if index(result) < index(beside) or (beside == result and after):
+                raise _before_its_call(block, field)
+
+
+@tool("block.collapse", needs=Permission.WRITE, errors=REFERENCES)
+async def collapse(call: Call, params: CollapseParams) -> WriteResult:
+    """Fold a block for everybody, or unfold it."""
+    context, block = await call.block(params.block_id)
+    return await _set_flag(call, context, block, "collapsed", params.collapsed)
+
+
+@tool("block.exclude", needs=Permission.WRITE, errors=REFERENCES)
+async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
+    """Leave a block out of what models are given, or let them read it again."""
+    context, block = await call.block(params.block_id)
+    return await _set_flag(call, context, block, "excluded", params.excluded)
+
+
+async def _set_flag(
+    call: Call, context: Context, block: str, flag: str, value: bool
+) -> WriteResult:
+    def change() -> None:
+        context.document.set_fields(block, **{flag: value})
+
+    same = getattr(context.document.header(block), flag) is value
+    operation = "collapse" if flag == "collapsed" else "exclude"
+    return await _arrange(call, context, block, operation, None if same else change)
+
+
+async def _arrange(
+    call: Call, context: Context, block: str, operation: str, change: Callable[[], None] | None
+) -> WriteResult:
+    """Commit, unless there is nothing to change; permission comes first in either case."""
+    if operation != "collapse":
+        check_arrange(context.document.header(block), call.actor.principal, call.role)
+    if change is None:
+        await context.wait_persisted()
+        return WriteResult(version=context.version(block), context_version=context.seq)
+    return await write(call, context, block, operation, change, undo=None)

@@ -1,0 +1,408 @@
+"""Members, roles, invitations and joins: who may come in, and who is here."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from pydantic import Field
+
+from antiphon_kernel.access import check_invite_as
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.registry import Params, Result, tool
+from antiphon_kernel.storage import Credential
+from antiphon_kernel.types.clock import iso_time, iso_time_if
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.roles import AccessRole, Permission
+
+
+class MembersParams(Params):
+    """Nothing to say."""
+
+
+class SessionInfo(Result):
+    """One connection of a principal."""
+
+    session: str
+    """Id of the session."""
+    via: str
+    """How it came in: `unix`, `tcp`, `turn`, `kernel`."""
+    since: str
+    """When it began."""
+    invitation: int | None = None
+    """Number of the invitation that let it in; absent for the owner and what the owner acts as."""
+
+
+class MemberInfo(Result):
+    """One principal of the kernel."""
+
+    principal: str
+    """Id."""
+    username: str
+    """Name."""
+    kind: str
+    """`human`, `model`, `shell`, `system`, `source`."""
+    role: AccessRole
+    """Its role."""
+    founder: bool
+    """Whether the kernel was founded by it: its role stays owner."""
+    barred_until: str | None = None
+    """Kicked: it is let in again at this time."""
+    sessions: list[SessionInfo]
+    """Connections now; empty for those who are away."""
+
+
+class MembersResult(Result):
+    """Everybody whom the kernel knows, in the order in which they became known."""
+
+    members: list[MemberInfo]
+    """One entry a principal."""
+
+
+class RoleParams(Params):
+    """Principal and its new role."""
+
+    principal: str
+    """Username or id."""
+    role: AccessRole
+    """The new role."""
+
+
+class RoleResult(Result):
+    """The principal as it is now."""
+
+    principal: str
+    """Id."""
+    username: str
+    """Name."""
+    role: AccessRole
+    """Role from now on."""
+    ended: int
+    """How many of its connections were ended; they may come again at once, with the new role."""
+
+
+class KickParams(Params):
+    """Principal to kick, and duration."""
+
+    principal: str
+    """Username or id."""
+    minutes: int = Field(default=10, ge=0, le=525_600)
+    """How long the principal is not let in again; 0: it may come back at once."""
+    reason: str = Field(default="", max_length=200)
+    """Message to the principal."""
+
+
+class KickResult(Result):
+    """Ended connections."""
+
+    principal: str
+    """Id."""
+    username: str
+    """Name."""
+    ended: int
+    """How many connections there were."""
+    barred_until: str | None = None
+    """When the principal is let in again; absent if it may come back at once."""
+
+
+@tool("kernel.members", needs=Permission.READ)
+async def members(call: Call, params: MembersParams) -> MembersResult:
+    """List everybody whom the kernel knows, with role and open connections."""
+    kernel = call.kernel
+    found = []
+    for one in kernel.members:
+        until = kernel.members.banned_until(one)
+        sessions = [
+            SessionInfo(
+                session=open_one.session,
+                via=open_one.via,
+                since=iso_time(open_one.since),
+                invitation=open_one.credential,
+            )
+            for open_one in kernel.sessions.of(one.id)
+        ]
+        found.append(
+            MemberInfo(
+                principal=one.id,
+                username=one.username,
+                kind=one.kind,
+                role=kernel.role_of(one),
+                founder=one.id == kernel.owner.id,
+                barred_until=iso_time_if(until),
+                sessions=sessions,
+            )
+        )
+    return MembersResult(members=found)
+
+
+@tool("kernel.role", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
+async def role(call: Call, params: RoleParams) -> RoleResult:
+    """Give a principal another role.
+
+    It counts at once: what the principal has open is ended, and what it wrote meanwhile is taken
+    or refused by the new role. The founder's role does not change.
+    """
+    principal = call.kernel.find_principal(params.principal)
+    ended = await call.kernel.access.change_role(principal, params.role, call.actor.principal)
+    return RoleResult(
+        principal=principal.id,
+        username=principal.username,
+        role=call.kernel.role_of(principal),
+        ended=ended,
+    )
+
+
+@tool("kernel.kick", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
+async def kick(call: Call, params: KickParams) -> KickResult:
+    """End every connection of a principal and keep it out for a while.
+
+    Its invitations stay good; kernel.revoke takes those back. The founder cannot be kicked.
+    """
+    kernel, principal = call.kernel, call.kernel.find_principal(params.principal)
+    ended = await kernel.access.kick(principal, params.minutes, params.reason, call.actor.principal)
+    until = kernel.members.banned_until(principal)
+    return KickResult(
+        principal=principal.id,
+        username=principal.username,
+        ended=ended,
+        barred_until=iso_time_if(until),
+    )
+
+
+DAY_MINUTES: Final = 24 * 60
+YEAR_MINUTES: Final = 365 * DAY_MINUTES
+
+
+_INVITED_KINDS: Final = {"agent": PrincipalKind.MODEL, "source": PrincipalKind.SOURCE}
+"""The kinds of those who are invited and are no people, by what the request calls them."""
+
+
+class InviteParams(Params):
+    """Name and role to invite."""
+
+    role: Literal["editor", "viewer", "agent", "source"]
+    """Their role: write, or only read. An agent is a model, a source a program that writes
+    what is read-only; each needs a name."""
+    name: str | None = Field(
+        default=None, pattern=f"^{NAME_PATTERN.pattern}$", max_length=NAME_LENGTH
+    )
+    """Username of whoever comes; a new `guest` for each client if absent."""
+    minutes: int = Field(default=DAY_MINUTES, ge=0, le=YEAR_MINUTES)
+    """After how long nobody can come in with it any more; 0: never."""
+    uses: int | None = Field(default=None, ge=1, le=1_000)
+    """How many clients may come in with it; any number if absent."""
+
+
+class InviteResult(Result):
+    """A new invitation. The token is shown here and nowhere else."""
+
+    invitation: int
+    """Number, for kernel.revoke."""
+    token: str
+    """The secret that lets them in: in a Bearer header, or as `?token=` of a WebSocket."""
+    principal: str
+    """Id of whoever comes in first."""
+    username: str
+    """Name of whoever comes in first."""
+    role: AccessRole
+    """Their role."""
+    expires: str | None = None
+    """When it stops to let anybody in; absent: never."""
+    join: str | None = None
+    """The command that joins, for shells that leave `?` alone; absent if it is not served."""
+
+
+class InvitesParams(Params):
+    """Nothing to say."""
+
+
+class InvitationInfo(Result):
+    """One invitation."""
+
+    invitation: int
+    """Number."""
+    username: str
+    """Name of the invited person."""
+    role: AccessRole
+    """Role of that principal now."""
+    state: Literal["open", "used_up", "expired", "revoked"]
+    """Whether it lets in new clients; `used_up` still lets in those that came with it before."""
+    created: str
+    """When it was made."""
+    expires: str | None = None
+    """When it stops to let anybody in; absent: never."""
+    uses: int
+    """How many clients have come in with it."""
+    uses_allowed: int | None = None
+    """How many may; any number if absent."""
+
+
+class InvitesResult(Result):
+    """Every invitation, oldest first."""
+
+    invitations: list[InvitationInfo]
+    """One entry an invitation."""
+
+
+class RevokeParams(Params):
+    """Invitation or principal: one of the two."""
+
+    invitation: int | None = None
+    """Number of an invitation."""
+    principal: str | None = None
+    """Username or id: every invitation that this principal could come in with, whoever else did."""
+
+
+class RevokeResult(Result):
+    """Revoked invitations."""
+
+    revoked: list[int]
+    """Numbers of the invitations that were good until now."""
+    ended: int
+    """How many connections that had come in with them were ended."""
+
+
+@tool("kernel.invite", needs=Permission.OWN)
+async def invite(call: Call, params: InviteParams) -> InviteResult:
+    """Make an invitation: a token that lets somebody in with a role and a name of their own.
+
+    The kernel keeps only the token's hash. Somebody whom the kernel knows already is invited
+    anew by whose kernel it is only.
+    """
+    kernel = call.kernel
+    kind = _INVITED_KINDS.get(params.role, PrincipalKind.HUMAN)
+    if kind is not PrincipalKind.HUMAN and params.name is None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"A {kind} that is invited has a name of its own: give name.",
+            field="name",
+        )
+    if params.name is not None and params.name in kernel.members:
+        check_invite_as(kernel.members[params.name], call.actor.principal, kernel.owner)
+    expires = kernel.clock.now_ms() + params.minutes * 60_000 if params.minutes else None
+    access = AccessRole.of_kind(kind) if params.role in _INVITED_KINDS else AccessRole(params.role)
+    issued = await kernel.invitations.invite(
+        access, kind, name=params.name, expires=expires, uses=params.uses
+    )
+    join = None
+    if kernel.reached_at is not None:
+        join = f"antiphon join {kernel.reached_at}?token={issued.token}"
+    return InviteResult(
+        invitation=issued.credential.number,
+        token=issued.token,
+        principal=issued.principal.id,
+        username=issued.principal.username,
+        role=kernel.role_of(issued.principal),
+        expires=iso_time_if(expires),
+        join=join,
+    )
+
+
+@tool("kernel.invites", needs=Permission.OWN)
+async def invites(call: Call, params: InvitesParams) -> InvitesResult:
+    """List the invitations, without their tokens, which nobody keeps."""
+    found = []
+    for one in call.kernel.invitations.all():
+        principal = call.kernel.members.of_user(one.user)
+        found.append(
+            InvitationInfo(
+                invitation=one.number,
+                username=principal.username,
+                role=call.kernel.role_of(principal),
+                state=_state(one, call.kernel.clock.now_ms()),
+                created=iso_time(one.created),
+                expires=iso_time_if(one.expires),
+                uses=one.uses,
+                uses_allowed=one.uses_allowed,
+            )
+        )
+    return InvitesResult(invitations=found)
+
+
+@tool("kernel.revoke", needs=Permission.OWN, errors=[ErrorCode.AMBIGUOUS_ID])
+async def revoke(call: Call, params: RevokeParams) -> RevokeResult:
+    """Take back an invitation, or all of one principal: who came in with it has to go at once."""
+    invitations = call.kernel.invitations
+    if (params.invitation is None) == (params.principal is None):
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "Name either an `invitation` (kernel.invites lists them) or a `principal`.",
+            allowed=["invitation", "principal"],
+        )
+    if params.principal is not None:
+        numbers = invitations.of(call.kernel.find_principal(params.principal))
+    else:
+        numbers = [one.number for one in invitations.all() if one.number == params.invitation]
+        if not numbers:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"There is no invitation {quote(params.invitation)}: kernel.invites lists them.",
+                found=params.invitation,
+            )
+    revoked, ended = await call.kernel.access.revoke(numbers, call.actor.principal)
+    return RevokeResult(revoked=revoked, ended=ended)
+
+
+def _state(one: Credential, now: int) -> Literal["open", "used_up", "expired", "revoked"]:
+    if one.revoked is not None:
+        return "revoked"
+    if one.expires is not None and one.expires <= now:
+        return "expired"
+    if one.uses_allowed is not None and one.uses >= one.uses_allowed:
+        return "used_up"
+    return "open"
+
+
+class JoinsParams(Params):
+    """From where on, and how long to wait."""
+
+    after: int | None = Field(default=None, ge=0)
+    """`last` of the answer before this one; absent: only those who come from now on."""
+    wait: float = Field(default=0, ge=0, le=3_600)
+    """Seconds to wait for somebody, if nobody has come since."""
+
+
+class JoinInfo(Result):
+    """Somebody has come in who was not here."""
+
+    principal: str
+    """Id."""
+    username: str
+    """Name."""
+    role: AccessRole
+    """Their role."""
+    invitation: int
+    """Number of the invitation that they came with."""
+    time: str
+    """When."""
+
+
+class JoinsResult(Result):
+    """Arrivals, oldest first; only the last hundred are remembered, until the kernel ends."""
+
+    joins: list[JoinInfo]
+    """One entry an arrival; further connections of somebody who is here are none."""
+    last: int
+    """Value of `after` for the next call."""
+
+
+@tool("kernel.joins", needs=Permission.OWN)
+async def joins(call: Call, params: JoinsParams) -> JoinsResult:
+    """Say who has come in by invitation; with `wait` the answer comes when somebody does."""
+    access = call.kernel.access
+    after = access.last_join if params.after is None else params.after
+    return JoinsResult(
+        joins=[
+            JoinInfo(
+                principal=one.principal.id,
+                username=one.principal.username,
+                role=one.role,
+                invitation=one.credential,
+                time=iso_time(one.time),
+            )
+            for one in await access.joined_since(after, params.wait)
+        ],
+        last=access.last_join,
+    )

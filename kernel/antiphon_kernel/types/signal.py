@@ -1,0 +1,29 @@
+"""Signals: listeners, and how they are notified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVarTuple
+
+Values = TypeVarTuple("Values")
+
+
+class Signal(Generic[*Values]):
+    """Listeners that are called, in the order in which they came, with what is notified."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[*Values], None]] = []
+
+    def listen(self, listener: Callable[[*Values], None]) -> Callable[[], None]:
+        """Call `listener` with everything from now on; returns the way to stop."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def notify(self, *values: *Values) -> None:
+        """Call every listener; those that are added meanwhile are left out."""
+        for listener in tuple(self._listeners):
+            listener(*values)
+
+    def clear(self) -> None:
+        """Notify nobody any more."""
+        self._listeners.clear()

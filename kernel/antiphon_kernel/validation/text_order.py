@@ -1,0 +1,215 @@
+"""Order of the items of all texts of a document, and the check that a new item fits into it.
+
+A client inserts between two items that stand beside each other in what it has read: its origin and
+its right origin. The engine takes in items that name any two, and their order then depends on the
+order in which a document has read them. So an item is accepted only if its origin stands before its
+right origin, and nothing between them is known to have been read by its client: no item that its
+two neighbours, or the client's item before it in this text, build on. What is between them was
+written at the same time.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from math import inf
+from typing import cast
+
+from antiphon_kernel.document.history.integrate import integrate
+from antiphon_kernel.document.history.item_index import ItemKind, ItemList, ItemTable, Segment
+from antiphon_kernel.validation.errors import made_up_neighbours, overtaken
+from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
+
+
+class _Text(ItemList):
+    """The items of one text in document order, with the items of others that each client named."""
+
+    __slots__ = ("named",)
+
+    def __init__(self, container: ItemId) -> None:
+        super().__init__(ItemKind.TEXT, container)
+        self.named: dict[int, dict[int, list[tuple[int, int]]]] = {}
+        """Client to other client to (own clock, clock of the other) in rising order."""
+
+    def record(self, client: int, clock: int, neighbours: Iterable[ItemId | None]) -> None:
+        """Record that a client has read its item's neighbours."""
+        for other in neighbours:
+            if other is not None and other.client != client:
+                named = self.named.setdefault(client, {}).setdefault(other.client, [])
+                if not named or named[-1][1] < other.clock:
+                    named.append((clock, other.clock))
+
+    def closure(self, start: Iterable[ItemId]) -> dict[int, int]:
+        """Return the last clock of each client that these items build on, themselves included."""
+        reached: dict[int, int] = {}
+        work = list(start)
+        while work:
+            client, clock = work.pop()
+            if reached.get(client, -1) >= clock:
+                continue
+            reached[client] = clock
+            for other, named in self.named.get(client, {}).items():
+                at = bisect_right(named, (clock, inf))
+                if at:
+                    work.append(ItemId(other, named[at - 1][1]))
+        return reached
+
+    def forget(self, client: int, clock: int) -> None:
+        """Drop what a client named from a clock on."""
+        for named in self.named.get(client, {}).values():
+            while named and named[-1][0] >= clock:
+                named.pop()
+
+
+class TextOrder:
+    """The items of all texts of a document in document order, removed ones included."""
+
+    def __init__(self) -> None:
+        self._items = ItemTable()
+        self._texts: dict[ItemId, _Text] = {}
+        self._on_trial: dict[int, int] = {}
+        """CRDT client to the first of its items that are here to be checked."""
+
+    def add(self, item: Struct, start: int) -> None:
+        """Add what is new of an item of the document, from the clock `start` on.
+
+        Nothing if it is in no text.
+        """
+        self._make(item)
+        text = self._text_of(item)
+        if text is not None:
+            if self._end(item.client) > start:
+                self._withdraw(item.client)
+            self._place(text, item, start)
+
+    def check(self, items: Sequence[tuple[Struct, int]]) -> Iterator[None]:
+        """Check new items, each with the clock from which on it is new, in causal order.
+
+        They are part of the order until this ends, so that each is checked against those before it.
+
+        Raises:
+            AntiphonError: invalid_params, if one names neighbours that its client cannot have seen
+                beside each other; gap, if it has come through another connection meanwhile.
+        """
+        clients: list[int] = []
+        made: list[_Text] = []
+        last = len(items)
+        try:
+            for count, (item, start) in enumerate(items, 1):
+                if (new := self._make(item)) is not None:
+                    made.append(new)
+                text = self._text_of(item)
+                if text is not None:
+                    if self._end(item.client) > start:
+                        raise overtaken(ItemId(item.client, start))
+                    if not self._fits(text, item, start):
+                        raise made_up_neighbours(item)
+                    if count < last:
+                        if item.client not in self._on_trial:
+                            self._on_trial[item.client] = start
+                            clients.append(item.client)
+                        self._place(text, item, start)
+                yield
+        finally:
+            for client in clients:
+                self._withdraw(client)
+            for one in made:
+                if self._texts.get(one.container) is one:
+                    del self._texts[one.container]
+
+    def _make(self, item: Struct) -> _Text | None:
+        if item.kind is not ContentKind.TYPE or item.content is not SharedType.TEXT:
+            return None
+        made = ItemId(item.client, item.clock)
+        text = self._texts[made] = _Text(made)
+        return text
+
+    def _text_of(self, item: Struct) -> _Text | None:
+        if item.kind is ContentKind.GC:
+            return None
+        neighbour = item.origin or item.right_origin
+        if neighbour is not None:
+            beside = self._items.find(neighbour)
+            return cast(_Text, beside.sequence) if beside is not None else None
+        if isinstance(item.parent, ItemId) and item.key is None:
+            return self._texts.get(item.parent)
+        return None
+
+    def _end(self, client: int) -> int:
+        last = self._items.last(client)
+        return last.end if last is not None else 0
+
+    def _fits(self, text: _Text, item: Struct, start: int) -> bool:
+        """Return whether nothing that its client has read is between an item's neighbours."""
+        origin, right = _origin(item, start), item.right_origin
+        clock = 0
+        if origin is None:
+            at = text.head
+        else:
+            at = self._items.find(origin)
+            if at is None:
+                return False
+            if origin.client == item.client and at.end == start and at.right_origin == right:
+                return True
+            clock = origin.clock + 1
+            if clock == at.end:
+                at = at.right
+                clock = 0
+        read: dict[int, int] | None = None
+        while at is not None:
+            clock = max(clock, at.clock)
+            if right is not None and clock == right.clock and at.client == right.client:
+                return True
+            if read is None:
+                read = self._read_by(text, item, start)
+            if clock <= read.get(at.client, -1):
+                return False
+            at, clock = at.right, 0
+        return right is None
+
+    def _read_by(self, text: _Text, item: Struct, start: int) -> dict[int, int]:
+        neighbours = (_origin(item, start), item.right_origin, ItemId(item.client, start - 1))
+        return text.closure(one for one in neighbours if one is not None)
+
+    def _place(self, text: _Text, item: Struct, start: int) -> None:
+        origin, right = _origin(item, start), item.right_origin
+        length = item.clock + item.length - start
+        if origin is not None and origin.client == item.client and origin.clock == start - 1:
+            before = self._items.find(origin)
+            if before is not None and before.end == start and before.right_origin == right:
+                following = before.right
+                if following is None or following.origin != origin:
+                    before.length += length
+                    return
+        text.record(item.client, start, (origin, right))
+        new = Segment(text, ItemId(item.client, start), length, "", origin, right, 0)
+        integrate(self._items, new)
+
+    def _withdraw(self, client: int) -> None:
+        """Take out what is here of a client only to be checked."""
+        start = self._on_trial.pop(client, None)
+        if start is None:
+            return
+        for segment in self._items.cut_off(client, start):
+            text = cast(_Text, segment.sequence)
+            text.forget(client, start)
+            text.link(segment.left, segment.right)
+            if segment.left is not None and _is_cut(segment.left):
+                self._items.join(segment.left)
+
+
+def _is_cut(left: Segment) -> bool:
+    """Return whether a segment goes on, as it was written, in the one right of it."""
+    right = left.right
+    return (
+        right is not None
+        and right.client == left.client
+        and right.clock == left.end
+        and right.origin == left.last
+        and right.right_origin == left.right_origin
+    )
+
+
+def _origin(item: Struct, start: int) -> ItemId | None:
+    """Return what the part of an item from the clock `start` on is right of."""
+    return item.origin if start == item.clock else ItemId(item.client, start - 1)

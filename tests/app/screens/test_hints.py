@@ -1,0 +1,39 @@
+"""Hints above the composer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from antiphon.widgets.status import HintBar, hint_bar
+from tests.app.opened import Opened, World, opened
+
+
+async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> None:
+    hint_bar = there.screen.query_one(HintBar)
+    there.screen.hint("one two three four five " * 6 + "six")
+    await there.sees("six")
+    assert hint_bar.size.height == 2
+    there.screen.hint("long " * 100)
+    await there.sees("…")
+    assert hint_bar.size.height == 3
+    there.screen.hint("short")
+    await there.sees("short")
+    await there.pilot.pause()
+    assert hint_bar.size.height == 1
+
+
+async def test_all_broken_theme_files_are_told(
+    here: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(hint_bar, "WEIGHTY_SECONDS", 600.0)
+    themes = tmp_path / "antiphon" / "themes"
+    themes.mkdir(parents=True)
+    for name in ("first.toml", "second.toml"):
+        (themes / name).write_text("broken")
+    async with opened(here, size=(120, 30)) as there:
+        await there.sees("first.toml")
+        there.screen.query_one(HintBar).clear_hint()
+        await there.sees("second.toml")

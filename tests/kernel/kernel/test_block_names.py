@@ -1,0 +1,107 @@
+"""Answers name blocks and authors as people do, and requests take no more than they should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make, refused
+
+
+async def test_every_answer_with_a_block_id_has_its_name(
+    kernel: Kernel, amy: Actor, bo: Actor
+) -> None:
+    await kernel.create_context("other")
+    request = {"context": "other", "role": "user", "kind": "text", "content": "needle"}
+    made = await kernel.call(bo, "block.create", {**request, "status": "done"})
+    block, name = made["block_id"], "other.bo.1"
+    answers: list[dict[str, Any]] = [made]
+    for tool in ("block.read", "block.get", "block.render", "block.export"):
+        answers.append(await kernel.call(amy, tool, {"block_id": name}))
+    answers += (await kernel.call(amy, "block.list", {"context": "other"}))["blocks"]
+    found = await kernel.call(amy, "kernel.search", {"query": "needle", "kinds": ["text"]})
+    answers += found["results"]
+    (event,) = (await kernel.call(amy, "block.sync", {"context": "other"}))["new_blocks"]
+    answers += [event, event["header"]]
+    await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "x"})
+    versions = {"context": "other", "versions": {block: 1}}
+    answers += (await kernel.call(amy, "block.sync", versions))["patches"]
+    assert [(one["block_id"], one["name"]) for one in answers] == [(block, name)] * len(answers)
+
+
+async def test_every_author_has_a_username(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    await make("first", status="done")
+    subscription = await kernel.call(amy, "block.subscribe", {})
+    made = await kernel.call(bo, "block.create", {"role": "user", "kind": "text", "content": "x"})
+    listed = (await kernel.call(amy, "block.list", {}))["blocks"]
+    assert [one["username"] for one in listed] == ["amy", "bo"]
+    read = await kernel.call(amy, "block.read", {"block_id": made["block_id"]})
+    assert (read["author"], read["username"]) == (bo.principal.id, "bo")
+    followed = kernel.subscriptions.find(amy, subscription["subscription"])
+    event = await anext(aiter(followed))
+    assert (event.principal, event.username, event.name) == (bo.principal.id, "bo", "default.bo.1")
+    assert event.header is not None and event.header.username == "bo"
+
+
+async def test_the_input_of_a_tool_call_is_an_object_both_ways(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    given = {"pattern": "x", "deep": [1, {"none": None}]}
+    block = await make("call", kind="tool_call", metadata={"input": given})
+    read = await kernel.call(amy, "block.read", {"block_id": block})
+    assert read["input"] == given
+    (listed,) = (await kernel.call(amy, "block.list", {}))["blocks"]
+    assert listed["input"] == given
+
+
+@pytest.mark.parametrize(
+    "name", ["kind", "role", "status", "order", "created", "author", "parent", "metadata"]
+)
+async def test_metadata_with_the_name_of_a_header_field_is_refused(
+    kernel: Kernel, amy: Actor, name: str
+) -> None:
+    params = {"role": "user", "kind": "text", "metadata": {name: "x"}}
+    error = await refused(kernel, amy, "block.create", params)
+    assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, f"metadata.{name}")
+
+
+@pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "..", "out/secret", "out"])
+async def test_a_path_that_leaves_the_project_is_refused(
+    kernel: Kernel, amy: Actor, tmp_path: Path, path: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    kernel.project = tmp_path / "inside"
+    kernel.project.mkdir()
+    (kernel.project / "out").symlink_to(outside)
+    params = {"role": "user", "kind": "file", "metadata": {"path": path}}
+    error = await refused(kernel, amy, "block.create", params)
+    assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "metadata.path")
+    for fine in ("x", "a/../x", "..x", "a b/c"):
+        await kernel.call(amy, "block.create", {**params, "metadata": {"path": fine}})
+
+
+async def test_the_end_of_an_id_is_accepted_like_its_beginning(
+    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+) -> None:
+    block = await make("x")
+    context, principal, seq = block.split(".")
+    people = [one.id for one in kernel.members]
+    shortest = next(
+        principal[-size:]
+        for size in range(1, 33)
+        if sum(
+            one.startswith(principal[-size:]) or one.endswith(principal[-size:]) for one in people
+        )
+        == 1
+    )
+    for reference in (f"{context[-12:]}.{shortest}.{seq}", f"default.{principal[-20:]}.{seq}"):
+        found = await kernel.call(amy, "block.read", {"block_id": reference})
+        assert found["block_id"] == block

@@ -1,0 +1,219 @@
+"""What runs and waits for somebody ends when they have to go, whichever way."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from antiphon_kernel.turns.events import TextDelta, ToolCallEvent
+from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.roles import AccessRole
+from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted
+from tests.kernel.turns.test_turn_rights import submit_raw
+from tests.waiting import until
+
+MINUTE = 60_000
+COMMAND = "while :; do date +%N | tee tick; sleep 0.005; done"
+TURN = recording("aria", [ToolCallEvent("c1", "shell", {"command": COMMAND})], [TextDelta("So.")])
+
+
+@dataclass
+class World:
+    """A kernel, and an owner who came by an invitation and has left again."""
+
+    stage: Stage
+    co: Actor
+    now: list[int]
+    """The kernel's clock."""
+
+    async def demote(self) -> None:
+        await self._call("kernel.role", role="viewer")
+
+    async def kick(self) -> None:
+        await self._call("kernel.kick")
+
+    async def kick_for_no_minute(self) -> None:
+        await self._call("kernel.kick", minutes=0)
+
+    async def revoke(self) -> None:
+        await self._call("kernel.revoke")
+
+    async def expire(self) -> None:
+        self.now[0] += MINUTE
+        self.stage.kernel.access.end_expired()
+
+    async def _call(self, tool: str, **params: object) -> None:
+        await self.stage.kernel.call(self.stage.owner, tool, {"principal": "co", **params})
+
+    @property
+    def ticks(self) -> Path:
+        return self.stage.kernel.project / "tick"
+
+    async def has_ended(self) -> bool:
+        """Whether the command writes no more."""
+        self.ticks.unlink(missing_ok=True)
+        await asyncio.sleep(0.1)
+        return not self.ticks.exists()
+
+    def results(self) -> list[BlockHeader]:
+        return [one for one in self.stage.headers() if one.kind == BlockKind.TOOL_RESULT]
+
+
+Verb = Callable[[World], Awaitable[None]]
+
+VERBS: dict[Verb, str] = {
+    World.demote: "co, a viewer",
+    World.kick: "co, who has been kicked",
+    World.kick_for_no_minute: "co, who has been kicked",
+    World.revoke: "co, whose invitation has been revoked",
+    World.expire: "co, whose invitation has expired",
+}
+"""Each way to have to go, and what is said of whoever did."""
+
+
+async def world(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> World:
+    kernel, now = stage.kernel, [stage.kernel.clock.now_ms()]
+    monkeypatch.setattr(kernel.clock, "now_ms", lambda: now[0])
+    issued = await kernel.invitations.invite(
+        AccessRole.EDITOR, name="co", expires=now[0] + MINUTE, uses=None
+    )
+    await kernel.members.give_role(issued.principal, AccessRole.OWNER)
+    number = issued.credential.number
+    return World(stage, kernel.open_session(issued.principal, "test", credential=number), now)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_command_of_a_person_runs_ends_it(
+    open_stage: OpenStage,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    verb: Verb,
+) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    here = await world(stage, monkeypatch)
+    await stage.kernel.call(here.co, "shell.run", {"command": COMMAND})
+    await stage.kernel.close_session(here.co)
+    await until(here.ticks.exists, "the command runs")
+    await verb(here)
+    await asyncio.wait_for(stage.runner.wait_idle(), 1)
+    assert await here.has_ended()
+    (result,) = here.results()
+    assert (result.status, result.stop_reason) == (Status.ERROR, "interrupted")
+    reason = stage.text(result).splitlines()[-1]
+    assert reason.startswith(f"Ended: this is a command of {VERBS[verb]}, and only")
+    assert not stage.unfinished()
+    gc.collect()
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_command_of_a_turn_runs_ends_it_and_the_model_reads_why(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, verb: Verb
+) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    here = await world(stage, monkeypatch)
+    await stage.submit("Run it.", here.co)
+    await stage.kernel.close_session(here.co)
+    await until(here.ticks.exists, "the command runs")
+    await verb(here)
+    await asyncio.wait_for(stage.runner.wait_idle(), 1)
+    assert await here.has_ended()
+    (result,) = here.results()
+    assert (result.status, result.stop_reason) == (Status.ERROR, "interrupted")
+    reason = stage.text(result).splitlines()[-1]
+    assert reason.startswith(f"Ended: this turn answers a message of {VERBS[verb]},")
+    assert stage.shown()[-1] == ("text", "done", "So.")
+    assert not stage.unfinished()
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_turn_waits_bars_it_and_says_why(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, verb: Verb
+) -> None:
+    gate = Gate(0)
+    stage = await open_stage(scripted(gate, recording("aria", [TextDelta("So.")])))
+    here = await world(stage, monkeypatch)
+    await stage.submit("One.")
+    await gate.shut()
+    barred = await stage.submit("Two.", here.co)
+    last = await stage.submit("Three.")
+    await stage.kernel.close_session(here.co)
+    await verb(here)
+    await until(lambda: len(stage.headers()) == 4, "it says why at once")
+    await gate.open()
+    await stage.runner.wait_idle()
+    said = f"Not answered: this is a message of {VERBS[verb]}."
+    answers = [(one.parent, stage.text(one)) for one in stage.headers() if one.parent == barred]
+    assert answers == [(barred, said)]
+    assert [one.parent for one in stage.headers() if stage.text(one) == "So."][-1] == last
+    assert not stage.unfinished()
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_submission_is_written_bars_its_turn(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, verb: Verb
+) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    here = await world(stage, monkeypatch)
+    notify, held = stage.kernel.submissions.notify, asyncio.Event()
+
+    def later(*submission: object) -> None:
+        asyncio.get_running_loop().create_task(told(*submission))
+
+    async def told(*submission: object) -> None:
+        await held.wait()
+        notify(*submission)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stage.kernel.submissions, "notify", later)
+    await submit_raw(stage, here.co)
+    await verb(here)
+    await stage.kernel.close_session(here.co)
+    held.set()
+    await until(lambda: len(stage.headers()) == 2 and not stage.runner.busy, "it says why")
+    assert stage.shown()[-1][2] == f"Not answered: this is a message of {VERBS[verb]}."
+    assert not here.ticks.exists()
+
+
+async def test_demotion_to_editor_ends_a_command_of_a_turn_and_bars_no_turn(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    here = await world(stage, monkeypatch)
+    await stage.submit("Run it.", here.co)
+    await stage.submit("And again.", here.co)
+    await until(here.ticks.exists, "the command runs")
+    await stage.kernel.call(stage.owner, "kernel.role", {"principal": "co", "role": "editor"})
+    await asyncio.wait_for(stage.runner.wait_idle(), 1)
+    first, second = (stage.text(one).splitlines()[-1] for one in here.results())
+    assert first.startswith("Ended: this turn answers a message of co, an editor,")
+    assert second.startswith("Not run: this turn answers a message of co, an editor,")
+
+
+async def test_dismissal_of_somebody_else_ends_nothing(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = await open_stage(scripted(Gate(), TURN))
+    here = await world(stage, monkeypatch)
+    await stage.submit("Run it.")
+    await until(here.ticks.exists, "the command runs")
+    for verb in VERBS:
+        await verb(here)
+    assert not await here.has_ended()
+    assert await stage.interrupt() == ["aria"]
+
+
+async def test_asker_whose_turns_are_over_has_no_session(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("So.")])))
+    before = stage.kernel.sessions.of(stage.kernel.owner.id)
+    await stage.submit("One.")
+    await stage.kernel.call(stage.owner, "shell.run", {"command": "true", "wait": True})
+    await stage.submit("Two.")
+    await stage.interrupt()
+    await stage.runner.wait_idle()
+    assert stage.kernel.sessions.of(stage.kernel.owner.id) == before
