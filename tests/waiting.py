@@ -17,16 +17,22 @@ It bounds a hang and claims nothing about speed: a busy machine takes its time.
 """
 
 
-async def until(condition: Callable[[], object], what: str = "", seconds: float = PATIENCE) -> None:
+async def until(
+    condition: Callable[[], object],
+    what: str | Callable[[], str] = "",
+    seconds: float = PATIENCE,
+) -> None:
     """Let the event loop go on until `condition` holds; fail after `seconds`.
 
     Args:
-        what: the condition in words; by default its source.
+        what: the condition in words, or a function that returns them once the time is over; by
+            default the condition's source.
     """
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds:g} s in vain for {what or _source(condition)}")
+            words = what() if callable(what) else what or _source(condition)
+            raise AssertionError(f"waited {seconds:g} s in vain for {words}")
         await asyncio.sleep(0.002)
 
 

@@ -162,7 +162,7 @@ class Opened:
         await until(lambda: self.screen.mode is mode, f"mode {mode}")
 
     async def sees(self, text: str) -> None:
-        await until(lambda: self.shows(text), f"{text!r} in\n" + "\n".join(self.lines))
+        await until(lambda: self.shows(text), lambda: f"{text!r} in\n" + "\n".join(self.lines))
 
 
 @contextlib.asynccontextmanager

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import aiosqlite
 
@@ -56,6 +57,8 @@ def execute(
 
 
 _log = logging.getLogger(__name__)
+
+_CHECKPOINT: Final = "PRAGMA wal_checkpoint(TRUNCATE)"
 
 _ROWS_AT_ONCE = 64
 """How many rows of an open cursor are fetched in one go."""
@@ -146,8 +149,11 @@ class Database:
         """Checkpoint and let go of the file."""
         try:
             with suppress(StorageLostError):  # `files_lost` tells everybody who has to know
-                await self.check_files()
-                await self._checkpoint()
+                # A check between the checkpoint and the end would take it for a stranger's write.
+                async with self._writing() as files:
+                    await self._connection.run(files.check_all)
+                    self._closed = True
+                    await self._connection.execute_fetchall(_CHECKPOINT)
         finally:
             self._closed = True
             await self._connection.close()
@@ -156,7 +162,7 @@ class Database:
 
     async def _checkpoint(self) -> None:
         """Bring everything into the database file, and empty the write-ahead log."""
-        await self.select("PRAGMA wal_checkpoint(TRUNCATE)")
+        await self.select(_CHECKPOINT)
 
     def _raise_if_closed(self) -> None:
         if self._closed:

@@ -33,7 +33,8 @@ async def test_all_broken_theme_files_are_told(
     themes.mkdir(parents=True)
     for name in ("first.toml", "second.toml"):
         (themes / name).write_text("broken")
-    async with opened(here, size=(120, 30)) as there:
+    # Wide enough for the folder's name, which would else be broken between two rows.
+    async with opened(here, size=(220, 30)) as there:
         await there.sees("first.toml")
         there.screen.query_one(HintBar).clear_hint()
         await there.sees("second.toml")

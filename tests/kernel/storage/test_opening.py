@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.storage import Database, Journal
+from antiphon_kernel.storage.open_files import StorageLostError
 from antiphon_kernel.storage.schema import MIGRATIONS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
@@ -101,3 +103,20 @@ async def test_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> Non
     database = await Database.open(path, (first,))
     assert await database.select("SELECT * FROM people") == []
     await database.close()
+
+
+async def test_closing_while_files_are_checked_is_not_taken_for_a_strangers_write(
+    path: Path,
+) -> None:
+    database = await Database.open(path, ("CREATE TABLE numbers (number INTEGER);",))
+    await database.write([("INSERT INTO numbers VALUES (?)", [(1,)])])
+    closing = asyncio.create_task(database.close())
+    while not closing.done():
+        try:
+            await database.check_files()
+        except AntiphonError as error:
+            if isinstance(error, StorageLostError):
+                raise
+            break
+    await closing
+    assert database.lost is None
