@@ -22,7 +22,8 @@ from tests.kernel.served import served_kernel
 from tests.waiting import until
 
 ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 40_000
-STALL_SECONDS = 0.25
+STALL_SHARE = 0.2
+"""How much of the work for the update one keystroke may have to wait for."""
 
 
 def has_arrived(replica: Replica, block: str, text: str) -> bool:
@@ -46,7 +47,7 @@ async def test_keystrokes_stay_fast_while_large_update_is_applied(tmp_path: Path
         await returner.send(SyncUpdate(update))
         slowest, keys = 0.0, ""
         taken = asyncio.create_task(returner.next(Ack))
-        began = time.perf_counter()
+        began, work_began = time.perf_counter(), time.process_time()
         while not taken.done():
             start = time.process_time()  # kernel and replicas are this process
             ann.document.append(near, "k")
@@ -54,7 +55,7 @@ async def test_keystrokes_stay_fast_while_large_update_is_applied(tmp_path: Path
             await until(partial(has_arrived, ben, near, keys))
             slowest = max(slowest, time.process_time() - start)
             await asyncio.sleep(0.005)
-        seconds = time.perf_counter() - began
+        seconds, work = time.perf_counter() - began, time.process_time() - work_began
         sys.stdout.write(
             f"\n{ITEMS} items, {len(update)} bytes, taken in after {seconds:.1f} s;"
             f" slowest of {len(keys)} keystrokes {slowest * 1e3:.0f} ms\n"
@@ -62,4 +63,4 @@ async def test_keystrokes_stay_fast_while_large_update_is_applied(tmp_path: Path
         document = (await served.context()).document
         await until(lambda: document.length(far) == 2 * (ITEMS // 100 * 100) + 1)
         assert len(keys) > 10
-        assert slowest < STALL_SECONDS
+        assert slowest < STALL_SHARE * work
