@@ -110,6 +110,7 @@ class AntiphonApp(App[None]):
             options = self._options = replace(options, context=last or DEFAULT_CONTEXT)
             self._returning = last is not None
         self.session = self._new_session(options)
+        self._clock = clock
         self._new_draft = partial(DraftSync, clock=clock, new_seq=new_seq)
         self._draft = self._new_draft(self.session.document)
         self._leaving = False
@@ -125,6 +126,7 @@ class AntiphonApp(App[None]):
             tour=Tour() if self._options.demo else None,
             open_context=self._open_context,
             memory=self._memory,
+            clock=self._clock,
         )
 
     def get_line_filters(self) -> Sequence[LineFilter]:

@@ -30,6 +30,7 @@ from antiphon.widgets.sidebar import ContextName, participant_rows
 from antiphon.widgets.status import Participant
 from antiphon.widgets.status.participants import participants
 from antiphon_kernel.client.rejected_edits import Rejection
+from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
 
@@ -50,12 +51,15 @@ class BaseScreen(Screen[None]):
         tour: Tour | None,
         open_context: Callable[[str], None],
         memory: ViewStateController,
+        clock: Clock | None = None,
     ) -> None:
         """`context` is its name until the document says it; `open_context` takes an id."""
         super().__init__()
         self.mode = Mode.WRITE
         self.user = session.user
-        self.source = CellModel(session.document, presence=session.presence, user=session.user)
+        self.source = CellModel(
+            session.document, presence=session.presence, user=session.user, clock=clock
+        )
         self.composer = Composer(draft, session.user)
         self.area = DocumentView(self.source)
         self.cells = self.area.cells

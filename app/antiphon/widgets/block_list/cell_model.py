@@ -17,6 +17,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
+from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
@@ -64,13 +65,14 @@ class CellModel:
         me: str | None = None,
         presence: Callable[[], Mapping[int, PresenceState]] = dict,
         user: LocalUser | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`me` is the principal id of the person here; `presence` is everybody else's."""
         self.document = document
         self.user = user or LocalUser()
         self._me = me
         self._presence = presence
-        self._tracks = RemoteCursors()
+        self._tracks = RemoteCursors(clock)
         self._versions: dict[str, int] = {}
         self._views: dict[str, CellView] = {}
         self._lengths: dict[str, int] = {}
@@ -238,6 +240,17 @@ class CellModel:
         touched, only_models = self._tracks.update_presence(self._presence())
         if touched:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=only_models))
+
+    @property
+    def next_fade(self) -> float | None:
+        """Seconds until `fade_flags` changes something; None if nothing does."""
+        return self._tracks.next_fade
+
+    def fade_flags(self) -> None:
+        """Take away the flags of cursors that have not moved for a while."""
+        touched = self._tracks.fade()
+        if touched:
+            self.changed.notify(CellChange(changed=frozenset(touched)))
 
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK

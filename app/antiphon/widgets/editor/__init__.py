@@ -3,11 +3,12 @@
 from antiphon.widgets.editor.cell_editor import ORIGIN, CellEditor
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
+    LabelledLine,
     RemoteCursor,
     StyleSpan,
-    first_overflowing,
+    flagged,
+    labelled,
     styled,
-    tagged,
 )
 from antiphon.widgets.editor.typed_text import is_text_input
 
@@ -15,10 +16,11 @@ __all__ = [
     "ORIGIN",
     "CellEditor",
     "CursorLabel",
+    "LabelledLine",
     "RemoteCursor",
     "StyleSpan",
-    "first_overflowing",
+    "flagged",
     "is_text_input",
+    "labelled",
     "styled",
-    "tagged",
 ]
