@@ -91,7 +91,7 @@ class Viewport:
         first = next((row for row, place in enumerate(places) if place is not None), None)
         top = None if first is None else places[first]
         if first and top is not None:
-            places = [place for _, place in zip(range(self.height), self._down(*top))]
+            places = [place for _, place in zip(range(self.height), self._down(*top), strict=False)]
             places += [None] * (self.height - len(places))
         return places if places[-1] is not None else self._from_tail()
 
