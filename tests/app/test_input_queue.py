@@ -74,9 +74,7 @@ async def test_sending_goes_to_the_tail(here: World) -> None:
         await there.sees("hello")
 
 
-async def test_message_without_models_shows_hint(
-    tmp_path: Path,
-) -> None:
+async def test_message_without_models_shows_hint(tmp_path: Path) -> None:
     async with world(tmp_path, models=False) as here, opened(here) as there:
         there.burst(*"hello", "enter")
         await until(lambda: there.screen.hint_shown == NOBODY, "the hint")

@@ -110,9 +110,7 @@ async def test_sidebar_comes_and_goes(here: World) -> None:
         await there.mode(Mode.WRITE)
 
 
-async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(
-    there: Opened,
-) -> None:
+async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(there: Opened) -> None:
     await there.type("kept")
     await there.pilot.resize_terminal(30, 8)
     await there.sees("30 × 8")

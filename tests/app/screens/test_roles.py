@@ -88,9 +88,7 @@ async def test_viewer_is_told_that_a_model_is_not_theirs_to_stop(here: World) ->
         here.aria.end()
 
 
-async def test_message_that_was_begun_stays_when_its_author_may_not_send_it(
-    here: World,
-) -> None:
+async def test_message_that_was_begun_stays_when_its_author_may_not_send_it(here: World) -> None:
     async with as_vera(here) as there:
         await there.type("half a thought")
         await here.call("kernel.role", principal="vera", role="viewer")
@@ -112,9 +110,7 @@ async def test_message_that_was_begun_stays_when_its_author_may_not_send_it(
         await until(lambda: there.message == "", "it is sent")
 
 
-async def test_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(
-    here: World,
-) -> None:
+async def test_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(here: World) -> None:
     block = await here.cell("text")
     document = (await here.context()).document
     async with as_vera(here) as there:
@@ -169,9 +165,7 @@ async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and
         assert typing.startswith(arrived + "".join(kept))
 
 
-async def test_editor_typing_after_demotion_is_rejected_once(
-    here: World,
-) -> None:
+async def test_editor_typing_after_demotion_is_rejected_once(here: World) -> None:
     await here.cell("one")
     async with as_vera(here) as there:
         await there.sees("one")
@@ -190,9 +184,7 @@ async def test_editor_typing_after_demotion_is_rejected_once(
         assert accounts <= 3
 
 
-async def test_composer_text_typed_before_viewer_role_is_known_stays_local(
-    here: World,
-) -> None:
+async def test_composer_text_typed_before_viewer_role_is_known_stays_local(here: World) -> None:
     await a_viewer(here)
     await here.close_doors()
     async with as_vera(here, live=False) as there:
@@ -212,9 +204,7 @@ async def test_kick_is_named_with_its_reason(here: World) -> None:
         await there.sees("kicked: amy kicked vera: lunch")
 
 
-async def test_kicked_user_reads_writes_nothing_and_joins_again(
-    here: World,
-) -> None:
+async def test_kicked_user_reads_writes_nothing_and_joins_again(here: World) -> None:
     block = await here.cell("some text")
     kernels = (await here.context()).document
     async with as_vera(here, size=(120, 40)) as there:

@@ -26,9 +26,7 @@ async def open_second(there: Opened, label: str) -> None:
     await there.live()
 
 
-async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(
-    here: World,
-) -> None:
+async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(here: World) -> None:
     async with opened(here, size=(120, 40)) as there:
         await a_context(here, "notes", "Buy milk")
         await there.type("half a thought")
@@ -86,9 +84,7 @@ async def test_app_opens_where_it_was_left(here: World) -> None:
         assert not there.screen.area.cells.following
 
 
-async def test_view_state_unreadable_is_reported_and_app_opens(
-    here: World,
-) -> None:
+async def test_view_state_unreadable_is_reported_and_app_opens(here: World) -> None:
     async with opened(here):
         pass
     [file] = (state_folder() / "places").iterdir()
