@@ -41,6 +41,8 @@ class CellView:
     stop_reason: str | None = None
     stopped_by: str | None = None
     """Username of whoever interrupted the block."""
+    queue_position: int | None = None
+    """The place of a message among those that a model is to answer, from 2 on: 1 is answered."""
     collapsed: bool = False
     """Folded on this screen now."""
     edited_after_done: bool = False

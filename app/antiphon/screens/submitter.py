@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 
 from antiphon.session import Session
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
+from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import join_names
 
 NOBODY_AFTER = 1.0
 """Seconds in which a model that answers has shown itself."""
@@ -120,6 +122,8 @@ class MessageSubmitter:
                 await sending
 
     async def _submit(self, block: str, text: str) -> None:
+        addressed = asyncio.create_task(self._names_nobody(text))
+
         def show() -> None:
             self.sending[block] = text
             self._on_sending()
@@ -131,6 +135,7 @@ class MessageSubmitter:
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
             self._draft.restore(block, text)
+            addressed.cancel()
             self._hint(f"Not sent: {error.message}")
             return
         finally:
@@ -138,9 +143,26 @@ class MessageSubmitter:
             sending.cancel()
             if self.sending.pop(block, None) is not None:
                 self._on_sending()
+        names_nobody = await addressed
         await asyncio.sleep(NOBODY_AFTER)
-        if not self._has_models():
+        if not names_nobody and not self._has_models():
             self._hint(NOBODY)
+
+    async def _names_nobody(self, text: str) -> bool:
+        """Say so if the message addresses somebody whom the kernel does not know."""
+        names = mentions(text)
+        if not names:
+            return False
+        try:
+            members = (await self._session.call("kernel.members", {}))["members"]
+        except AntiphonError:
+            return False  # what became of the message is said, too, and matters more
+        people = (PrincipalKind.HUMAN, PrincipalKind.MODEL)
+        known = [str(one["username"]) for one in members if one["kind"] in people]
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            self._hint(f"Nobody is called {join_names(unknown)}. There are: {join_names(known)}.")
+        return bool(unknown)
 
     def _has_models(self) -> bool:
         """Whether a model is here, or has ever been."""

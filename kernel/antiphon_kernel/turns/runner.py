@@ -77,12 +77,13 @@ class TurnRunner:
         self._sleep = sleep
         self._works: list[Job] = []
         self._latest: dict[tuple[ContextId, str], Job] = {}
-        self._auto: asyncio.Task[None] | None = None
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
+        self._tasks = [asyncio.create_task(self._register(), name="models' principals")]
         if models.autostart:
-            self._auto = asyncio.create_task(self._autostart(), name="auto-play")
-            self._auto.add_done_callback(_report)
+            self._tasks.append(asyncio.create_task(self._autostart(), name="auto-play"))
+        for task in self._tasks:
+            task.add_done_callback(_report)
 
     @property
     def busy(self) -> bool:
@@ -96,9 +97,9 @@ class TurnRunner:
 
     async def close(self) -> None:
         """Stop everything; what was written stays, marked as interrupted."""
-        if self._auto is not None:
-            self._auto.cancel()
-            await asyncio.wait({self._auto})
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
         for work in tuple(self._works):
             work.stop(None)
         await self.wait_idle()
@@ -211,6 +212,11 @@ class TurnRunner:
 
         work.task.add_done_callback(ended)
 
+    async def _register(self) -> None:
+        """Make every model known by its name before it has said anything."""
+        for model in self._models:
+            await self._principal(model)
+
     async def _principal(self, model: str) -> Principal:
         """The principal that a model writes as: never a person who has the same name."""
         for name in (model, *(f"{model}-{number}" for number in range(2, 100))):
@@ -259,8 +265,7 @@ class TurnRunner:
         Raises:
             AntiphonError: invalid_params or ambiguous_id if there is no such principal.
         """
-        for model in self._models:
-            await self._principal(model)
+        await self._register()
         whose = None if principal is None else self._kernel.find_principal(principal).username
         due = [
             work

@@ -18,7 +18,7 @@ from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
@@ -82,6 +82,8 @@ class CellModel:
         self._unread_headers: list[str] = list(document.block_ids())
         self.changed = Signal[CellChange]()
         self._stop_watching = document.watch(self._document_changed)
+        self._queue: Mapping[str, int] = {}
+        """Messages that wait for their answer, with their positions."""
         self._tracks.update_presence(presence())
 
     def close(self) -> None:
@@ -238,6 +240,9 @@ class CellModel:
     def presence_changed(self) -> None:
         """Read the presence again: call it from `Replica.watch_presence`."""
         touched, only_models = self._tracks.update_presence(self._presence())
+        queued = self._update_queue()
+        touched |= queued
+        only_models = only_models and not queued
         if touched:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=only_models))
 
@@ -289,6 +294,27 @@ class CellModel:
             )
         )
 
+    def _update_queue(self) -> set[str]:
+        """Count the waiting messages of each model; return those whose position is another."""
+        before, self._queue = self._queue, self._count_queue()
+        changed = {block for block, _ in before.items() ^ self._queue.items()}
+        for block in changed:
+            self._increment_version(block)
+        return changed
+
+    def _count_queue(self) -> dict[str, int]:
+        waiting = [
+            (self.document.header(one.block).order, one.block, one.principal)
+            for one in self._presence().values()
+            if one.activity == Activity.WAITING and one.block in self.document and one.block
+        ]
+        answered: dict[str, int] = {}
+        positions: dict[str, int] = {}
+        for _, block, model in sorted(waiting):
+            answered[model] = answered.get(model, 1) + 1
+            positions[block] = max(positions.get(block, 0), answered[model])
+        return positions
+
     def _follow_text(self, text: TextChange) -> bool:
         """Carry cursors along; True if it is what a model or a tool appended to its own block."""
         if text.splices:
@@ -331,6 +357,7 @@ class CellModel:
             truncated=header.truncated,
             stop_reason=header.stop_reason,
             stopped_by=self._stopper(header.stopped_by),
+            queue_position=self._queue.get(block),
             collapsed=self.is_folded(block),
             edited_after_done=header.edited_after_done,
             path=header.path,

@@ -1,0 +1,57 @@
+"""Messages to models: whom they address, and what becomes of those that wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon.render.status_label import queue_label
+from tests.app.opened import Opened, World
+from tests.waiting import until
+
+
+async def send(there: Opened, text: str) -> None:
+    await there.type(text)
+    await there.press("enter")
+
+
+async def test_message_to_unknown_name_is_told_the_names_there_are(there: Opened) -> None:
+    await there.live()
+    await send(there, "@nobody hi")
+    said = "Nobody is called nobody. There are: amy, aria."
+    await until(lambda: there.screen.hint_shown == said, lambda: there.screen.hint_shown or "")
+
+
+async def test_message_to_known_name_is_sent_without_hint(here: World, there: Opened) -> None:
+    await there.live()
+    await send(there, "@aria hi")
+    await until(lambda: here.aria.prompts == ["@aria hi"], "the turn")
+    assert there.screen.hint_shown is None
+
+
+async def test_waiting_messages_show_their_position_until_they_are_answered(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    await send(there, "one")
+    await until(lambda: here.aria.prompts == ["one"], "the first turn")
+    await send(there, "two")
+    await there.sees("queued · 2nd")
+    await send(there, "three")
+    await there.sees("queued · 3rd")
+    rows = there.lines
+    two = next(row for row, line in enumerate(rows) if line.endswith("two"))
+    assert rows[two + 1].endswith("queued · 2nd")
+    here.aria.end()
+    await until(lambda: here.aria.prompts[-1] == "two", "the second turn")
+    await until(lambda: not there.shows("3rd"), "the queue has moved")
+    assert there.shows("queued · 2nd")
+    here.aria.end()
+    await until(lambda: not there.shows("queued ·"), "nothing waits")
+
+
+@pytest.mark.parametrize(
+    ("position", "words"),
+    [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (21, "21st"), (112, "112th")],
+)
+def test_queue_label_is_an_ordinal(position: int, words: str) -> None:
+    assert queue_label(position) == f"queued · {words}"
