@@ -19,6 +19,7 @@ from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
 from antiphon_kernel.contexts.undo_stack import UndoKind
+from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
     "Applied",
@@ -37,6 +38,7 @@ __all__ = [
     "SearchIndex",
     "Submission",
     "UndoKind",
+    "WriterPresence",
     "header_fields",
     "header_values",
     "open_document",

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from antiphon_kernel.contexts import Context, Submission
+from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
 from antiphon_kernel.turns.turn import Turn, TurnFailed
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -131,7 +130,7 @@ class TurnRunner:
             work.username = principal.username
             actor = self._kernel.open_session(principal, "turn")
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
-            presence = ModelPresence(context, actor, self._kernel.ids.client_id())
+            presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
             turn = Turn(provider, writer, presence, prompt, text, asker)
             try:
@@ -276,7 +275,10 @@ class TurnRunner:
             work.stop(by.username)
         for work in due:
             await work.wait_ended()
-        return sorted({work.username for work in due})
+        stopped = {work.username for work in due}
+        stopped |= self._kernel.writers.stop(context, whose, by.username)
+        await context.wait_persisted()
+        return sorted(stopped)
 
 
 _runners: WeakValueDictionary[KernelId, TurnRunner] = WeakValueDictionary()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from antiphon.render.status_label import queue_label
+from antiphon_kernel.types.enums import PrincipalKind
 from tests.app.opened import Opened, World
 from tests.waiting import until
 
@@ -55,3 +56,21 @@ async def test_waiting_messages_show_their_position_until_they_are_answered(
 )
 def test_queue_label_is_an_ordinal(position: int, words: str) -> None:
     assert queue_label(position) == f"queued · {words}"
+
+
+async def test_program_that_appends_is_seen_writing_and_is_stopped_like_a_model(
+    here: World, there: Opened
+) -> None:
+    nova = here.kernel.open_session(
+        await here.kernel.principal("nova", PrincipalKind.MODEL), "unix"
+    )
+    block = (await here.kernel.call(nova, "block.create", {"role": "tool", "kind": "text"}))[
+        "block_id"
+    ]
+    await here.kernel.call(nova, "block.append", {"block_id": block, "text": "On and on"})
+    await there.sees("● nova writing")
+    await there.sees("On and on▌nova")
+    await there.sees("Ctrl+C stop nova")
+    await there.press("ctrl+c")
+    await there.sees("stopped by you")
+    await until(lambda: not there.shows("writing"), "nova has gone")

@@ -77,7 +77,7 @@ class RemoteCursors:
         for client, state in states.items():
             if self._reported.get(client) == state:
                 continue
-            only_models = only_models and state.kind == PrincipalKind.MODEL
+            only_models = only_models and state.activity == Activity.STREAMING
             touched |= self._drop(client)
             self._reported[client] = state
             cursor = _cursor(client, state)
@@ -117,8 +117,8 @@ def _cursor(client: int, state: PresenceState) -> RemoteCursor | None:
     """The cursor to draw; None for one that is nowhere, and for a model that is not writing."""
     if state.cursor is None:
         return None
-    streaming = state.kind == PrincipalKind.MODEL
-    if streaming and state.activity != Activity.STREAMING:
+    streaming = state.activity == Activity.STREAMING
+    if state.kind == PrincipalKind.MODEL and not streaming:
         return None
     return RemoteCursor(
         client=client,

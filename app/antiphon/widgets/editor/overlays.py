@@ -31,7 +31,7 @@ class RemoteCursor:
     offset: int
     anchor: int | None = None
     streaming: bool = False
-    """A model's append point: it goes along with the text."""
+    """The append point of a model or a program: it goes along with the text."""
     has_moved: bool = False
     """Its owner has just moved it: the name may cover the text of another row."""
 
