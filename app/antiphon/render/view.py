@@ -41,6 +41,10 @@ class CellView:
     stop_reason: str | None = None
     stopped_by: str | None = None
     """Username of whoever interrupted the block."""
+    is_sending: bool = False
+    """A message of the person here that the kernel has not accepted yet."""
+    is_late: bool = False
+    """It has been on its way for a while."""
     queue_position: int | None = None
     """The place of a message among those that a model is to answer, from 2 on: 1 is answered."""
     collapsed: bool = False

@@ -23,7 +23,7 @@ from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellModel, DocumentView, Draft
+from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import ContextName, participant_rows
@@ -77,7 +77,7 @@ class BaseScreen(Screen[None]):
             self.hint,
             shows_all=lambda: self.composer.shows_all and not self._frame.is_covered,
             ask=self._ask_to_run,
-            on_sending=self._show_drafts,
+            cells=self.source,
         )
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
         self._contexts: Sequence[ContextName] = ()
@@ -128,12 +128,8 @@ class BaseScreen(Screen[None]):
             self.hint(f"Something went wrong: {event.worker.error!r}")
 
     def _show_drafts(self) -> None:
-        """Show what others are writing, and messages of this person that are on their way."""
-        me = self._session.me
-        colour = me.colour if me is not None else 0
-        sending = self._submitter.sending.items()
-        own = [Draft(block, "sending", colour, text) for block, text in sending]
-        self._frame.drafts.show([*self.source.drafts(), *own])
+        """Show what others are writing."""
+        self._frame.drafts.show(self.source.drafts())
 
     # What can be done now
 

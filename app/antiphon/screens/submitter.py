@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 
 from antiphon.session import Session
+from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
 from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.enums import PrincipalKind
@@ -18,7 +20,7 @@ NOBODY_AFTER = 1.0
 NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
 
 SENDING_AFTER = 0.5
-"""Seconds after which a message that is on its way is shown as such."""
+"""Seconds after which a message that is on its way says so."""
 
 SLOW_AFTER = 2.0
 """Seconds after which a message that was taken and is not there yet is asked after."""
@@ -46,11 +48,11 @@ class MessageSubmitter:
         *,
         shows_all: Callable[[], bool],
         ask: Callable[[str, str], Awaitable[bool]],
-        on_sending: Callable[[], None],
+        cells: CellModel,
     ) -> None:
         """
         Args:
-            on_sending: called when `sending` has changed.
+            cells: show the messages on their way.
             shows_all: whether the whole message is on the screen.
             ask: shows a command and a reason, and returns whether the person wants it to run.
         """
@@ -59,9 +61,7 @@ class MessageSubmitter:
         self._hint = hint
         self._shows_all = shows_all
         self._ask = ask
-        self._on_sending = on_sending
-        self.sending: dict[str, str] = {}
-        """Messages that have been on their way for a while, by block."""
+        self._cells = cells
         self._waiting: str | None = None
         self._is_asking = False
 
@@ -80,7 +80,9 @@ class MessageSubmitter:
             self._draft.clear()
             return self._run(text, typed_here=True)
         else:
-            return self._submit(self._draft.detach(), text)
+            block = self._draft.detach()
+            self._cells.show_sending(block)
+            return self._submit(block, text)
         return None
 
     def _is_ready(self) -> bool:
@@ -124,16 +126,14 @@ class MessageSubmitter:
     async def _submit(self, block: str, text: str) -> None:
         addressed = asyncio.create_task(self._names_nobody(text))
 
-        def show() -> None:
-            self.sending[block] = text
-            self._on_sending()
-
         loop = asyncio.get_running_loop()
-        sending = loop.call_later(SENDING_AFTER, show)
+        show_late = partial(self._cells.show_sending, block, is_late=True)
+        sending = loop.call_later(SENDING_AFTER, show_late)
         slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
         try:
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
+            self._cells.hide_sending(block)
             self._draft.restore(block, text)
             addressed.cancel()
             self._hint(f"Not sent: {error.message}")
@@ -141,8 +141,6 @@ class MessageSubmitter:
         finally:
             slow.cancel()
             sending.cancel()
-            if self.sending.pop(block, None) is not None:
-                self._on_sending()
         names_nobody = await addressed
         await asyncio.sleep(NOBODY_AFTER)
         if not names_nobody and not self._has_models():

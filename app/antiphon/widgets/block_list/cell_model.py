@@ -55,7 +55,8 @@ class CellChange:
 class CellModel:
     """A document as the person at this screen sees it.
 
-    Drafts, one's own and others', are blocks but not cells: `is_hidden` is true of them.
+    Drafts, one's own and others', are blocks but not cells: `is_hidden` is true of them. A message
+    of one's own on its way to the kernel is a cell at the end.
     """
 
     def __init__(
@@ -82,6 +83,8 @@ class CellModel:
         self._unread_headers: list[str] = list(document.block_ids())
         self.changed = Signal[CellChange]()
         self._stop_watching = document.watch(self._document_changed)
+        self._sending: dict[str, bool] = {}
+        """Messages on their way, in their order; whether they have been for a while."""
         self._queue: Mapping[str, int] = {}
         """Messages that wait for their answer, with their positions."""
         self._tracks.update_presence(presence())
@@ -111,8 +114,13 @@ class CellModel:
         return self.document.block_ids()
 
     def block_before(self, block: str) -> str | None:
-        """The block in front of this one in document order."""
+        """The block in front of this one on the screen: messages on their way are behind all."""
         ids = self.document.block_ids()
+        if block in self._sending:
+            before = (one for one in reversed(ids) if one not in self._sending)
+            sent = list(self._sending)
+            at = sent.index(block)
+            return sent[at - 1] if at else next(before, None)
         if ids[-1] == block:
             at = len(ids) - 1
         else:
@@ -130,7 +138,7 @@ class CellModel:
     def is_hidden(self, block: str) -> bool:
         """A draft: not shown among the cells."""
         self.header(block)
-        return self.document.is_draft(block)
+        return self.document.is_draft(block) and block not in self._sending
 
     def text(self, block: str) -> str:
         """The text of a cell: of a block with a schema, its content as it is rendered."""
@@ -200,6 +208,21 @@ class CellModel:
                 found.append((header.order, Draft(block, name, colour, text)))
         return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
 
+    def show_sending(self, block: str, *, is_late: bool = False) -> None:
+        """Show a draft of one's own as a message on its way, until it is submitted."""
+        if self.document.is_draft(block):
+            self._sending[block] = is_late
+            self._sending_changed(block)
+
+    def hide_sending(self, block: str) -> None:
+        """The message is a draft again: the kernel has not accepted it."""
+        if self._sending.pop(block, None) is not None:
+            self._sending_changed(block)
+
+    def _sending_changed(self, block: str) -> None:
+        self._increment_version(block)
+        self.changed.notify(CellChange(changed=frozenset([block]), moved=(block,)))
+
     def edit_denied_reason(self, block: str) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place."""
         if self.user.refusal is not None and block in self.document:
@@ -211,6 +234,8 @@ class CellModel:
         if block not in self.document:
             return "This cell is not there any more."
         header = self.document.header(block)
+        if block in self._sending:
+            return "This message is on its way: it can be edited when it has arrived."
         if header.kind == BlockKind.TOOL_CALL:
             return (
                 "A tool call has run already: edit its command in the composer and send it again."
@@ -274,7 +299,10 @@ class CellModel:
             header = self.header(block)
             drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
-            if "order" in header_change.fields:
+            has_arrived = block in self._sending and not self.document.is_draft(block)
+            if has_arrived:
+                del self._sending[block]
+            if has_arrived or "order" in header_change.fields:
                 moved.append(block)
         # Inside a content with a schema, offsets are not those of the cell.
         texts = tuple(text for text in change.texts if text.section is None)
@@ -357,6 +385,8 @@ class CellModel:
             truncated=header.truncated,
             stop_reason=header.stop_reason,
             stopped_by=self._stopper(header.stopped_by),
+            is_sending=block in self._sending,
+            is_late=self._sending.get(block, False),
             queue_position=self._queue.get(block),
             collapsed=self.is_folded(block),
             edited_after_done=header.edited_after_done,
