@@ -198,7 +198,6 @@ class HistoryCache:
         ours: Callable[[str | None], object],
         theirs: Callable[[str, str | None], object],
     ) -> bool:
-        """Whether history and document say the same of each text."""
         return all(ours(path) == theirs(history.block, path) for path in self._texts(history.block))
 
     def _texts(self, block: str) -> list[str | None]:
