@@ -197,6 +197,7 @@ class AntiphonApp(App[None]):
         before = self.session
         if before.is_live:
             await before.replica.saved()
+            await self.document_screen.refresh_contexts()
         self._label = self.document_screen.label_of(context)
         self._options = replace(self._options, context=context)
         self.session = self._new_session(self._options)
@@ -290,6 +291,7 @@ class AntiphonApp(App[None]):
                 " in a file."
             )
             return
+        await self.document_screen.refresh_contexts()
         try:
             await self.session.close()
         except AntiphonError as error:

@@ -14,7 +14,7 @@ from antiphon.render.highlight import language_of_path
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.markdown import TEXT_WIDTH, MarkdownStream
 from antiphon.render.plain import PlainStream
-from antiphon.render.status_label import count_of, end_label, queue_label
+from antiphon.render.status_label import count_of, end_label
 from antiphon.render.tool_call import folded_thinking, render_tool_call, thinking_head
 from antiphon.render.view import CellView
 from antiphon.render.wrap import WrapPiece, clipped, compose
@@ -44,8 +44,7 @@ class CellRenderer:
             case BlockKind.TOOL_RESULT:
                 return self._tool_result(view)
             case _ if view.is_sending:
-                foot = [self._note("sending")] if view.is_late else []
-                return self._plain(view.text, self._theme.dim).framed(foot=foot)
+                return self._plain(view.text, self._theme.dim)
             case _ if view.collapsed:
                 return self._folded(view)
             case BlockKind.TEXT:
@@ -139,9 +138,6 @@ class CellRenderer:
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
     def _end(self, view: CellView) -> list[RenderedLine]:
-        """How the block came to an early end, or that it waits, in a line below it."""
-        if view.queue_position is not None:
-            return [self._note(queue_label(view.queue_position))]
         if view.status != Status.ERROR:
             return []
         return [self._note(f"■ {end_label(view)}")]

@@ -43,10 +43,6 @@ class CellView:
     """Username of whoever interrupted the block."""
     is_sending: bool = False
     """A message of the person here that the kernel has not accepted yet."""
-    is_late: bool = False
-    """It has been on its way for a while."""
-    queue_position: int | None = None
-    """The place of a message among those that a model is to answer, from 2 on: 1 is answered."""
     collapsed: bool = False
     """Folded on this screen now."""
     edited_after_done: bool = False

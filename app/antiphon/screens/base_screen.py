@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -33,6 +34,9 @@ from antiphon_kernel.client.rejected_edits import Rejection
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
+
+CONTEXTS_SECONDS: Final = 0.5
+"""How long is waited for the list of contexts before something else is done."""
 
 READING: Final = "READ"
 """In the place of a mode in which others write."""
@@ -245,14 +249,23 @@ class BaseScreen(Screen[None]):
         """Ask the kernel which contexts there are, and show them."""
         if not self._session.is_live:
             return
-        self._contexts = await self._kernel.contexts()
+        self._contexts = await self._kernel.contexts(self._memory.seen())
+        here = self._session.document.context
+        for one in self._contexts:
+            if one.id == here:
+                self._memory.saw(one.id, one.version)
         self._show_contexts()
+
+    async def refresh_contexts(self) -> None:
+        """As `fetch_contexts`, but do not wait long for the kernel's answer."""
+        asked = asyncio.create_task(self.fetch_contexts(), name="contexts")
+        await asyncio.wait({asked}, timeout=CONTEXTS_SECONDS)
 
     def _show_contexts(self) -> None:
         """This context is among them, also one that is archived."""
         here = self._session.document.context
         named = [
-            one if one.id != here else ContextName(one.id, self.label) for one in self._contexts
+            one if one.id != here else one._replace(label=self.label) for one in self._contexts
         ]
         if not any(one.id == here for one in named):
             mark = " · archived" if self._session.document.archived else ""

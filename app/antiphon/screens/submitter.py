@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
 
 from antiphon.session import Session
 from antiphon.widgets.block_list import CellModel
@@ -18,9 +17,6 @@ NOBODY_AFTER = 1.0
 """Seconds in which a model that answers has shown itself."""
 
 NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
-
-SENDING_AFTER = 0.5
-"""Seconds after which a message that is on its way says so."""
 
 SLOW_AFTER = 2.0
 """Seconds after which a message that was taken and is not there yet is asked after."""
@@ -126,8 +122,6 @@ class MessageSubmitter:
         addressed = asyncio.create_task(self._names_nobody(text))
 
         loop = asyncio.get_running_loop()
-        show_late = partial(self._cells.show_sending, block, is_late=True)
-        sending = loop.call_later(SENDING_AFTER, show_late)
         slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
         try:
             await self._session.call("block.status", {"block_id": block, "status": "done"})
@@ -139,7 +133,6 @@ class MessageSubmitter:
             return
         finally:
             slow.cancel()
-            sending.cancel()
         names_nobody = await addressed
         await asyncio.sleep(NOBODY_AFTER)
         if not names_nobody and not self._has_models():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
+from antiphon.render.status_label import queue_label
 from antiphon.render.view import OWN_NAME, CellView
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors
 from antiphon.widgets.editor import RemoteCursor
@@ -83,10 +84,10 @@ class CellModel:
         self._unread_headers: list[str] = list(document.block_ids())
         self.changed = Signal[CellChange]()
         self._stop_watching = document.watch(self._document_changed)
-        self._sending: dict[str, bool] = {}
-        """Messages on their way, in their order; whether they have been for a while."""
+        self._sending: dict[str, None] = {}
+        """Messages on their way, in their order."""
         self._queue: Mapping[str, int] = {}
-        """Messages that wait for their answer, with their positions."""
+        """Messages that wait for their answer, by their place among those of a model, from 2 on."""
         self._tracks.update_presence(presence())
 
     def close(self) -> None:
@@ -208,16 +209,23 @@ class CellModel:
                 found.append((header.order, Draft(block, name, colour, text)))
         return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
 
-    def show_sending(self, block: str, *, is_late: bool = False) -> None:
+    def show_sending(self, block: str) -> None:
         """Show a draft of one's own as a message on its way, until it is submitted."""
-        if self.document.is_draft(block):
-            self._sending[block] = is_late
-            self._sending_changed(block)
+        self._sending[block] = None
+        self._sending_changed(block)
 
     def hide_sending(self, block: str) -> None:
         """The message is a draft again: the kernel has not accepted it."""
-        if self._sending.pop(block, None) is not None:
+        if block in self._sending:
+            del self._sending[block]
             self._sending_changed(block)
+
+    def delivery(self, block: str) -> str:
+        """What becomes of a message: `sending`, `queued · 2nd`, or nothing to be said."""
+        if block in self._sending:
+            return "sending"
+        position = self._queue.get(block)
+        return "" if position is None else queue_label(position)
 
     def _sending_changed(self, block: str) -> None:
         self._increment_version(block)
@@ -325,10 +333,7 @@ class CellModel:
     def _update_queue(self) -> set[str]:
         """Count the waiting messages of each model; return those whose position is another."""
         before, self._queue = self._queue, self._count_queue()
-        changed = {block for block, _ in before.items() ^ self._queue.items()}
-        for block in changed:
-            self._increment_version(block)
-        return changed
+        return {block for block, _ in before.items() ^ self._queue.items()}
 
     def _count_queue(self) -> dict[str, int]:
         waiting = [
@@ -386,8 +391,6 @@ class CellModel:
             stop_reason=header.stop_reason,
             stopped_by=self._stopper(header.stopped_by),
             is_sending=block in self._sending,
-            is_late=self._sending.get(block, False),
-            queue_position=self._queue.get(block),
             collapsed=self.is_folded(block),
             edited_after_done=header.edited_after_done,
             path=header.path,

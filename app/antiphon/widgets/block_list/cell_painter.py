@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
 from antiphon.render.lines import RenderedCell
@@ -16,6 +17,7 @@ from antiphon.widgets.editor import (
     StyleSpan,
     labelled,
     styled,
+    written_over,
 )
 
 _LOOK_BACK: Final = 4
@@ -32,6 +34,8 @@ class CellStyle(NamedTuple):
     unread_line: int | None
     cursors: tuple[RemoteCursor, ...]
     tints: tuple[AuthorRange, ...]
+    note: str = ""
+    """At the right of the last line."""
 
 
 class CellPainter:
@@ -75,6 +79,7 @@ class CellPainter:
             not self._layers
             and not other.tints
             and not any(cursor.anchor is not None for cursor in other.cursors)
+            and mine.note == other.note
             and mine.author == other.author
             and mine.gutters is other.gutters
             and mine.unread_line == other.unread_line
@@ -93,6 +98,9 @@ class CellPainter:
                     room = columns.width - strip.cell_length
                     content, self._flags[line] = labelled(content, labels, room)
                 strip = Strip.join([strip, content])
+                if look.note and look.picture and line == look.picture.line_count - 1:
+                    start = columns.gutter + columns.text - cell_len(look.note)
+                    strip = written_over(strip, start, look.note, theme.dim)
         return strip.adjust_cell_length(columns.width).apply_style(theme.background)
 
     def flags(self, line: int) -> tuple[CursorLabel, ...]:

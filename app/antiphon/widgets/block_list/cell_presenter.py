@@ -79,6 +79,7 @@ class CellPresenter:
             unread_line=unread.line if unread is not None and unread.block == block else None,
             cursors=tuple(source.cursors(block)),
             tints=self.tints.get(block, ()),
+            note=source.delivery(block),
         )
 
     def _header(self, block: str) -> int:

@@ -9,6 +9,7 @@ from antiphon.widgets.editor.overlays import (
     flagged,
     labelled,
     styled,
+    written_over,
 )
 from antiphon.widgets.editor.typed_text import is_text_input
 
@@ -23,4 +24,5 @@ __all__ = [
     "is_text_input",
     "labelled",
     "styled",
+    "written_over",
 ]

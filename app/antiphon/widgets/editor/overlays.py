@@ -59,7 +59,7 @@ class CursorLabel(NamedTuple):
 
     @classmethod
     def of(cls, cursor: RemoteCursor, column: int, theme: CellTheme) -> CursorLabel:
-        """The label of a cursor in the colours of its owner."""
+        """Return the label of a cursor in the colours of its owner."""
         slot = cursor.colour % len(theme.cursors)
         styles = theme.cursors[slot], theme.authors[slot]
         return cls(column, cursor.username, *styles, cursor.has_moved)
@@ -122,10 +122,10 @@ def labelled(
         if label in behind:
             start = max(end, label.column)
             if start < width:
-                strip = _written_over(strip, start, END_CURSOR, label.name_style)
+                strip = written_over(strip, start, END_CURSOR, label.name_style)
                 start = end = start + 1
         if start + cell_len(label.name) <= width:
-            strip = _written_over(strip, start, label.name, label.name_style)
+            strip = written_over(strip, start, label.name, label.name_style)
             end = start + cell_len(label.name)
         elif label.may_be_flag:
             flags.append(label)
@@ -153,13 +153,13 @@ def flagged(
         if room <= 0:
             break
         name = set_cell_size(flag.name, min(cell_len(flag.name), room))
-        strip = _written_over(strip, start, name, flag.style)
+        strip = written_over(strip, start, name, flag.style)
         free = start + cell_len(name)
     return strip
 
 
-def _written_over(strip: Strip, start: int, text: str, style: Style) -> Strip:
-    """The line with a text over its columns from `start` on, on the ground that is there."""
+def written_over(strip: Strip, start: int, text: str, style: Style) -> Strip:
+    """Write a text over the columns of a line from `start` on, on the ground that is there."""
     end = start + cell_len(text)
     strip = strip.extend_cell_length(end)
     ground = next((own for _, own, _ in strip.crop(start, start + 1)), None)

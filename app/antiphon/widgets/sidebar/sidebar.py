@@ -29,6 +29,9 @@ class ContextName(NamedTuple):
 
     id: str
     label: str
+    version: int = 0
+    unread: int = 0
+    """Blocks that others have changed since the person was there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,9 @@ class Sidebar(ThemedWidget, can_focus=True):
             here, chosen = context.id == self._here, self.has_focus and context.id == self.chosen
             bar = "┃ " if chosen else "▸ " if here else "  "
             label = StatusSpan(context.label, theme.text if here or chosen else theme.dim)
-            rows.append(([StatusSpan(bar, theme.focus), label], ()))
+            unread = f"●{context.unread}" if context.unread and not here else ""
+            mark = StatusSpan(unread, theme.unread)
+            rows.append(([StatusSpan(bar, theme.focus), label], [mark] if unread else ()))
         rows.append(((), ()))
         rows.append(
             ([StatusSpan("people", theme.dim)], [StatusSpan(f"{CELL_SIGN} cell", theme.dim)])

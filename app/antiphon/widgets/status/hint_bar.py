@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len, chop_cells
 from rich.style import Style
@@ -24,6 +25,18 @@ WEIGHTY_SECONDS: Final = 12.0
 """How long it takes to read what must not be missed."""
 
 
+REMEMBERED: Final = 200
+"""Past hints that can be read again."""
+
+
+class PastHint(NamedTuple):
+    """A hint as it was said, and when."""
+
+    time: str
+    """Of the day here: `10:05:30`."""
+    text: str
+
+
 class HintBar(StatusLine):
     """Blank most of the time; always has a row, so that nothing moves when it says little."""
 
@@ -38,16 +51,27 @@ class HintBar(StatusLine):
         self._timer: Timer | None = None
         self._is_weighty = False
         self._weighty: deque[str] = deque()
+        self._past: deque[PastHint] = deque(maxlen=REMEMBERED)
 
     @property
     def hint(self) -> str | None:
         return self._hint
+
+    @property
+    def past(self) -> Sequence[PastHint]:
+        """The hints so far, also those that another one kept from the screen, the latest last."""
+        return tuple(self._past)
 
     def show_hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence for a few seconds.
 
         What is weighty is said for longer, one after the other, and nothing else meanwhile.
         """
+        text = sanitize_for_display(format_absolute(" ".join(text.split())))
+        self._past.append(PastHint(time.strftime("%H:%M:%S"), text))
+        self._show(text, weighty)
+
+    def _show(self, text: str, weighty: bool) -> None:
         if self._is_weighty:
             if weighty:
                 self._weighty.append(text)
@@ -56,7 +80,7 @@ class HintBar(StatusLine):
             self._timer.stop()
         self._is_weighty = weighty
         self._timer = self.set_timer(WEIGHTY_SECONDS if weighty else HINT_SECONDS, self.clear_hint)
-        self._hint = sanitize_for_display(format_absolute(" ".join(text.split())))
+        self._hint = text
         self._say()
 
     def clear_hint(self) -> None:
@@ -68,7 +92,7 @@ class HintBar(StatusLine):
         self._is_weighty = False
         self._say()
         if self._weighty:
-            self.show_hint(self._weighty.popleft(), weighty=True)
+            self._show(self._weighty.popleft(), weighty=True)
 
     def suggest(self, text: str | None) -> None:
         """Set the text after `TRY:` while there is no hint."""

@@ -168,11 +168,10 @@ async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(
         proxy.stop()
         await there.press("enter")
         await there.sees("│ hello")
-        await there.sees("│ sending")
-        cells = [line for line in there.lines if "│" in line]
-        assert [cell[3:] for cell in cells[-2:]] == ["hello", "sending"]
+        last = [line for line in there.lines if "│" in line][-1]
+        assert last.startswith(" │ hello") and last.endswith("sending")
         await there.press("pageup", "pageup", "ctrl+end")
-        assert there.shows("│ sending")
+        assert there.shows("sending")
         await there.press("escape", "enter")
         await until(lambda: "on its way" in (there.screen.hint_shown or ""), "not edited now")
         proxy.go_on()
@@ -187,7 +186,7 @@ async def test_message_that_is_refused_is_no_cell_but_in_the_composer(here: Worl
         await kernel_has_draft(here, "hello")
         proxy.stop()
         await there.press("enter")
-        await there.sees("│ sending")
+        await there.sees("sending")
         await proxy.close()
         await until(lambda: there.message == "hello", "it is back")
         assert not there.shows("│ hello")
@@ -201,7 +200,7 @@ async def test_kernel_that_does_not_answer_is_named_while_a_message_is_on_its_wa
         await kernel_has_draft(here, "hello")
         proxy.stop()
         await there.press("enter")
-        await there.sees("│ sending")
+        await there.sees("sending")
         await until(lambda: there.screen.hint_shown == SLOW, "told")
         assert there.message == ""
         await there.sees("not answering")
