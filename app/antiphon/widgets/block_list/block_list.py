@@ -389,6 +389,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self._editor_region, styles = region, editor.styles
             styles.offset = (region.x, region.y)
             styles.width, styles.height = region.width, region.height
+            # A layout that only moves the editor is no event for it.
+            self.call_after_refresh(editor.place_terminal_cursor)
         editor.show_rows(
             first.line if first is not None else 0,
             len(rows),
