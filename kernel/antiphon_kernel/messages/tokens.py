@@ -81,7 +81,7 @@ _LARGEST_IMAGE: Final = 1600
 _PAGE_COST: Final = 2000
 _UNKNOWN_PAGES: Final = 5
 
-_STEADINESS: Final = 2000
+_STEADINESS: Final = 500
 """Tokens that must have been reported until reports weigh as much as the estimate itself."""
 _MEMORY: Final = 0.9
 """Share of its weight that a report keeps when the next one comes."""
