@@ -148,7 +148,7 @@ class ConversationTrees:
         return self._branches[context.id]
 
     def stem(self, row: ContextRow) -> str:
-        """What the branches of a conversation are called, apart from their number."""
+        """Return the label that the branches of a conversation have, apart from a number."""
         rows = self._rows()
         self._learn()
         root = self._roots[row.number]

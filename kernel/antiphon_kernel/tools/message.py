@@ -87,7 +87,7 @@ class SiblingsResult(MessageListResult):
     """Which of them was asked about, counted from 0."""
 
 
-class AppendParams(Params):
+class AppendMessagesParams(Params):
     """Messages, and the message that they follow."""
 
     parent: str | None = None
@@ -116,7 +116,7 @@ class MessagePlace(Result):
 
 
 @tool("message.append", needs=Permission.WRITE, errors=_ERRORS)
-async def append_messages(call: Call, params: AppendParams) -> MessagePlace:
+async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePlace:
     """Continue a conversation below a message, or from its beginning.
 
     What is there already, in whatever branch of the conversation, is used as it is: messages are
@@ -378,7 +378,6 @@ def _require_text_blocks(context: Context, message: PathMessage) -> None:
                 f"Block {block} has fields or sections and is no text: change it with"
                 " block.set_field and its like.",
                 field="message",
-                block_id=block,
             )
 
 
@@ -490,6 +489,7 @@ class DeleteMessagesParams(Params):
     messages: list[str] = Field(min_length=1, max_length=1_000)
     """A block of each."""
     descendants: Descendants
+    """`cascade` deletes what follows them too, `reparent` lets it follow the message before."""
 
 
 class DeleteMessagesResult(Result):
@@ -701,6 +701,5 @@ async def _find(call: Call, reference: str) -> tuple[Branch, int]:
             f"Block {quote(reference)} is no message: it is a draft, still being written, excluded"
             " or of the system. message.path names the messages of a context.",
             field="message",
-            block_id=block,
         )
     return branch, index
