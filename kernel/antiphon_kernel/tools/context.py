@@ -237,19 +237,10 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         blocks = await _chosen(call, params.blocks or BlockRange(), context, document)
         fork = Fork(context.row, at, document, tuple(blocks))
 
-        version = 1
-
-        async def copies(row: ContextRow) -> InitialContent:
-            nonlocal version
-            time, client = kernel.clock.now_ms(), kernel.ids.client_id()
-            made = await start_fork(row, fork, call.actor, time, client, kernel.limits)
-            version += len(made.commits)
-            return made
-
         label = params.label
         if label is None:
             label = kernel.contexts.free_label(f"{context.label}-fork")
-        made = await kernel.contexts.create(label, kernel.system, copies, asker=call.actor)
+        made, version = await create_fork(call, fork, label)
     finally:
         document.close()
     return ContextForkResult(
@@ -259,6 +250,25 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         source_version=at,
         blocks=len(blocks),
     )
+
+
+async def create_fork(call: Call, fork: Fork, label: str) -> tuple[ContextRow, int]:
+    """Make a fork; return it, and the version that it begins with.
+
+    Raises:
+        AntiphonError: invalid_params, permission_denied, storage_failed.
+    """
+    kernel, version = call.kernel, 1
+
+    async def copies(row: ContextRow) -> InitialContent:
+        nonlocal version
+        time, client = kernel.clock.now_ms(), kernel.ids.client_id()
+        made = await start_fork(row, fork, call.actor, time, client, kernel.limits)
+        version += len(made.commits)
+        return made
+
+    row = await kernel.contexts.create(label, kernel.system, copies, asker=call.actor)
+    return row, version
 
 
 async def _chosen(

@@ -221,7 +221,7 @@ class CellModel:
             self._sending_changed(block)
 
     def delivery(self, block: str) -> str:
-        """What becomes of a message: `sending`, `queued · 2nd`, or nothing to be said."""
+        """Return the state of a message on its way: `sending`, `queued · 2nd`, or nothing."""
         if block in self._sending:
             return "sending"
         position = self._queue.get(block)

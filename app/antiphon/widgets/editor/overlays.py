@@ -12,6 +12,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
+from antiphon.render.wrap import graphemes
 
 END_CURSOR = "▌"
 """A cursor behind the last character of a line."""
@@ -74,34 +75,22 @@ class LabelledLine(NamedTuple):
 
 
 def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
-    """The line with the marks on it, later ones above earlier ones; columns outside are ignored."""
+    """The line with the marks on it, later ones above earlier ones; columns outside are ignored.
+
+    A character of two cells is marked whole. `Strip.crop` cuts characters that are joined from
+    several in two, so this goes by graphemes.
+    """
     for start, end, style in marks:
-        length = strip.cell_length
-        start, end = _whole_characters(strip.text, max(start, 0), min(end, length))
-        if start >= end:
-            continue
-        middle = Strip(
-            [
-                Segment(text, style if own is None else own + style)
-                for text, own, _ in strip.crop(start, end)
-            ],
-            end - start,
-        )
-        strip = Strip.join([strip.crop(0, start), middle, strip.crop(end, length)])
+        segments: list[Segment] = []
+        column = 0
+        for text, own, _ in strip:
+            for unit in graphemes(text):
+                is_marked = column < end and column + unit.width > start
+                shown = style if own is None else own + style
+                segments.append(Segment(text[unit.start : unit.end], shown if is_marked else own))
+                column += unit.width
+        strip = Strip(segments, strip.cell_length).simplify()
     return strip
-
-
-def _whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return columns widened so that neither is inside a character of two cells."""
-    column = 0
-    for character in text:
-        width = cell_len(character)
-        if column < start < column + width:
-            start = column
-        if column < end < column + width:
-            end = column + width
-        column += width
-    return start, end
 
 
 def labelled(
@@ -162,7 +151,20 @@ def written_over(strip: Strip, start: int, text: str, style: Style) -> Strip:
     """Write a text over the columns of a line from `start` on, on the ground that is there."""
     end = start + cell_len(text)
     strip = strip.extend_cell_length(end)
-    ground = next((own for _, own, _ in strip.crop(start, start + 1)), None)
+    before: list[Segment] = []
+    behind: list[Segment] = []
+    ground, column = None, 0
+    for words, own, _ in strip:
+        for unit in graphemes(words):
+            stop = column + unit.width
+            if stop <= start:
+                before.append(Segment(words[unit.start : unit.end], own))
+            elif column >= end:
+                behind.append(Segment(words[unit.start : unit.end], own))
+            else:
+                ground = ground or own
+                before.append(Segment(" " * max(0, start - column), own))
+                behind.append(Segment(" " * max(0, stop - end), own))
+            column = stop
     piece = Segment(text, style if ground is None else Style(bgcolor=ground.bgcolor) + style)
-    length = strip.cell_length
-    return Strip.join([strip.crop(0, start), Strip([piece]), strip.crop(end, length)])
+    return Strip([*before, piece, *behind], strip.cell_length).simplify()

@@ -12,9 +12,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from antiphon.render.wrap import graphemes
 from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.block_list.remote_cursors import FLAG_SECONDS, RemoteCursors
-from antiphon.widgets.editor import CursorLabel, labelled
+from antiphon.widgets.editor import CursorLabel, labelled, written_over
 from antiphon.widgets.editor.overlays import END_CURSOR
 from antiphon_kernel.types.presence import PresenceState
 from tests.app.widgets.block_list.sample import (
@@ -164,10 +165,17 @@ async def test_gutter_that_names_the_author_keeps_that_name() -> None:
             app.area.edit(block, 0)
 
 
+def cell_width(text: str) -> int:
+    return sum(unit.width for unit in graphemes(text))
+
+
 names = st.lists(st.text("abcdé中", min_size=1, max_size=6), max_size=3)
 
 
-@given(text=st.text("ab 中", max_size=30), names=names, width=st.integers(31, 60), data=st.data())
+units = st.lists(st.sampled_from(["a", " ", "中", "👩\u200d👧"]), max_size=20)
+
+
+@given(text=units.map("".join), start=st.integers(0, 40))
 def test_labelled_line_has_each_name_whole_or_as_flag(
     text: str, names: list[str], width: int, data: st.DataObject
 ) -> None:
@@ -184,3 +192,13 @@ def test_labelled_line_has_each_name_whole_or_as_flag(
         assert label in flags or label.name in behind
     shown = [label for label in labels if label not in flags]
     assert cell_len(behind.strip()) >= sum(cell_len(label.name) for label in shown)
+
+
+@given(text=st.text("ab 中👩\u200d👧", max_size=30), start=st.integers(0, 40))
+def test_text_written_over_a_line_leaves_the_rest_of_it_in_place(text: str, start: int) -> None:
+    line = Strip([Segment(text)], cell_width(text))
+    drawn = written_over(line, start, "ben", Style())
+    assert drawn.cell_length == cell_width(drawn.text) == max(line.cell_length, start + 3)
+    before, behind = drawn.text.split("ben", 1)
+    assert cell_width(before) == start
+    assert text.endswith(behind.lstrip()) or not behind.strip()
