@@ -172,10 +172,7 @@ def cell_width(text: str) -> int:
 names = st.lists(st.text("abcdé中", min_size=1, max_size=6), max_size=3)
 
 
-units = st.lists(st.sampled_from(["a", " ", "中", "👩\u200d👧"]), max_size=20)
-
-
-@given(text=units.map("".join), start=st.integers(0, 40))
+@given(text=st.text("ab 中", max_size=30), names=names, width=st.integers(31, 60), data=st.data())
 def test_labelled_line_has_each_name_whole_or_as_flag(
     text: str, names: list[str], width: int, data: st.DataObject
 ) -> None:
@@ -194,7 +191,10 @@ def test_labelled_line_has_each_name_whole_or_as_flag(
     assert cell_len(behind.strip()) >= sum(cell_len(label.name) for label in shown)
 
 
-@given(text=st.text("ab 中👩\u200d👧", max_size=30), start=st.integers(0, 40))
+units = st.lists(st.sampled_from(["a", " ", "中", "👩\u200d👧"]), max_size=20)
+
+
+@given(text=units.map("".join), start=st.integers(0, 40))
 def test_text_written_over_a_line_leaves_the_rest_of_it_in_place(text: str, start: int) -> None:
     line = Strip([Segment(text)], cell_width(text))
     drawn = written_over(line, start, "ben", Style())
