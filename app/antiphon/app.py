@@ -30,6 +30,7 @@ from antiphon.textual_patches.driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, random_seq
+from antiphon.widgets.status import HintLog
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.sanitize import sanitize
@@ -111,6 +112,7 @@ class AntiphonApp(App[None]):
             self._returning = last is not None
         self.session = self._new_session(options)
         self._clock = clock
+        self._hints = HintLog()
         self._new_draft = partial(DraftSync, clock=clock, new_seq=new_seq)
         self._draft = self._new_draft(self.session.document)
         self._leaving = False
@@ -126,6 +128,7 @@ class AntiphonApp(App[None]):
             tour=Tour() if self._options.demo else None,
             open_context=self._open_context,
             memory=self._memory,
+            hints=self._hints,
             clock=self._clock,
         )
 

@@ -28,7 +28,7 @@ from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import ContextName, participant_rows
-from antiphon.widgets.status import Participant
+from antiphon.widgets.status import HintLog, Participant
 from antiphon.widgets.status.participants import participants
 from antiphon_kernel.client.rejected_edits import Rejection
 from antiphon_kernel.types.clock import Clock
@@ -55,6 +55,7 @@ class BaseScreen(Screen[None]):
         tour: Tour | None,
         open_context: Callable[[str], None],
         memory: ViewStateController,
+        hints: HintLog,
         clock: Clock | None = None,
     ) -> None:
         """`context` is its name until the document says it; `open_context` takes an id."""
@@ -73,7 +74,8 @@ class BaseScreen(Screen[None]):
         self._asked_for = context
         self._switch_context = open_context
         self._running_blocks = RunningBlocks(session.document)
-        self._frame = DocumentLayout(self.area, self.composer, place=place)
+        self._hints = hints
+        self._frame = DocumentLayout(self.area, self.composer, hints, place=place)
         self._kernel = KernelActions(session, self.hint)
         self._submitter = MessageSubmitter(
             session,

@@ -311,7 +311,7 @@ class DocumentActions(BaseScreen):
         self.action_help()
 
     def action_hints(self) -> None:
-        self.app.push_screen(HintsModal(self._frame.notice.past))
+        self.app.push_screen(HintsModal(self._hints))
 
     def action_refused(self) -> None:
         refused = self._session.status.refused

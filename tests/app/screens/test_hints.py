@@ -8,6 +8,7 @@ import pytest
 
 from antiphon.widgets.status import HintBar, hint_bar
 from tests.app.opened import Opened, World, opened
+from tests.waiting import until
 
 
 async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> None:
@@ -24,10 +25,14 @@ async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> Non
     assert hint_bar.size.height == 1
 
 
-async def test_past_hints_are_read_again_in_a_list_from_the_palette(there: Opened) -> None:
+async def test_past_hints_are_read_again_in_a_list_from_the_palette(
+    here: World, there: Opened
+) -> None:
     await there.live()
     for text in ("the first one", "long " * 100 + "to its end", "the last one"):
         there.screen.hint(text)
+    there.screen.open_context((await here.call("context.create", label="other"))["context_id"])
+    await until(lambda: there.app.session.document.label == "other", "another screen")
     await there.press("ctrl+p")
     await there.type("past hints")
     await there.sees("Show past hints")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len, chop_cells
@@ -37,6 +37,19 @@ class PastHint(NamedTuple):
     text: str
 
 
+class HintLog:
+    """The hints of all screens of an app so far, the latest last."""
+
+    def __init__(self) -> None:
+        self._hints: deque[PastHint] = deque(maxlen=REMEMBERED)
+
+    def add(self, text: str) -> None:
+        self._hints.append(PastHint(time.strftime("%H:%M:%S"), text))
+
+    def __iter__(self) -> Iterator[PastHint]:
+        return iter(tuple(self._hints))
+
+
 class HintBar(StatusLine):
     """Blank most of the time; always has a row, so that nothing moves when it says little."""
 
@@ -44,23 +57,19 @@ class HintBar(StatusLine):
     HintBar { height: auto; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log: HintLog | None = None) -> None:
+        """`log` takes every hint, also those that another one keeps from the screen."""
         super().__init__()
+        self._log = log or HintLog()
         self._hint: str | None = None
         self._attempt: str | None = None
         self._timer: Timer | None = None
         self._is_weighty = False
         self._weighty: deque[str] = deque()
-        self._past: deque[PastHint] = deque(maxlen=REMEMBERED)
 
     @property
     def hint(self) -> str | None:
         return self._hint
-
-    @property
-    def past(self) -> Sequence[PastHint]:
-        """The hints so far, also those that another one kept from the screen, the latest last."""
-        return tuple(self._past)
 
     def show_hint(self, text: str, *, weighty: bool = False) -> None:
         """Say one sentence for a few seconds.
@@ -68,7 +77,7 @@ class HintBar(StatusLine):
         What is weighty is said for longer, one after the other, and nothing else meanwhile.
         """
         text = sanitize_for_display(format_absolute(" ".join(text.split())))
-        self._past.append(PastHint(time.strftime("%H:%M:%S"), text))
+        self._log.add(text)
         self._show(text, weighty)
 
     def _show(self, text: str, weighty: bool) -> None:
