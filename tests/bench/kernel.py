@@ -256,7 +256,7 @@ async def check_microseconds(folder: Path) -> list[float]:
     """What deciding about one keystroke of a client takes."""
     kernel = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS))
     me = kernel.open_session(kernel.owner, "bench")
-    params = {"role": "system", "kind": "text", "content": "word " * 200}
+    params = {"kind": "file", "content": "word " * 200}
     block = str((await kernel.call(me, "block.create", params))["block_id"])
     context = await kernel.context()
     writer = Document(4711)

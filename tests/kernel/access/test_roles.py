@@ -100,10 +100,12 @@ async def test_demotion_counts_for_a_session_that_is_open(kernel: Kernel, amy: A
     assert await outcome(kernel, again, "block.create", request) == "permission_denied"
 
 
-async def test_kernel_session_after_demotion_has_new_role(kernel: Kernel, amy: Actor) -> None:
+async def test_kernel_session_after_demotion_has_new_role(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
     aria = await kernel.principal("aria", PrincipalKind.MODEL)
     turn = kernel.open_session(aria, "turn")
-    request = {"role": "tool", "kind": "text", "content": "x"}
+    request = {"parent_id": await make(), "kind": "text", "content": "x"}
     assert await outcome(kernel, turn, "block.create", request) == "done"
     assert (await kernel.call(amy, "kernel.role", {"principal": "aria", "role": "viewer"}))[
         "ended"

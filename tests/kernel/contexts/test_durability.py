@@ -34,8 +34,8 @@ from antiphon_kernel.types.enums import PrincipalKind
 async def main():
     data = Path(sys.argv[1])
     kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    made = await kernel.call(aria, "block.create", {"kind": "text"})
     print(made["block_id"], flush=True)
     for number in range(1_000_000):
         word = f"{number} 😀 "
@@ -73,10 +73,10 @@ async def test_every_acknowledged_append_survives_sigkill(
 
 
 async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
     block = (
         await kernel.call(
-            aria, "block.create", {"role": "tool", "kind": "text", "content": "half a"}
+            aria, "block.create", {"kind": "text", "content": "half a"}
         )
     )["block_id"]
     await kernel.call(aria, "block.append", {"block_id": block, "text": " word", "stream": True})
@@ -89,8 +89,8 @@ async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel)
 async def test_models_block_that_was_never_written_to_is_not_left_pending(
     kernel: Kernel, open_kernel: Any
 ) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    made = await kernel.call(aria, "block.create", {"kind": "text"})
     await kernel.close()
     context = await (await open_kernel()).context()
     assert context.document.header(made["block_id"]).stop_reason == "interrupted"
@@ -144,8 +144,8 @@ async def broken_disk(data: Path) -> AsyncIterator[None]:
 
 
 async def test_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    made = await kernel.call(aria, "block.create", {"kind": "text"})
     line = {"block_id": made["block_id"], "text": "a line\n", "stream": True}
     await kernel.call(aria, "block.append", line)
     await (await kernel.context()).wait_persisted()

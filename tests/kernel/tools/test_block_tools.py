@@ -353,7 +353,9 @@ async def test_models_last_run_can_be_undone_by_anybody(
     kernel: Kernel, bo: Actor, make: Make
 ) -> None:
     aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    made = await kernel.call(
+        aria, "block.create", {"parent_id": await make(), "kind": "text"}
+    )
     block = made["block_id"]
     for word in ("one ", "two ", "three\n"):
         await kernel.call(aria, "block.append", {"block_id": block, "text": word, "stream": True})
@@ -367,7 +369,7 @@ async def test_write_into_pending_tool_block_makes_writer_its_owner(
 ) -> None:
     kernel = await open_kernel()
     script = kernel.open_session(await kernel.principal("robo", PrincipalKind.SHELL), "test")
-    call = await kernel.call(script, "block.create", {"role": "tool", "kind": "text"})
+    call = await kernel.call(script, "block.create", {"kind": "text"})
     await kernel.close()
     kernel = await open_kernel()
     bo = kernel.open_session(await kernel.principal("bo"), "test")

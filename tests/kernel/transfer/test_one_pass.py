@@ -58,7 +58,7 @@ class Story:
         return await self.kernel.call(self.rng.choice(self.actors), tool, params)
 
     async def create(self) -> None:
-        new: dict[str, Any] = {"role": "tool", "kind": "text"}
+        new: dict[str, Any] = {"kind": "tool_call"}
         new["context"] = self.context.id
         structured = bool(self.texts) and self.rng.random() < 0.2
         more = {"schema": SCHEMA} if structured else {"content": "one 😀\ntwo\n"}

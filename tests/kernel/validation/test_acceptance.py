@@ -50,7 +50,7 @@ class Case:
 
     async def begin(self) -> None:
         context, bo = self.context, self.bo
-        created = {"role": "system", "kind": "text", "content": "there 😀 "}
+        created = {"kind": "file", "content": "there 😀 "}
         self.there = (await self.kernel.call(self.amy, "block.create", created))["block_id"]
         first = Offline(context, bo, 1, 4710)
         self.waiting = first.draft(DRAFT_SEQ_MIN + 1_000)
@@ -313,7 +313,7 @@ def void(future: asyncio.Future[int]) -> None:
 async def test_message_sent_within_a_large_update_says_what_its_author_left_in_it(
     kernel: Kernel, context: Context, amy: Actor, bo: Actor
 ) -> None:
-    created = {"role": "system", "kind": "text", "content": "there"}
+    created = {"kind": "file", "content": "there"}
     there = (await kernel.call(amy, "block.create", created))["block_id"]
     before = Offline(context, bo, 1, 4710)
     draft = before.draft()
