@@ -99,9 +99,7 @@ class World:
         principal = await self.kernel.principal("bela", PrincipalKind.SHELL)
         actor = self.kernel.open_session(principal, "test")
         (await self.context()).ensure_member(actor)
-        created = await self.kernel.call(
-            actor, "block.create", {"kind": kind, "content": content}
-        )
+        created = await self.kernel.call(actor, "block.create", {"kind": kind, "content": content})
         block = str(created["block_id"])
         await self.kernel.call(actor, "block.status", {"block_id": block, "status": status})
         return block

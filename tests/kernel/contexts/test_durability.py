@@ -74,11 +74,9 @@ async def test_every_acknowledged_append_survives_sigkill(
 
 async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel) -> None:
     aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
-    block = (
-        await kernel.call(
-            aria, "block.create", {"kind": "text", "content": "half a"}
-        )
-    )["block_id"]
+    block = (await kernel.call(aria, "block.create", {"kind": "text", "content": "half a"}))[
+        "block_id"
+    ]
     await kernel.call(aria, "block.append", {"block_id": block, "text": " word", "stream": True})
     await kernel.close_session(aria)
     context = await kernel.context()
@@ -87,10 +85,10 @@ async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel)
 
 
 async def test_models_block_that_was_never_written_to_is_not_left_pending(
-    kernel: Kernel, open_kernel: Any
+    kernel: Kernel, make: Any, open_kernel: Any
 ) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
-    made = await kernel.call(aria, "block.create", {"kind": "text"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    made = await kernel.call(aria, "block.create", {"kind": "text", "parent_id": await make()})
     await kernel.close()
     context = await (await open_kernel()).context()
     assert context.document.header(made["block_id"]).stop_reason == "interrupted"

@@ -82,7 +82,7 @@ async def test_block_is_listed_and_found_as_it_is_rendered(
     [listed] = (await kernel.call(amy, "block.list", {}))["blocks"]
     assert (listed["summary"], listed["length"]) == ("## notes", len(rendered))
     for query in ("cellar", "漢字", "[read-only]"):
-        found = await kernel.call(amy, "kernel.search", {"query": query, "kinds": ["text"]})
+        found = await kernel.call(amy, "kernel.search", {"query": query, "kinds": ["file"]})
         [match] = found["results"][0]["matches"]
         assert rendered.split("\n")[match["line"]] == match["content"]
     markdown = await kernel.call(amy, "context.export", {"format": "markdown"})

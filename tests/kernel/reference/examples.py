@@ -36,6 +36,11 @@ ALL_TOOLS: Final = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
 """Every tool that a kernel has."""
 
 
+def kind_of(caller: str) -> PrincipalKind:
+    """Return the kind of whoever calls in an example."""
+    return PrincipalKind.MODEL if caller in MODELS else PrincipalKind.HUMAN
+
+
 class Given(BaseModel):
     """A call that an example starts from."""
 
@@ -129,7 +134,7 @@ class _Stage:
     async def call(self, caller: str, tool: str, params: dict[str, Any]) -> dict[str, Any]:
         self._clock.ms += 2_000
         if caller not in self._actors:
-            kind = PrincipalKind.MODEL if caller in MODELS else PrincipalKind.HUMAN
+            kind = kind_of(caller)
             principal = await self._kernel.principal(caller, kind)
             self._actors[caller] = self._kernel.open_session(principal, "unix")
         try:

@@ -353,9 +353,7 @@ async def test_models_last_run_can_be_undone_by_anybody(
     kernel: Kernel, bo: Actor, make: Make
 ) -> None:
     aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(
-        aria, "block.create", {"parent_id": await make(), "kind": "text"}
-    )
+    made = await kernel.call(aria, "block.create", {"parent_id": await make(), "kind": "text"})
     block = made["block_id"]
     for word in ("one ", "two ", "three\n"):
         await kernel.call(aria, "block.append", {"block_id": block, "text": word, "stream": True})

@@ -36,7 +36,7 @@ SCHEMA = {
 
 
 class Story:
-    """Several people and a model write at random, by tools and by raw updates."""
+    """Several people and a shell write at random, by tools and by raw updates."""
 
     def __init__(self, kernel: Kernel, context: Context, actors: list[Actor], seed: int) -> None:
         self.kernel = kernel
@@ -129,7 +129,7 @@ class Story:
 @pytest.fixture
 async def actors(kernel: Kernel, amy: Actor) -> list[Actor]:
     owners = [amy, kernel.open_session(kernel.owner, "test")]
-    model = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    model = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
     return [*owners, model]
 
 
