@@ -70,7 +70,7 @@ async def test_answer_of_a_tool_names_every_block_and_author_in_it(tool: str) ->
     example = read_example(tool)
     assert example is not None
     for answer in (await play(tool, example)).answers:
-        for found in objects((answer.get("error") and {}) or answer):
+        for found in objects(answer) if "error" not in answer else ():
             for field, value in found.items():
                 if isinstance(value, str) and BLOCK.fullmatch(value) and field not in ELSEWHERE:
                     assert NAME.fullmatch(found[name_of(field)]), (field, found)
