@@ -25,10 +25,10 @@ from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import text_message
 from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.json_validation import parse_json, unique_names
 from antiphon_kernel.types.quoting import truncate
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
-from antiphon_kernel.yjs.json_validation import parse_json, unique_names
 
 FAREWELL_SECONDS: Final = 1.0
 """How long the calls of a kernel that ends may take."""
@@ -45,6 +45,7 @@ HTTP_STATUS: Final[Mapping[str, int]] = {
     ErrorCode.STALE_VERSION: 409,
     ErrorCode.INVALID_TRANSITION: 409,
     ErrorCode.TOO_LARGE: 413,
+    ErrorCode.CONTEXT_TOO_LONG: 413,
     ErrorCode.RATE_LIMITED: 429,
     ErrorCode.STORAGE_FAILED: 503,
 }
@@ -246,7 +247,6 @@ async def _refuse(socket: WebSocket, code: CloseCode, reason: str) -> None:
 
 
 async def _lines(result: Mapping[str, Any], subscription: Subscription) -> AsyncIterator[str]:
-    """The answer and then the events, for as long as somebody reads."""
     yield json.dumps(result) + "\n"
     async for message in pushed(subscription):
         yield json.dumps(message) + "\n"

@@ -5,24 +5,21 @@ from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 
-async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World) -> None:
+async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World, there: Opened) -> None:
     await here.cell("first")
     last = await here.cell("last")
-    async with opened(here) as there:
-        await there.live()
-        await there.sees("last")
-        assert there.screen.mode is Mode.WRITE
-        assert there.lines[-1].strip().startswith("WRITE")
-        await there.press("up")
-        await there.mode(Mode.NAVIGATE)
-        assert there.screen.area.cells.focused_cell == last
-        assert there.lines[-1].strip().startswith("NAVIGATE")
+    await there.sees("last")
+    assert there.screen.mode is Mode.WRITE
+    assert there.lines[-1].strip().startswith("WRITE")
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    assert there.screen.area.cells.focused_cell == last
+    assert there.lines[-1].strip().startswith("NAVIGATE")
 
 
 async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(here: World) -> None:
     await here.cell("something to edit")
     async with opened(here) as there:
-        await there.live()
         await there.sees("something")
         await there.edit()
         await there.press("shift+right", "escape")
@@ -35,7 +32,6 @@ async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(h
 
 async def test_esc_in_a_draft_leads_to_the_cells_and_keeps_it(here: World, there: Opened) -> None:
     cell = await here.cell("something")
-    await there.live()
     await there.sees("something")
     await there.type("one")
     await there.press("shift+left", "escape")
@@ -51,7 +47,6 @@ async def test_up_on_the_first_row_of_a_draft_leads_to_the_cells(
     here: World, there: Opened
 ) -> None:
     await here.cell("something")
-    await there.live()
     await there.sees("something")
     await there.type("one\ntwo")
     await there.press("up")
@@ -66,7 +61,6 @@ async def test_letters_are_commands_in_navigate_and_text_elsewhere(here: World) 
     first = await here.cell("first")
     last = await here.cell("last")
     async with opened(here) as there:
-        await there.live()
         await there.sees("last")
         await there.type("jkgi")
         assert there.message == "jkgi"
@@ -93,21 +87,18 @@ async def test_help_page_opens_in_any_mode_and_closes_on_escape(there: Opened) -
     assert there.message == "x"
 
 
-async def test_palette_performs_actions(here: World) -> None:
+async def test_palette_performs_actions(here: World, there: Opened) -> None:
     await here.cell("something")
-    async with opened(here) as there:
-        await there.live()
-        await there.sees("something")
-        await there.press("ctrl+p")
-        await there.type("go to the")
-        await there.sees("Go to the cells")
-        await there.press("enter")
-        await there.mode(Mode.NAVIGATE)
+    await there.sees("something")
+    await there.press("ctrl+p")
+    await there.type("go to the")
+    await there.sees("Go to the cells")
+    await there.press("enter")
+    await there.mode(Mode.NAVIGATE)
 
 
 async def test_sidebar_comes_and_goes(here: World) -> None:
     async with opened(here, size=(120, 40)) as there:
-        await there.live()
         await there.sees("people")
         await there.sees("▸ default")
         await there.press("f2")
@@ -117,9 +108,7 @@ async def test_sidebar_comes_and_goes(here: World) -> None:
         await there.mode(Mode.WRITE)
 
 
-async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(
-    there: Opened,
-) -> None:
+async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(there: Opened) -> None:
     await there.type("kept")
     await there.pilot.resize_terminal(30, 8)
     await there.sees("30 × 8")
@@ -130,7 +119,6 @@ async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(
 
 
 async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: Opened) -> None:
-    await there.live()
     await there.type("!echo hello")
     await there.press("enter")
     await there.sees("$ echo hello")
@@ -141,7 +129,6 @@ async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: O
 
 
 async def test_ctrl_c_without_anything_to_stop_hints(there: Opened) -> None:
-    await there.live()
     await there.press("ctrl+c")
     await until(lambda: "Ctrl+Q" in (there.screen.hint_shown or ""), "the hint")
 
@@ -150,7 +137,6 @@ async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
     here: World, there: Opened
 ) -> None:
     blocks = [await here.cell(f"cell number {number}") for number in range(60)]
-    await there.live()
     await there.sees("number 59")
     await there.press("up", "g")
     await there.sees("number 0")
@@ -179,7 +165,6 @@ async def test_a_word_typed_in_navigate_does_not_open_the_editor(
     here: World, there: Opened
 ) -> None:
     cell = await here.cell("something")
-    await there.live()
     await there.sees("something")
     await there.press("up")
     await there.mode(Mode.NAVIGATE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -31,6 +32,20 @@ async def open_writer(kernel: Kernel, role: str) -> Actor:
     """Begin a session of a principal whose blocks have this role."""
     kind = WRITERS[role]
     return kernel.open_session(await kernel.principal(f"{kind}-writer", kind), "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Calls as one session makes them."""
+
+    kernel: Kernel
+    actor: Actor
+
+    async def __call__(self, tool: str, /, **params: Any) -> dict[str, Any]:
+        return await self.kernel.call(self.actor, tool, params)
+
+    async def refused(self, tool: str, /, **params: Any) -> AntiphonError:
+        return await refused(self.kernel, self.actor, tool, params)
 
 
 async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> AntiphonError:

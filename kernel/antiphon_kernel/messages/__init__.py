@@ -1,0 +1,92 @@
+"""Messages that models read and write: content blocks, their rules, their size in tokens."""
+
+from antiphon_kernel.messages.blocks import (
+    ContentBlock,
+    DocumentBlock,
+    ImageBlock,
+    InputBlock,
+    TextBlock,
+    Thinking,
+    ToolUse,
+    UnknownBlock,
+)
+from antiphon_kernel.messages.coalescing import JOIN, coalesce
+from antiphon_kernel.messages.comparison import comparison_form, message_digest
+from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
+from antiphon_kernel.messages.errors import (
+    CorrelationError,
+    MessageError,
+    MessageProblem,
+    ToolArgumentParseError,
+)
+from antiphon_kernel.messages.message import (
+    AssistantMessage,
+    Message,
+    MessageRole,
+    ToolMessage,
+    UserMessage,
+    is_text_only,
+    tool_uses,
+)
+from antiphon_kernel.messages.normal_form import (
+    dump_block,
+    dump_message,
+    normalize_message,
+    normalize_messages,
+    parse_arguments,
+    parse_block,
+)
+from antiphon_kernel.messages.tokens import (
+    Calibration,
+    FileSize,
+    estimate_json,
+    estimate_message,
+    estimate_request,
+    estimate_text,
+    estimate_tools,
+)
+from antiphon_kernel.messages.windows import ContextTooLongError, ModelWindow, clamp_max_tokens
+
+__all__ = [
+    "JOIN",
+    "AssistantMessage",
+    "Calibration",
+    "ContentBlock",
+    "ContextTooLongError",
+    "CorrelationError",
+    "DocumentBlock",
+    "FileSize",
+    "ImageBlock",
+    "InputBlock",
+    "Message",
+    "MessageError",
+    "MessageProblem",
+    "MessageRole",
+    "ModelWindow",
+    "TextBlock",
+    "Thinking",
+    "ToolArgumentParseError",
+    "ToolMessage",
+    "ToolUse",
+    "UnknownBlock",
+    "UserMessage",
+    "check_correlation",
+    "clamp_max_tokens",
+    "coalesce",
+    "comparison_form",
+    "dump_block",
+    "dump_message",
+    "estimate_json",
+    "estimate_message",
+    "estimate_request",
+    "estimate_text",
+    "estimate_tools",
+    "is_text_only",
+    "message_digest",
+    "normalize_message",
+    "normalize_messages",
+    "open_tool_uses",
+    "parse_arguments",
+    "parse_block",
+    "tool_uses",
+]
