@@ -36,6 +36,7 @@ ALLOWED = {
     AccessRole.EDITOR: {Permission.READ, Permission.WRITE, Permission.ARRANGE},
     AccessRole.AGENT: {Permission.READ, Permission.WRITE},
     AccessRole.VIEWER: {Permission.READ},
+    AccessRole.AUTHOR: set(),
 }
 
 
