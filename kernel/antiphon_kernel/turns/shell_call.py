@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.provider import ToolOutcome
 from antiphon_kernel.turns.shell import run_shell
-from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
+from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
 from antiphon_kernel.uninterruptible import run_uninterrupted
 
 SHELL = "shell"
@@ -28,7 +28,6 @@ class CallBlocks:
 
 async def open_call(
     writer: BlockWriter,
-    role: Role,
     parent: str | None,
     call_id: str,
     *,
@@ -41,10 +40,8 @@ async def open_call(
     fields = {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}
 
     async def create() -> CallBlocks:
-        call = await writer.create(
-            BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields
-        )
-        result = await writer.create(BlockKind.TOOL_RESULT, Role.TOOL, call, **fields)
+        call = await writer.create(BlockKind.TOOL_CALL, parent, content, input=arguments, **fields)
+        result = await writer.create(BlockKind.TOOL_RESULT, call, **fields)
         # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
         await writer.begin(result)
         return CallBlocks(call, result, call_id)
