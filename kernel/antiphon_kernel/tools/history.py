@@ -234,15 +234,13 @@ class UndoResult(Result):
     context_version: int
 
 
+_READ_ONLY = (ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION)
+
+
 @tool(
     "block.undo",
     needs=Permission.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.NOTHING_TO_UNDO,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-    ),
+    errors=(*REFERENCES, ErrorCode.NOTHING_TO_UNDO, *_READ_ONLY),
 )
 async def undo(call: Call, params: UndoParams) -> UndoResult:
     """Take back the last edit of one principal, never what somebody else wrote into it."""
@@ -252,12 +250,7 @@ async def undo(call: Call, params: UndoParams) -> UndoResult:
 @tool(
     "block.redo",
     needs=Permission.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.NOTHING_TO_REDO,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-    ),
+    errors=(*REFERENCES, ErrorCode.NOTHING_TO_REDO, *_READ_ONLY),
 )
 async def redo(call: Call, params: UndoParams) -> UndoResult:
     """Do again what was undone last."""

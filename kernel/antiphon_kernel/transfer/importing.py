@@ -111,7 +111,10 @@ async def import_lines(
 
 
 class _ImportReader:
-    """Makes transactions of the lines of one export, one for each block."""
+    """Makes transactions of the lines of one export, one for each block.
+
+    Raises AntiphonError invalid_params for a line that cannot be taken.
+    """
 
     def __init__(self, kernel: Kernel, actor: Actor, row: ContextRow) -> None:
         self._kernel = kernel
@@ -135,11 +138,7 @@ class _ImportReader:
         return len(self._parents)
 
     async def take(self, number: int, line: Line) -> None:
-        """Take the next line.
-
-        Raises:
-            AntiphonError: invalid_params.
-        """
+        """Take the next line."""
         if self._ended:
             raise refusal(number, "it comes behind the last line of the export")
         match line:
@@ -162,11 +161,7 @@ class _ImportReader:
                 raise refusal(number, "there is a line of the context already")
 
     async def finish(self, slices: TimeSlice) -> Sequence[Commit]:
-        """Return the transactions, from seq 2 on.
-
-        Raises:
-            AntiphonError: invalid_params.
-        """
+        """Return the transactions, from seq 2 on."""
         if not self._ended:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
@@ -408,7 +403,6 @@ def _inherited(
     moved: str,
     principals: Mapping[str, Principal],
 ) -> Iterator[InheritedText]:
-    """Who wrote each text of a new block."""
     for names, part in each_part(document.schema(moved)):
         if is_text(part):
             section = path_of(names)

@@ -9,26 +9,24 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
-from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.yjs.update import decode_update
 
 
 @pytest.fixture
-async def sound(kernel: Kernel, data: Path) -> Path:
+async def sound(kernel: Kernel, context: Context, amy: Actor, aria: Actor, data: Path) -> Path:
     """A folder with a prompt, an answer with a tool call and its result, undone edits and more."""
-    amy = kernel.open_session(kernel.owner, "test")
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
 
     async def make(actor: Any, **fields: Any) -> str:
         request = {"kind": "text", "content": "text 😀\n", "status": "done", **fields}
         return str((await kernel.call(actor, "block.create", request))["block_id"])
 
     prompt = await make(amy, role="user")
-    context = await kernel.context()
     call = str(context.next_block_id(aria.principal.id))
     for block, kind, parent in (
         (call, BlockKind.TOOL_CALL, prompt),
@@ -58,6 +56,8 @@ async def sound(kernel: Kernel, data: Path) -> Path:
     await kernel.call(amy, "block.undo", {"block_id": prompt})
     await kernel.create_context("other")
     await kernel.call(amy, "context.fork", {"context": "default", "label": "copy"})
+    exported = await kernel.call(amy, "context.export", {"context": "default"})
+    await kernel.call(amy, "context.import", {"text": exported["text"], "label": "imported"})
     await kernel.call(amy, "kernel.invite", {"role": "viewer", "uses": 1})
     await kernel.call(amy, "kernel.search", {"query": "text"})
     await kernel.search.wait_indexed()
@@ -72,6 +72,7 @@ async def test_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: A
         ("default", 3),
         ("other", 0),
         ("copy", 3),
+        ("imported", 3),
     ]
     kernel: Kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
@@ -97,6 +98,8 @@ DAMAGES = {
     "inherited: format": "UPDATE inherited_blame SET format = 9 WHERE block = 1",
     "inherited: short": "UPDATE inherited_blame SET runs = '[]' WHERE block = 1",
     "inherited: nobody": "UPDATE inherited_blame SET runs = replace(runs, '0', '1')",
+    "inherited: no version": "UPDATE contexts SET source_seq = 9999 WHERE source",
+    "inherited: no original": "UPDATE contexts SET copied = copied + 1 WHERE source",
     "inherited: no block": "UPDATE inherited_blame SET block = 99 WHERE block = 1",
     "search: version": f"UPDATE searched SET version = 99 WHERE row = {FIRST}",
     "search: length": f"UPDATE searched SET length = 99 WHERE row = {FIRST}",
@@ -126,7 +129,7 @@ async def test_doctor_reports_each_kind_of_damage(sound: Path, damage: str) -> N
     assert check in found
     if ":" in damage:
         assert found == {check}
-    assert {finding.context for finding in report.all()} <= {"default", "copy", None}
+    assert {finding.context for finding in report.all()} <= {"default", "copy", "imported", None}
     assert report.contexts[1].findings == []
     assert path.read_bytes() == before
 
