@@ -16,7 +16,7 @@ from antiphon.render.view import CellView
 from antiphon.render.wrap import DECORATION, WrapPiece, clipped, compose, expand_tabs, wrap
 from antiphon_kernel.text.lines import line_count
 from antiphon_kernel.types.enums import Status, ToolKind
-from antiphon_kernel.yjs.json_validation import read_json
+from antiphon_kernel.types.json_validation import read_json
 
 _GAP: Final = 2
 _NARROWEST_COMMAND: Final = 16

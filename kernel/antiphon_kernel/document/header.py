@@ -17,9 +17,9 @@ from pycrdt import Map
 
 from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.json_validation import read_json, refuse_unwritable
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.yjs.json_validation import read_json, refuse_unwritable
 
 CONTENT = "content"
 """The key of the block's content."""

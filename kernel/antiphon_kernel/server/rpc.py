@@ -25,10 +25,10 @@ from antiphon_kernel.server.sync.connection import short_reason
 from antiphon_kernel.server.sync.send_queue import text_message
 from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.json_validation import parse_json, unique_names
 from antiphon_kernel.types.quoting import truncate
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
-from antiphon_kernel.yjs.json_validation import parse_json, unique_names
 
 FAREWELL_SECONDS: Final = 1.0
 """How long the calls of a kernel that ends may take."""

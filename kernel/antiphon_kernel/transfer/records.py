@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.json_validation import unique_names
 from antiphon_kernel.types.quoting import truncate
 from antiphon_kernel.types.records import BlockHeader
-from antiphon_kernel.yjs.json_validation import unique_names
 
 FORMAT: Final = 2
 """The version of this form."""

@@ -21,10 +21,10 @@ from antiphon_kernel.types.clock import is_iso_time
 from antiphon_kernel.types.enums import DriftKind, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, is_name
+from antiphon_kernel.types.json_validation import MAX_NESTING, read_json, unique_names
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.validation.content_limits import check_limit
-from antiphon_kernel.yjs.json_validation import MAX_NESTING, read_json, unique_names
 
 _CLOSED: Final[Mapping[str, type[StrEnum]]] = {
     **ENUMS,

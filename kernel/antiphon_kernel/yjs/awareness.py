@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from antiphon_kernel.yjs.json_validation import parse_json
+from antiphon_kernel.types.json_validation import parse_json
 from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.varint import write_var_uint
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from antiphon_kernel.types.json_validation import validate_json
 from antiphon_kernel.yjs.id_set import IdRange, IdSet, normalise
-from antiphon_kernel.yjs.json_validation import validate_json
 from antiphon_kernel.yjs.reader import Reader
 from antiphon_kernel.yjs.utf16 import utf16_length
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.yjs.json_validation import (
+from antiphon_kernel.types.json_validation import (
     MAX_NESTING,
     read_json,
     refuse_unwritable,
