@@ -100,9 +100,7 @@ def _ordered(turn: _Turn, by_id: Mapping[str, LayoutBlock]) -> list[LayoutItem]:
     return first + _in_rounds(turn.id, progress, results)
 
 
-def answered_call(
-    block: LayoutBlock, by_id: Mapping[str, LayoutBlock]
-) -> LayoutBlock | None:
+def answered_call(block: LayoutBlock, by_id: Mapping[str, LayoutBlock]) -> LayoutBlock | None:
     """Return the call that a block is a result of; None if it is none, or its call is not there."""
     if not block.is_result or block.parent is None:
         return None
@@ -187,7 +185,7 @@ def _with_paths(turn: _Turn, items: Sequence[LayoutItem]) -> LayoutTurn:
     suffixes: dict[str, str] = {}
     for same in alike.values():
         if len(same) > 1:
-            first, *others = sorted(same, key=lambda item: (item.block.created, item.block.id))
+            _, *others = sorted(same, key=lambda item: (item.block.created, item.block.id))
             suffixes.update((other.block.id, block_hash(other.block.id)) for other in others)
     named = [
         replace(item, path=replace(item.path, suffix=suffixes[item.block.id]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.frozen_json import JsonObject
 
 SUMMARY_TYPE: Final = "conv.range.summary"
 """Value of `metadata.type` of a block that stands for everything before it."""
@@ -39,7 +40,7 @@ class LayoutBlock:
     """Id of the block it answers."""
     excluded: bool = False
     tool_name: str | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: JsonObject = field(default_factory=JsonObject)
     """Input of a tool call."""
     exit_code: int | None = None
     is_error: bool = False

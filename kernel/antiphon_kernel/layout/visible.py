@@ -73,9 +73,7 @@ def _is_said(kind: ItemType) -> bool:
     return kind in _SAID
 
 
-def _without_unread(
-    items: Sequence[LayoutItem], admitted: ContributionFilter
-) -> list[LayoutItem]:
+def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -> list[LayoutItem]:
     """Return the items of a turn that are read, without its header."""
     read = [item for item in items if item.is_block and _is_read(item, admitted)]
     parted = _parted_calls(items, read)
