@@ -20,7 +20,7 @@ from antiphon_kernel.layout.paths import (
     is_path,
     parse_path,
 )
-from antiphon_kernel.layout.text_forms import Reader, item_text, stream_text
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
@@ -39,10 +39,10 @@ __all__ = [
     "LayoutBlock",
     "LayoutItem",
     "LayoutPath",
+    "LayoutReader",
     "LayoutTurn",
     "ModelView",
     "PathError",
-    "Reader",
     "SourcesPath",
     "SummaryPath",
     "arrange",

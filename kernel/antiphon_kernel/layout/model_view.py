@@ -9,7 +9,7 @@ from typing import Final
 
 from antiphon_kernel.layout.blocks import LayoutBlock
 from antiphon_kernel.layout.items import ItemType, LayoutItem
-from antiphon_kernel.layout.text_forms import UNNAMED_TOOL, Reader, item_text
+from antiphon_kernel.layout.text_forms import UNNAMED_TOOL, LayoutReader, item_text
 from antiphon_kernel.messages import (
     AssistantMessage,
     InputBlock,
@@ -55,7 +55,7 @@ class ModelView:
         return tuple(dict.fromkeys(end for end in ends if end is not None))
 
 
-def model_view(items: Sequence[LayoutItem], reader: Reader) -> ModelView:
+def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
     """Return the messages for a model, the same for the same items.
 
     Its own blocks are messages of the assistant, each call directly followed by its results, which

@@ -26,7 +26,7 @@ _MAX_INLINE_JSON: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class LayoutReader:
     """The model that reads: it decides which authors are named."""
 
     model: str | None
@@ -35,7 +35,7 @@ class Reader:
     """Several people have written, so each is named."""
 
     @classmethod
-    def of(cls, layout: Layout, model: str | None = None) -> Reader:
+    def of(cls, layout: Layout, model: str | None = None) -> LayoutReader:
         """Return the reader of a whole layout.
 
         Args:
@@ -73,17 +73,17 @@ _SPOKEN: Final = (ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKI
 """Types whose form names the author anyway."""
 
 
-def item_text(item: LayoutItem, reader: Reader) -> str:
+def item_text(item: LayoutItem, reader: LayoutReader) -> str:
     """Return an item as it is read."""
     return reader.name_in_front(item) + BETWEEN.join(_parts(item, reader))
 
 
-def stream_text(items: Iterable[LayoutItem], reader: Reader) -> str:
+def stream_text(items: Iterable[LayoutItem], reader: LayoutReader) -> str:
     """Return the whole stream as one text."""
     return BETWEEN.join(item_text(item, reader) for item in items)
 
 
-def _parts(item: LayoutItem, reader: Reader) -> list[str]:
+def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
     block, text = item.block, item.block.text.rstrip("\n")
     match item.type:
         case ItemType.TURN_HEADER:

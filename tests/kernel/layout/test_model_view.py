@@ -10,8 +10,8 @@ import pytest
 
 from antiphon_kernel.layout import (
     BlockAuthor,
+    LayoutReader,
     ModelView,
-    Reader,
     arrange,
     cache_points,
     model_view,
@@ -33,7 +33,7 @@ from tests.kernel.layout.written import AMY, BEN, LYRA, OPUS, Writing
 
 def view_of(writing: Writing, model: BlockAuthor = OPUS) -> ModelView:
     layout = arrange(writing.blocks)
-    return model_view(visible(layout).items, Reader.of(layout, model.id))
+    return model_view(visible(layout).items, LayoutReader.of(layout, model.id))
 
 
 def roles(view: ModelView) -> list[str]:

@@ -11,8 +11,8 @@ import pytest
 from antiphon_kernel.layout import (
     LayoutBlock,
     LayoutItem,
+    LayoutReader,
     ModelView,
-    Reader,
     arrange,
     cache_points,
     item_text,
@@ -65,7 +65,7 @@ def views(blocks: Sequence[LayoutBlock]) -> list[ModelView]:
     """Return what each model is given."""
     layout = arrange(blocks)
     items = visible(layout).items
-    return [model_view(items, Reader.of(layout, model.id)) for model in MODELS]
+    return [model_view(items, LayoutReader.of(layout, model.id)) for model in MODELS]
 
 
 @seeds()
@@ -83,7 +83,7 @@ def test_model_view_of_random_documents_begins_with_a_user_and_leaves_nothing_ou
         layout = arrange(random_blocks(random.Random(seed)).blocks)
         items = visible(layout).items
         for model in MODELS:
-            view = model_view(items, Reader.of(layout, model.id))
+            view = model_view(items, LayoutReader.of(layout, model.id))
             assert not view.messages or isinstance(view.messages[0], UserMessage)
             given = "\n".join(map(repr, view.messages))
             said = [
@@ -123,7 +123,7 @@ def test_rendering_of_random_documents_is_pure(first: int) -> None:
         blocks = random_blocks(random.Random(seed)).blocks
         before = repr(blocks)
         layout = arrange(blocks)
-        reader = Reader.of(layout, MODELS[0].id)
+        reader = LayoutReader.of(layout, MODELS[0].id)
         assert stream_text(visible(layout).items, reader) == (
             stream_text(visible(arrange(tuple(blocks))).items, reader)
         )
@@ -160,7 +160,7 @@ def test_prefix_up_to_each_cache_point_stays_when_rounds_are_appended(first: int
         writing.finish()
         after = arrange(writing.blocks)
         for model in MODELS:
-            reader = Reader.of(before, model.id)
+            reader = LayoutReader.of(before, model.id)
             old = [item_text(item, reader) for item in items]
             new = [item_text(item, reader) for item in visible(after).items]
             for point in points:
@@ -169,7 +169,10 @@ def test_prefix_up_to_each_cache_point_stays_when_rounds_are_appended(first: int
 
 
 def assert_same_beginning(
-    before: Sequence[LayoutItem], after: Sequence[LayoutItem], reader: Reader, points: Sequence[int]
+    before: Sequence[LayoutItem],
+    after: Sequence[LayoutItem],
+    reader: LayoutReader,
+    points: Sequence[int],
 ) -> None:
     old, new = model_view(before, reader), model_view(after, reader)
     for mark in old.marked(points):
