@@ -20,6 +20,7 @@ from antiphon_kernel.layout.paths import (
     is_path,
     parse_path,
 )
+from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
@@ -29,6 +30,7 @@ __all__ = [
     "BlockAuthor",
     "BlockPath",
     "BlockPosition",
+    "BreakReason",
     "CachePoints",
     "CallPath",
     "CodePath",
@@ -43,10 +45,12 @@ __all__ = [
     "LayoutTurn",
     "ModelView",
     "PathError",
+    "PrefixBreak",
     "SourcesPath",
     "SummaryPath",
     "arrange",
     "cache_points",
+    "first_break",
     "is_path",
     "item_text",
     "model_view",
