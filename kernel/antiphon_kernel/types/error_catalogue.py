@@ -56,7 +56,10 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "allowed": "the values it may have",
             "limit": "the most it may be",
             "length": "code points of the text as it is",
-            "path": "a file that is in the way, or the field with a default that does not fit",
+            "path": "a file that is in the way, the field with a default that does not fit, or the"
+            " part of a message: `content[2].text`",
+            "problem": "what is wrong with a message: `blank_call_id`, `no_such_call`, …",
+            "index": "the message in its list, counted from 0",
             "rule": "which rule of its schema that breaks",
             "item": "which item of the default it is, counted from 0",
             "current_version": "the version of the context as it is",
