@@ -8,7 +8,7 @@ from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
-    read_authors,
+    read_now,
     read_version,
     split_surrogates,
     start_fork,
@@ -46,7 +46,7 @@ __all__ = [
     "order_after",
     "order_at_end",
     "order_before",
-    "read_authors",
+    "read_now",
     "read_version",
     "split_surrogates",
     "start_fork",

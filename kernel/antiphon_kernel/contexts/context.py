@@ -456,7 +456,6 @@ class Context:
         return await asyncio.shield(arrival)
 
     def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[int]:
-        """Apply a part of an update that has been accepted."""
         self._raise_if_stopped()
         placed = part.placed(self.structure.item_index)
         return self._apply(actor, part.validated, placed, source)
