@@ -57,6 +57,11 @@ class ContextLayout:
             path = CallPath(path.turn, path.call, "call", path.suffix)
         return self._paths.get(path)
 
+    def turn_of(self, block: str) -> str | None:
+        """Return the id of a block's turn; None if there is no such block, or it is a draft."""
+        items = (item for item in self.arranged().items if item.is_block)
+        return next((item.turn for item in items if item.block.id == block), None)
+
     def _read(self) -> list[LayoutBlock]:
         document, known, authors = self._document, self._blocks, dict[str, BlockAuthor]()
         read: list[LayoutBlock] = []

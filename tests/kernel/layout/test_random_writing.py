@@ -157,6 +157,7 @@ def test_prefix_up_to_each_cache_point_stays_when_rounds_are_appended(first: int
         items = visible(before).items
         points = cache_points(items).indices
         prompt = [block for block in writing.blocks if block.begins_turn][-1]
+        writing.requests = len(writing.blocks)
         for _ in range(rng.randint(1, 12)):
             writing.go_on(prompt)
         writing.finish()
