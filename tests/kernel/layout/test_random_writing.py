@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,8 @@ from antiphon_kernel.messages import (
     check_correlation,
     tool_uses,
 )
-from tests.kernel.layout.random_writing import MODELS, random_blocks
+from tests.kernel.layout.random_writing import MODELS, RandomWriting, random_blocks
+from tests.kernel.layout.written import written
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
 TOGETHER = 50
@@ -131,6 +133,26 @@ def test_rendering_of_random_documents_is_pure(first: int) -> None:
         )
         assert views(blocks) == views(blocks)
         assert repr(blocks) == before
+
+
+@seeds()
+def test_arrange_after_each_step_is_the_same_with_what_was_arranged_before(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        writing = RandomWriting(random.Random(seed))
+        layout = arrange([])
+        for _ in range(20):
+            writing.step()
+            layout = arrange(writing.blocks, layout)
+            assert layout == arrange(writing.blocks), f"seed {seed}"
+
+
+def test_arrange_again_makes_only_the_turn_anew_that_has_changed() -> None:
+    blocks = written("U A · U C1 R1 A · U A")
+    before = arrange(blocks)
+    blocks[5] = replace(blocks[5], text="Edited")
+    after = arrange(blocks, before)
+    kept = [one is other for one, other in zip(before.turns, after.turns, strict=True)]
+    assert kept == [True, False, True]
 
 
 @seeds()
