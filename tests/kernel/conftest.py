@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
-from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel, open_writer
 from tests.kernel.served import ServedKernel, served_kernel
 
 PACKAGES = ("yjs@13.6.27", "y-websocket@3.0.0", "ws@8.18.3")
@@ -87,6 +89,11 @@ async def kernel(open_kernel: OpenKernel) -> Kernel:
 
 
 @pytest.fixture
+async def context(kernel: Kernel) -> Context:
+    return await kernel.context()
+
+
+@pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
     async with served_kernel(tmp_path) as served:
         yield served
@@ -103,11 +110,22 @@ async def bo(kernel: Kernel) -> Actor:
 
 
 @pytest.fixture
-def make(kernel: Kernel, amy: Actor) -> Make:
-    """Creates a text block of amy's, which is no draft, and returns its id."""
+async def aria(kernel: Kernel) -> Actor:
+    return kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
 
-    async def make_one(content: str = "", **params: Any) -> str:
-        request = {"role": "system", "kind": "text", "content": content, **params}
-        return str((await kernel.call(amy, "block.create", request))["block_id"])
+
+@pytest.fixture
+def call(kernel: Kernel, amy: Actor) -> Caller:
+    return Caller(kernel, amy)
+
+
+@pytest.fixture
+def make(kernel: Kernel, amy: Actor) -> Make:
+    """Creates a block and returns its id: amy's and no draft, or text of who writes this role."""
+
+    async def make_one(content: str = "", *, role: str | None = None, **params: Any) -> str:
+        request = {"kind": "file" if role is None else "text", "content": content, **params}
+        actor = amy if role in (None, "user") else await open_writer(kernel, role)
+        return str((await kernel.call(actor, "block.create", request))["block_id"])
 
     return make_one

@@ -51,7 +51,6 @@ class ContextRegistry:
             self._store(row)
 
     def _store(self, row: ContextRow) -> None:
-        """This is how a context is on disk."""
         before = self._rows.get(row.id)
         if before is not None and self._labels.get(before.label) == row.id:
             del self._labels[before.label]

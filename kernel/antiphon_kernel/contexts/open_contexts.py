@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Iterator
 
 from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.block_owners import BlockOwners
@@ -24,7 +25,10 @@ _log = logging.getLogger(__name__)
 
 
 class OpenContexts:
-    """Every open context, with what watches it."""
+    """Every open context, with what watches it.
+
+    What waits for the journal raises AntiphonError storage_failed.
+    """
 
     def __init__(
         self,
@@ -56,12 +60,11 @@ class OpenContexts:
         """None if it is not open."""
         return self._open.get(context)
 
-    async def open(self, context: ContextId) -> Context:
-        """A context of the directory, opened if it is not yet.
+    def __iter__(self) -> Iterator[Context]:
+        return iter(tuple(self._open.values()))
 
-        Raises:
-            AntiphonError: storage_failed.
-        """
+    async def open(self, context: ContextId) -> Context:
+        """A context of the directory, opened if it is not yet."""
         async with self._opening[context]:
             return self._open.get(context) or await self._load(self._directory[context])
 
@@ -96,9 +99,6 @@ class OpenContexts:
 
         Args:
             leaves_leases: whether they are interrupted only when nobody writes in them for a while.
-
-        Raises:
-            AntiphonError: storage_failed.
         """
         left = self._writers.end_session(session, leaves_leases=leaves_leases)
         self._watch_leases()
@@ -123,11 +123,7 @@ class OpenContexts:
         self._watch_leases()
 
     async def flush(self) -> None:
-        """Write every streamed append into its block and wait until all is on disk.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Write every streamed append into its block and wait until all is on disk."""
         for context in tuple(self._open.values()):
             context.appends.flush_all()
         for context in tuple(self._open.values()):

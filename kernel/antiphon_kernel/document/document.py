@@ -465,7 +465,6 @@ class Document:
         return content
 
     def _own_splices(self, block: str, section: str | None) -> list[TextSplice]:
-        """Return the list of this document's own splices of a text in the current transaction."""
         return self._spliced.setdefault(_place(block, section), [])
 
     def set_fields(self, block: str, **fields: object) -> None:

@@ -12,13 +12,20 @@ from antiphon_kernel.messages.blocks import (
 )
 from antiphon_kernel.messages.coalescing import JOIN, coalesce
 from antiphon_kernel.messages.comparison import comparison_form, message_digest
-from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
+from antiphon_kernel.messages.correlation import PathCorrelation, check_correlation, open_tool_uses
 from antiphon_kernel.messages.errors import (
     CorrelationError,
     MessageError,
     MessageProblem,
     ToolArgumentParseError,
 )
+from antiphon_kernel.messages.foreign_conversations import read_conversations
+from antiphon_kernel.messages.imported import (
+    ImportedConversation,
+    ImportedMessage,
+    SystemMessage,
+)
+from antiphon_kernel.messages.loom import read_loom
 from antiphon_kernel.messages.message import (
     AssistantMessage,
     Message,
@@ -36,19 +43,37 @@ from antiphon_kernel.messages.normal_form import (
     parse_arguments,
     parse_block,
 )
+from antiphon_kernel.messages.tokens import (
+    Calibration,
+    FileSize,
+    estimate_json,
+    estimate_message,
+    estimate_request,
+    estimate_text,
+    estimate_tools,
+)
+from antiphon_kernel.messages.windows import ContextTooLongError, ModelWindow, clamp_max_tokens
 
 __all__ = [
     "JOIN",
     "AssistantMessage",
+    "Calibration",
     "ContentBlock",
+    "ContextTooLongError",
     "CorrelationError",
     "DocumentBlock",
+    "FileSize",
     "ImageBlock",
+    "ImportedConversation",
+    "ImportedMessage",
     "InputBlock",
     "Message",
     "MessageError",
     "MessageProblem",
     "MessageRole",
+    "ModelWindow",
+    "PathCorrelation",
+    "SystemMessage",
     "TextBlock",
     "Thinking",
     "ToolArgumentParseError",
@@ -57,10 +82,16 @@ __all__ = [
     "UnknownBlock",
     "UserMessage",
     "check_correlation",
+    "clamp_max_tokens",
     "coalesce",
     "comparison_form",
     "dump_block",
     "dump_message",
+    "estimate_json",
+    "estimate_message",
+    "estimate_request",
+    "estimate_text",
+    "estimate_tools",
     "is_text_only",
     "message_digest",
     "normalize_message",
@@ -68,5 +99,7 @@ __all__ = [
     "open_tool_uses",
     "parse_arguments",
     "parse_block",
+    "read_conversations",
+    "read_loom",
     "tool_uses",
 ]

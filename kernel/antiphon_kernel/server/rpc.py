@@ -45,6 +45,7 @@ HTTP_STATUS: Final[Mapping[str, int]] = {
     ErrorCode.STALE_VERSION: 409,
     ErrorCode.INVALID_TRANSITION: 409,
     ErrorCode.TOO_LARGE: 413,
+    ErrorCode.CONTEXT_TOO_LONG: 413,
     ErrorCode.RATE_LIMITED: 429,
     ErrorCode.STORAGE_FAILED: 503,
 }
@@ -246,7 +247,6 @@ async def _refuse(socket: WebSocket, code: CloseCode, reason: str) -> None:
 
 
 async def _lines(result: Mapping[str, Any], subscription: Subscription) -> AsyncIterator[str]:
-    """The answer and then the events, for as long as somebody reads."""
     yield json.dumps(result) + "\n"
     async for message in pushed(subscription):
         yield json.dumps(message) + "\n"

@@ -306,11 +306,7 @@ def versions_of(touched: str) -> dict[int, int]:
 
 
 def _checked(context: ContextRow, after: int, rows: Sequence[sqlite3.Row]) -> list[bytes]:
-    """The third column of rows (seq, format, changes, ...).
-
-    Raises:
-        CorruptContextError: if one is missing or its record cannot be read.
-    """
+    """Return the third column of rows (seq, format, changes, ...), if all can be read."""
     for expected, (seq, format_, changes, *_) in enumerate(rows, after + 1):
         if seq != expected:
             raise CorruptContextError(context, f"transaction {expected} is missing", expected)

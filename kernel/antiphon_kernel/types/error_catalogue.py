@@ -56,7 +56,10 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "allowed": "the values it may have",
             "limit": "the most it may be",
             "length": "code points of the text as it is",
-            "path": "a file that is in the way, or the field with a default that does not fit",
+            "path": "a file that is in the way, the field with a default that does not fit, or the"
+            " part of a message: `content[2].text`",
+            "problem": "what is wrong with a message: `blank_call_id`, `no_such_call`, …",
+            "index": "the message in its list, counted from 0",
             "rule": "which rule of its schema that breaks",
             "item": "which item of the default it is, counted from 0",
             "current_version": "the version of the context as it is",
@@ -151,7 +154,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "role": "the caller's role",
             "needs": "the right it takes",
             "allowed": "the roles that may",
-            "block_id": "the draft of somebody else that was to be changed",
+            "block_id": "the block that was to be changed",
             "author": "whose draft it is, or who is credited with text",
             "close_code": "with which code the connection was closed, for whom it had to go",
             "file": "where what could not be sent was saved",
@@ -172,6 +175,10 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "line": "the line of the input",
             "block": "the block of the input",
         },
+    ),
+    ErrorCode.CONTEXT_TOO_LONG: Meaning(
+        "What a model would read leaves it no room for an answer.",
+        {"limit": "tokens that the model takes", "found": "tokens that it would get, estimated"},
     ),
     ErrorCode.RATE_LIMITED: Meaning(
         "The caller asks for more in a time than is allowed.",

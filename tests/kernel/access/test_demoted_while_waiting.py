@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.history_cache import HistoryCache
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make, refused
 
 CALLS: dict[str, Callable[[str], dict[str, Any]]] = {
     "block.edit": lambda block: {
@@ -34,16 +35,21 @@ CALLS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("tool", CALLS)
 async def test_call_that_waited_for_a_history_is_refused_to_who_was_demoted_meanwhile(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make, monkeypatch: pytest.MonkeyPatch, tool: str
+    kernel: Kernel,
+    context: Context,
+    call: Caller,
+    bo: Actor,
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
 ) -> None:
     block = await make("one\ntwo\n")
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 7, "delete_count": 1})
-    context = await kernel.context()
     found, waited = HistoryCache.open, list[str]()
 
     async def demoting(self: HistoryCache, blocks: Sequence[str]) -> list[BlockHistory]:
         histories = await found(self, blocks)
-        await kernel.call(amy, "kernel.role", {"principal": "bo", "role": "viewer"})
+        await call("kernel.role", principal="bo", role="viewer")
         waited.extend(blocks)
         return histories
 

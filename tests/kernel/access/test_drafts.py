@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 from pycrdt import Doc, Map, Text
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -16,7 +17,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole, Permission
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make, refused
 
 TEXT: Final = "thank you\n"
 
@@ -125,11 +126,9 @@ async def test_tool_changes_a_draft_of_the_callers_own(
     assert (await kernel.context()).version(draft) > before
 
 
-async def test_refusal_names_the_author_and_what_to_do(
-    kernel: Kernel, amy: Actor, draft: str
-) -> None:
+async def test_refusal_names_the_author_and_what_to_do(call: Caller, draft: str) -> None:
     params = {"block_id": draft, "offset": 0, "insert": HIDDEN}
-    error = await refused(kernel, amy, "block.splice", params)
+    error = await call.refused("block.splice", **params)
     assert error.message == (
         f"Block {draft} is a draft of bo, who has not sent it yet: only bo changes it; you are"
         " amy. Wait until it is sent, or write in a block of your own."
@@ -138,20 +137,18 @@ async def test_refusal_names_the_author_and_what_to_do(
 
 
 async def test_streamed_append_to_a_draft_of_another_is_not_buffered(
-    kernel: Kernel, amy: Actor, draft: str
+    kernel: Kernel, call: Caller, draft: str
 ) -> None:
     params = {"block_id": draft, "text": "!id", "stream": True}
-    await refused(kernel, amy, "block.append", params)
+    await call.refused("block.append", **params)
     assert (await kernel.context()).appends.unflushed(draft) == 0
 
 
-async def test_undo_without_a_block_changes_no_draft_of_another(
-    kernel: Kernel, amy: Actor, draft: str
-) -> None:
-    error = await refused(kernel, amy, "block.undo", {"principal": "bo"})
+async def test_undo_without_a_block_changes_no_draft_of_another(call: Caller, draft: str) -> None:
+    error = await call.refused("block.undo", principal="bo")
     assert error.code is ErrorCode.NOTHING_TO_UNDO
     params = {"principal": "bo", "block_id": draft}
-    assert (await refused(kernel, amy, "block.undo", params)).code is ErrorCode.PERMISSION_DENIED
+    assert (await call.refused("block.undo", **params)).code is ErrorCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("who", ["editor", "agent", "founder"])
@@ -175,14 +172,14 @@ async def test_block_that_a_model_is_writing_is_edited_by_everybody_who_writes(
 
 
 async def test_running_block_with_a_schema_is_no_draft(
-    kernel: Kernel, amy: Actor, bo: Actor
+    kernel: Kernel, call: Caller, bo: Actor
 ) -> None:
     schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
     new = {"role": "user", "kind": "text", "schema": schema, "content": {"title": "a"}}
     block = (await kernel.call(bo, "block.create", new))["block_id"]
     title = {"block_id": block, "field": "title", "value": "b"}
-    await kernel.call(amy, "block.set_field", title)
-    assert (await kernel.call(amy, "block.get", {"block_id": block}))["value"] == {"title": "b"}
+    await call("block.set_field", **title)
+    assert (await call("block.get", block_id=block))["value"] == {"title": "b"}
 
 
 async def test_kernel_itself_may_end_a_draft(kernel: Kernel, draft: str) -> None:
@@ -191,9 +188,8 @@ async def test_kernel_itself_may_end_a_draft(kernel: Kernel, draft: str) -> None
 
 
 async def test_write_that_does_not_state_its_block_leaves_nothing(
-    kernel: Kernel, amy: Actor, draft: str
+    kernel: Kernel, context: Context, amy: Actor, draft: str
 ) -> None:
-    context = await kernel.context()
     with pytest.raises(RuntimeError, match="without stating it"):
         context.write(amy, "test", lambda: context.document.append(draft, "!id"), blocks=())
     assert (await kernel.context()).document.text(draft) == TEXT
@@ -226,9 +222,8 @@ def deleting(document: Document, block: str) -> bytes:
 @pytest.mark.parametrize("who", sorted(OTHERS))
 @pytest.mark.parametrize("deletes", [False, True])
 async def test_raw_update_changes_no_draft_of_another(
-    kernel: Kernel, draft: str, who: str, *, deletes: bool
+    kernel: Kernel, context: Context, draft: str, who: str, *, deletes: bool
 ) -> None:
-    context = await kernel.context()
     document = context.document
     update = deleting(document, draft) if deletes else inserting(document, draft, [HIDDEN])
     with pytest.raises(AntiphonError, match="is a draft of bo") as error:
@@ -238,9 +233,8 @@ async def test_raw_update_changes_no_draft_of_another(
 
 
 async def test_large_raw_update_changes_no_draft_of_another(
-    kernel: Kernel, amy: Actor, draft: str
+    context: Context, amy: Actor, draft: str
 ) -> None:
-    context = await kernel.context()
     update = inserting(context.document, draft, ["x"] * 600)
     with pytest.raises(AntiphonError, match="is a draft of bo"):
         await context.apply_large_update(amy, update, object())
@@ -248,17 +242,15 @@ async def test_large_raw_update_changes_no_draft_of_another(
 
 
 async def test_raw_update_of_its_author_changes_a_draft(
-    kernel: Kernel, bo: Actor, draft: str
+    context: Context, bo: Actor, draft: str
 ) -> None:
-    context = await kernel.context()
     await context.apply_update(bo, inserting(context.document, draft, ["I "]), object())
     assert context.document.text(draft) == "I " + TEXT
 
 
 async def test_draft_made_by_a_raw_update_is_its_authors_whatever_it_says(
-    kernel: Kernel, amy: Actor, bo: Actor, other: str
+    context: Context, amy: Actor, bo: Actor, other: str
 ) -> None:
-    context = await kernel.context()
     replica: Doc[Any] = Doc()
     replica.apply_update(context.document.update_since())
     before = replica.get_state()

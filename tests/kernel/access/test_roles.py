@@ -17,6 +17,7 @@ from antiphon_kernel.access import (
     check_status,
     check_undo_of,
 )
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS
@@ -26,7 +27,7 @@ from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 
 TOOLS = {tool.name: tool for tool in (*KERNEL_TOOLS, *TURN_TOOLS)}
 
@@ -35,6 +36,7 @@ ALLOWED = {
     AccessRole.EDITOR: {Permission.READ, Permission.WRITE, Permission.ARRANGE},
     AccessRole.AGENT: {Permission.READ, Permission.WRITE},
     AccessRole.VIEWER: {Permission.READ},
+    AccessRole.AUTHOR: set(),
 }
 
 
@@ -84,14 +86,14 @@ async def test_refusal_names_the_role_and_those_that_would_do(kernel: Kernel) ->
     assert refused.value.details["allowed"] == ["owner", "editor", "agent"]
 
 
-async def test_demotion_counts_for_a_session_that_is_open(kernel: Kernel, amy: Actor) -> None:
+async def test_demotion_counts_for_a_session_that_is_open(kernel: Kernel, call: Caller) -> None:
     bo = await kernel.principal("bo")
     session = kernel.open_session(bo, "test")
     request = {"role": "user", "kind": "text", "content": "x"}
     assert await outcome(kernel, session, "block.create", request) == "done"
     told: list[int] = []
     kernel.sessions.on_dismissal(session, lambda one: told.append(one.code))
-    result = await kernel.call(amy, "kernel.role", {"principal": "bo", "role": "viewer"})
+    result = await call("kernel.role", principal="bo", role="viewer")
     assert (result["role"], result["ended"], told) == ("viewer", 1, [4500])
     assert await outcome(kernel, session, "block.list", {}) == "permission_denied"
     again = kernel.open_session(bo, "test")
@@ -100,14 +102,14 @@ async def test_demotion_counts_for_a_session_that_is_open(kernel: Kernel, amy: A
     assert await outcome(kernel, again, "block.create", request) == "permission_denied"
 
 
-async def test_kernel_session_after_demotion_has_new_role(kernel: Kernel, amy: Actor) -> None:
+async def test_kernel_session_after_demotion_has_new_role(
+    kernel: Kernel, call: Caller, make: Make
+) -> None:
     aria = await kernel.principal("aria", PrincipalKind.MODEL)
     turn = kernel.open_session(aria, "turn")
-    request = {"role": "tool", "kind": "text", "content": "x"}
+    request = {"parent_id": await make(), "kind": "text", "content": "x"}
     assert await outcome(kernel, turn, "block.create", request) == "done"
-    assert (await kernel.call(amy, "kernel.role", {"principal": "aria", "role": "viewer"}))[
-        "ended"
-    ] == 0
+    assert (await call("kernel.role", principal="aria", role="viewer"))["ended"] == 0
     assert await outcome(kernel, turn, "block.list", {}) == "done"
     assert await outcome(kernel, turn, "block.create", request) == "permission_denied"
 
@@ -180,10 +182,9 @@ def deleted(document: Any, block: str) -> bytes:
 
 @pytest.mark.parametrize("write", [typed, deleted])
 async def test_viewers_raw_update_is_refused_and_an_editors_is_not(
-    kernel: Kernel, make: Make, write: Callable[[Any, str], bytes]
+    kernel: Kernel, context: Context, make: Make, write: Callable[[Any, str], bytes]
 ) -> None:
     block = await make("text")
-    context = await kernel.context()
     update = write(context.document, block)
     viewer = await somebody(kernel, AccessRole.VIEWER)
     with raises(ErrorCode.PERMISSION_DENIED):
@@ -195,10 +196,9 @@ async def test_viewers_raw_update_is_refused_and_an_editors_is_not(
 
 
 async def test_viewer_update_without_news_is_accepted_and_not_committed(
-    kernel: Kernel, make: Make
+    kernel: Kernel, context: Context, make: Make
 ) -> None:
     await make("text")
-    context = await kernel.context()
     viewer = await somebody(kernel, AccessRole.VIEWER)
     before = context.seq
     await context.apply_update(viewer, context.document.update_since(), object())

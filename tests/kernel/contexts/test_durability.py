@@ -14,13 +14,14 @@ from typing import Any
 import aiosqlite
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 from tests.waiting import PATIENCE
 
 WRITER = """
@@ -34,8 +35,8 @@ from antiphon_kernel.types.enums import PrincipalKind
 async def main():
     data = Path(sys.argv[1])
     kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    made = await kernel.call(aria, "block.create", {"kind": "text"})
     print(made["block_id"], flush=True)
     for number in range(1_000_000):
         word = f"{number} 😀 "
@@ -73,12 +74,10 @@ async def test_every_acknowledged_append_survives_sigkill(
 
 
 async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    block = (
-        await kernel.call(
-            aria, "block.create", {"role": "tool", "kind": "text", "content": "half a"}
-        )
-    )["block_id"]
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    block = (await kernel.call(aria, "block.create", {"kind": "text", "content": "half a"}))[
+        "block_id"
+    ]
     await kernel.call(aria, "block.append", {"block_id": block, "text": " word", "stream": True})
     await kernel.close_session(aria)
     context = await kernel.context()
@@ -87,10 +86,9 @@ async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel)
 
 
 async def test_models_block_that_was_never_written_to_is_not_left_pending(
-    kernel: Kernel, open_kernel: Any
+    kernel: Kernel, aria: Actor, make: Make, open_kernel: Any
 ) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    made = await kernel.call(aria, "block.create", {"kind": "text", "parent_id": await make()})
     await kernel.close()
     context = await (await open_kernel()).context()
     assert context.document.header(made["block_id"]).stop_reason == "interrupted"
@@ -107,26 +105,22 @@ async def test_persons_draft_keeps_its_status_over_a_restart(
 
 
 async def test_failed_commit_is_told_and_the_context_is_read_again_from_disk(
-    kernel: Kernel, amy: Actor, make: Any, data: Path
+    kernel: Kernel, context: Context, call: Caller, make: Any, data: Path
 ) -> None:
     block = await make("safe", status="done")
     stopped: list[AntiphonError] = []
-    context = await kernel.context()
     context.failed.listen(stopped.append)
     async with broken_disk(data):
-        calls = [
-            kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "lost "})
-            for _ in range(5)
-        ]
+        calls = [call("block.splice", block_id=block, offset=0, insert="lost ") for _ in range(5)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert {one.code for one in outcomes if isinstance(one, AntiphonError)} == {
         ErrorCode.STORAGE_FAILED
     }
     assert len(outcomes) == 5
     assert len(stopped) == 1
-    found = await kernel.call(amy, "block.read", {"block_id": block})
+    found = await call("block.read", block_id=block)
     assert (found["content"], found["version"]) == ("safe", 1)
-    await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "very "})
+    await call("block.splice", block_id=block, offset=0, insert="very ")
     assert (await kernel.context()).document.text(block) == "very safe"
 
 
@@ -144,8 +138,8 @@ async def broken_disk(data: Path) -> AsyncIterator[None]:
 
 
 async def test_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    made = await kernel.call(aria, "block.create", {"kind": "text"})
     line = {"block_id": made["block_id"], "text": "a line\n", "stream": True}
     await kernel.call(aria, "block.append", line)
     await (await kernel.context()).wait_persisted()
@@ -161,23 +155,21 @@ async def test_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) 
 
 
 async def test_repeated_call_is_not_acknowledged_before_the_first_is_on_disk(
-    kernel: Kernel, amy: Actor, make: Any, data: Path
+    call: Caller, make: Any, data: Path
 ) -> None:
     draft = await make("draft")
     submit = {"block_id": draft, "status": "done"}
     async with broken_disk(data):
         outcomes = await asyncio.gather(
-            *(kernel.call(amy, "block.status", submit) for _ in range(2)), return_exceptions=True
+            *(call("block.status", **submit) for _ in range(2)), return_exceptions=True
         )
     assert all(isinstance(one, AntiphonError) for one in outcomes)
 
 
-async def test_concurrent_calls_answer_their_own_versions(
-    kernel: Kernel, amy: Actor, make: Any
-) -> None:
+async def test_concurrent_calls_answer_their_own_versions(call: Caller, make: Any) -> None:
     block = await make("x", status="done")
     insert = {"block_id": block, "offset": 0, "insert": "y"}
-    answers = await asyncio.gather(*(kernel.call(amy, "block.splice", insert) for _ in range(5)))
+    answers = await asyncio.gather(*(call("block.splice", **insert) for _ in range(5)))
     assert [one["version"] for one in answers] == [2, 3, 4, 5, 6]
 
 
@@ -206,17 +198,16 @@ async def test_commit_built_on_a_lost_one_is_refused_even_after_reading_again(
     assert fresh.document.text(block) == "safe"
 
 
-async def test_closed_kernel_takes_no_calls(kernel: Kernel, amy: Actor) -> None:
+async def test_closed_kernel_takes_no_calls(kernel: Kernel, call: Caller) -> None:
     await kernel.close()
     with raises(ErrorCode.NO_KERNEL):
-        await kernel.call(amy, "block.list", {})
+        await call("block.list")
 
 
 async def test_call_under_way_at_close_is_not_acknowledged(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:
     block = await make("text")
-    context = await kernel.context()
     await kernel.close()
     with raises(ErrorCode.NO_KERNEL):
         await context.append(amy, block, " lost").saved()
@@ -227,10 +218,9 @@ async def test_call_under_way_at_close_is_not_acknowledged(
 
 
 async def test_change_that_breaks_off_half_way_leaves_nothing_behind(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make("kept")
-    context = await kernel.context()
 
     def break_off() -> None:
         context.document.splice(block, 0, 4, "lost")
@@ -252,12 +242,11 @@ async def test_change_that_breaks_off_half_way_leaves_nothing_behind(
     [("block.undo", {}), ("block.restore", {"version": 1})],
 )
 async def test_undo_that_breaks_off_half_way_leaves_nothing_behind(
-    kernel: Kernel, bo: Actor, make: Make, tool: str, params: dict[str, Any]
+    kernel: Kernel, context: Context, bo: Actor, make: Make, tool: str, params: dict[str, Any]
 ) -> None:
     block = await make("kept", status="done")
     said = {"block_id": block, "offset": 4, "insert": " and said"}
     await kernel.call(bo, "block.splice", said)
-    context = await kernel.context()
     whole = Document.apply_update
 
     def apply_and_break_off(document: Document, update: bytes, origin: object) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -16,6 +18,34 @@ Make = Callable[..., Awaitable[str]]
 """Creates a block with these parameters of `block.create`; its id."""
 
 OpenKernel = Callable[[], Awaitable[Kernel]]
+
+WRITERS = {
+    "user": PrincipalKind.HUMAN,
+    "model": PrincipalKind.MODEL,
+    "system": PrincipalKind.SOURCE,
+    "tool": PrincipalKind.SHELL,
+}
+"""A kind of principal for each role of blocks."""
+
+
+async def open_writer(kernel: Kernel, role: str) -> Actor:
+    """Begin a session of a principal whose blocks have this role."""
+    kind = WRITERS[role]
+    return kernel.open_session(await kernel.principal(f"{kind}-writer", kind), "test")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Calls as one session makes them."""
+
+    kernel: Kernel
+    actor: Actor
+
+    async def __call__(self, tool: str, /, **params: Any) -> dict[str, Any]:
+        return await self.kernel.call(self.actor, tool, params)
+
+    async def refused(self, tool: str, /, **params: Any) -> AntiphonError:
+        return await refused(self.kernel, self.actor, tool, params)
 
 
 async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> AntiphonError:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 
 async def blamed(kernel: Kernel, actor: Actor, block: str) -> list[tuple[str, str]]:
@@ -28,10 +27,9 @@ async def blamed(kernel: Kernel, actor: Actor, block: str) -> list[tuple[str, st
 
 
 @pytest.fixture
-async def shared(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> str:
+async def shared(kernel: Kernel, aria: Actor, amy: Actor, bo: Actor, make: Make) -> str:
     """A text that a model streams into while bo writes inside it."""
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    made = await kernel.call(aria, "block.create", {"parent_id": await make(), "kind": "text"})
     block = str(made["block_id"])
     for word in ("one ", "twö ", "three\n"):
         await kernel.call(aria, "block.append", {"block_id": block, "text": word, "stream": True})
@@ -71,9 +69,9 @@ async def test_restored_text_stays_with_its_first_author(
 
 
 async def test_blame_is_the_same_after_a_restart(
-    kernel: Kernel, amy: Actor, shared: str, open_kernel: Any
+    kernel: Kernel, call: Caller, shared: str, open_kernel: Any
 ) -> None:
-    before = await kernel.call(amy, "block.blame", {"block_id": shared})
+    before = await call("block.blame", block_id=shared)
     await kernel.close()
     again = await open_kernel()
     reader = again.open_session(again.owner, "test")

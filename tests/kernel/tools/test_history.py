@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 
 
 async def content(kernel: Kernel, actor: Actor, block: str, version: int | None = None) -> str:
@@ -25,9 +26,7 @@ async def test_block_versions_read_equal_after_restart(open_kernel: OpenKernel, 
     kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
     bo = kernel.open_session(await kernel.principal("bo"), "test")
-    made = await kernel.call(
-        amy, "block.create", {"role": "system", "kind": "text", "content": "start 😀\n"}
-    )
+    made = await kernel.call(amy, "block.create", {"kind": "file", "content": "start 😀\n"})
     block = made["block_id"]
     texts = {1: "start 😀\n"}
     for _ in range(25):
@@ -66,12 +65,12 @@ async def test_block_versions_read_equal_after_restart(open_kernel: OpenKernel, 
 
 
 async def test_history_names_who_when_and_how(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, call: Caller, bo: Actor, make: Make
 ) -> None:
     block = await make("one\n")
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "insert": "X"})
     await kernel.call(bo, "block.undo", {"block_id": block})
-    found = await kernel.call(amy, "block.history", {"block_id": block})
+    found = await call("block.history", block_id=block)
     assert [(one["version"], one["username"], one["operation"]) for one in found["versions"]] == [
         (1, "amy", "create"),
         (2, "bo", "splice"),
@@ -80,15 +79,13 @@ async def test_history_names_who_when_and_how(
     assert not found["truncated"]
 
 
-async def test_long_history_comes_in_pages(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_long_history_comes_in_pages(call: Caller, make: Make) -> None:
     block = await make("")
     for letter in "abcdefg":
-        await kernel.call(amy, "block.append", {"block_id": block, "text": letter})
+        await call("block.append", block_id=block, text=letter)
     seen, after = [], 0
     while True:
-        page = await kernel.call(
-            amy, "block.history", {"block_id": block, "limit": 3, "after_version": after}
-        )
+        page = await call("block.history", block_id=block, limit=3, after_version=after)
         seen += [one["version"] for one in page["versions"]]
         if not page["truncated"]:
             break
@@ -115,19 +112,16 @@ async def test_restoring_can_be_undone_and_changes_only_what_differs(
     assert await content(kernel, amy, block) == "one\nZWEI\nthree\n"
 
 
-async def test_restoring_what_is_there_commits_nothing(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_restoring_what_is_there_commits_nothing(call: Caller, make: Make) -> None:
     block = await make("one\n")
-    restored = await kernel.call(amy, "block.restore", {"block_id": block, "version": 1})
+    restored = await call("block.restore", block_id=block, version=1)
     assert restored["version"] == 1
 
 
 async def test_reader_that_breaks_off_takes_nothing_from_another(
-    kernel: Kernel, amy: Actor, make: Make
+    context: Context, amy: Actor, make: Make
 ) -> None:
     block = await make("before")
-    context = await kernel.context()
     first, second = (asyncio.create_task(context.history(block)) for _ in range(2))
     await asyncio.sleep(0)
     second.cancel()
