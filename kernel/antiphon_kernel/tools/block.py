@@ -34,7 +34,7 @@ from antiphon_kernel.tools._common import (
     write,
 )
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader, Principal
 from antiphon_kernel.types.roles import Permission

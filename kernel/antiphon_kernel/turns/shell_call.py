@@ -47,15 +47,10 @@ async def open_call(
     made = {ROUND: made_in} if made_in is not None else {}
 
     async def create() -> CallBlocks:
-<<<<<<< HEAD
-        call = await writer.create(BlockKind.TOOL_CALL, parent, content, input=arguments, **fields)
-        result = await writer.create(BlockKind.TOOL_RESULT, call, **fields)
-=======
         call = await writer.create(
-            BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields, **made
+            BlockKind.TOOL_CALL, parent, content, input=arguments, **fields, **made
         )
-        result = await writer.create(BlockKind.TOOL_RESULT, Role.TOOL, call, **fields)
->>>>>>> layout
+        result = await writer.create(BlockKind.TOOL_RESULT, call, **fields)
         # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
         await writer.begin(result)
         return CallBlocks(call, result, call_id)
