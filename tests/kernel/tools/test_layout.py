@@ -145,7 +145,7 @@ async def test_layout_of_structured_content_is_its_rendering(
     schema = {"type": "list", "item_schema": {"type": "text"}}
     listed = {"kind": "text", "schema": schema, "content": ["a", "b"]}
     await talk.kernel.call(aria, "block.create", listed | {"parent_id": await talk.ask("Hello")})
-    assert (await talk.texts())[2].endswith("\n- a\n- b")
+    assert (await talk.texts())[2].endswith("- a\n- b")
 
 
 async def test_layout_with_last_shows_the_end_and_counts_all(talk: Conversation) -> None:
