@@ -20,7 +20,7 @@ NAME = re.compile(r"[a-z0-9_-]+\.[a-z0-9_-]+\.[0-9]+")
 OTHER_IDS = {"context_id", "tool_call_id", "turn_id"}
 ELSEWHERE = {"source_block"}
 """Fields of the document that name a block of another context, which may be gone."""
-AUTHORS = {"author", "principal"}
+AUTHORS = {"author", "creator", "principal"}
 
 
 def name_of(field: str) -> str:
