@@ -74,10 +74,15 @@ class Machine:
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
+    def succeed(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run `antiphon ARGUMENTS`, which must end well."""
+        done = self.run(*arguments, **options)
+        assert done.returncode == 0, done.stderr
+        return done
+
     def call(self, data: Path, tool: str, **params: Any) -> dict[str, Any]:
         """The result of `antiphon call`."""
-        done = self.run("call", tool, json.dumps(params), "--data", str(data), "--json")
-        assert done.returncode == 0, done.stderr
+        done = self.succeed("call", tool, json.dumps(params), "--data", str(data), "--json")
         result: dict[str, Any] = json.loads(done.stdout)
         return result
 

@@ -156,6 +156,12 @@ class ServedKernel:
         self._raw.append(raw)
         return raw
 
+    async def joined(self, **options: Any) -> RawClient:
+        """A plain connection that has been told what there is."""
+        raw = await self.raw(**options)
+        await raw.join()
+        return raw
+
     async def slow_reader(self) -> RawClient:
         """A plain connection with small system buffers, which reads only when told to."""
         sock = sockets.socket(sockets.AF_INET, sockets.SOCK_STREAM)
@@ -171,10 +177,14 @@ class ServedKernel:
     async def context(self, reference: str = "default") -> Context:
         return await self.kernel.context(reference)
 
+    async def call(self, tool: str, /, **params: Any) -> dict[str, Any]:
+        """A call of the owner's."""
+        return await self.kernel.call(self.me, tool, params)
+
     async def block(self, content: Any = "", **params: Any) -> str:
         """A new block of the owner's."""
-        request = {"role": "system", "kind": "text", "content": content, **params}
-        return str((await self.kernel.call(self.me, "block.create", request))["block_id"])
+        new = {"role": "system", "kind": "text", "content": content, **params}
+        return str((await self.call("block.create", **new))["block_id"])
 
 
 @contextlib.asynccontextmanager

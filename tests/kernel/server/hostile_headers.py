@@ -253,7 +253,7 @@ class HeaderDoors:
         """The doors of a kernel, which gets a context whose export is the model of imports."""
         await served.kernel.create_context("model")
         await served.block("x", context="model")
-        exported = await served.kernel.call(served.me, "context.export", {"context": "model"})
+        exported = await served.call("context.export", context="model")
         *head, block, end = exported["text"].splitlines()
         return cls(served, head, json.loads(block), end)
 

@@ -23,14 +23,9 @@ from tests.waiting import PATIENCE
 REVOKED, KICKED, ROLE_CHANGED, REFUSED, UNAUTHORISED = 4410, 4411, 4500, 4403, 4401
 
 
-async def own(served: ServedKernel, tool: str, **params: Any) -> dict[str, Any]:
-    """What the owner calls."""
-    return await served.kernel.call(served.me, tool, params)
-
-
 async def invite(served: ServedKernel, role: str = "editor", **params: Any) -> dict[str, Any]:
     """An invitation, as it is answered to the owner."""
-    return await own(served, "kernel.invite", role=role, **params)
+    return await served.call("kernel.invite", role=role, **params)
 
 
 def as_invited(served: ServedKernel, token: str, secret: str | None = None) -> KernelAddress:

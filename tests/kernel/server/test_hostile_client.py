@@ -232,8 +232,7 @@ async def structured_block(served: ServedKernel) -> str:
     header = replace(template, id=str(context.next_block_id(served.me.principal.id)))
     change = partial(document.create_block, header, schema=schema)
     await context.write(served.me, "create", change, blocks=()).saved()
-    entry = {"block_id": header.id, "section": "log", "entry": "written down"}
-    await served.kernel.call(served.me, "block.append_log", entry)
+    await served.call("block.append_log", block_id=header.id, section="log", entry="written down")
     return header.id
 
 
