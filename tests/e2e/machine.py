@@ -81,13 +81,11 @@ class Machine:
         return done
 
     def call(self, data: Path, tool: str, **params: Any) -> dict[str, Any]:
-        """The result of `antiphon call`."""
         done = self.succeed("call", tool, json.dumps(params), "--data", str(data), "--json")
         result: dict[str, Any] = json.loads(done.stdout)
         return result
 
     def kernel(self) -> RunningKernel:
-        """The newest kernel of the project."""
         found = newest_kernel(self.project)
         assert found is not None, "no kernel runs"
         return found

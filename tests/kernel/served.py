@@ -96,7 +96,6 @@ class ServedKernel:
         self.me = self.kernel.open_session(self.kernel.owner, "test")
 
     def move(self, folder: Path) -> None:
-        """Start the next time with another data folder."""
         self._folder = folder
 
     async def stop(self) -> None:
@@ -142,7 +141,6 @@ class ServedKernel:
         return replica
 
     async def replica(self, name: str | None = None, **options: Any) -> Replica:
-        """A replica that is live."""
         replica = self.start_replica(name, **options)
         await until(lambda: replica.state is ReplicaState.LIVE, "a replica is live")
         return replica
@@ -178,11 +176,9 @@ class ServedKernel:
         return await self.kernel.context(reference)
 
     async def call(self, tool: str, /, **params: Any) -> dict[str, Any]:
-        """A call of the owner's."""
         return await self.kernel.call(self.me, tool, params)
 
     async def block(self, content: Any = "", **params: Any) -> str:
-        """A new block of the owner's."""
         new = {"role": "system", "kind": "text", "content": content, **params}
         return str((await self.call("block.create", **new))["block_id"])
 
@@ -221,7 +217,6 @@ class CuttableProxy:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def turn_to(self, port: int) -> None:
-        """Relay new connections to another port."""
         self._target = port
 
     def stop(self) -> None:

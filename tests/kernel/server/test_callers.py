@@ -33,7 +33,6 @@ def post_often(served: ServedKernel, token: str, count: int) -> None:
 
 
 async def recorded(served: ServedKernel) -> list[str]:
-    """How each session that is in the journal came in."""
     return [one.via for one in await served.kernel.journal.sessions()]
 
 

@@ -157,7 +157,6 @@ async def authors(served: ServedKernel, block: str) -> list[tuple[str, str]]:
 
 
 async def turn(served: ServedKernel, tool: str, block: str) -> None:
-    """Undo or redo what ann did last."""
     await served.call(tool, block_id=block, principal="ann")
 
 

@@ -159,7 +159,6 @@ class SlowReader:
 
 @pytest.fixture
 async def large(served: ServedKernel) -> ServedKernel:
-    """A kernel with a large default context."""
     for _ in range(LARGE):
         await served.block(LINE * (1_000_000 // len(LINE)), status="done")
     return served
