@@ -32,7 +32,7 @@ class Filled:
         return await self.kernel.call(self.owner, tool, params)
 
     async def block(self, content: str) -> str:
-        made = await self.call("block.create", role="system", kind="text", content=content)
+        made = await self.call("block.create", kind="file", content=content)
         return str(made["block_id"])
 
     async def add_blocks(self, count: int, content: str) -> list[str]:

@@ -179,7 +179,7 @@ class ServedKernel:
         return await self.kernel.call(self.me, tool, params)
 
     async def block(self, content: Any = "", **params: Any) -> str:
-        new = {"role": "system", "kind": "text", "content": content, **params}
+        new = {"kind": "file", "content": content, **params}
         return str((await self.call("block.create", **new))["block_id"])
 
 
