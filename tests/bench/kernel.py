@@ -34,7 +34,7 @@ from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
@@ -258,7 +258,7 @@ async def check_microseconds(folder: Path) -> list[float]:
     """What deciding about one keystroke of a client takes."""
     kernel = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS))
     me = kernel.open_session(kernel.owner, "bench")
-    params = {"role": "system", "kind": "text", "content": "word " * 200}
+    params = {"kind": "file", "content": "word " * 200}
     block = str((await kernel.call(me, "block.create", params))["block_id"])
     context = await kernel.context()
     writer = Document(4711)
@@ -291,7 +291,7 @@ async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figu
         await kernel.call(model, "block.append", params)
 
     async def measure(append: Callable[[str, str], Awaitable[None]]) -> float:
-        block = await writer.create(BlockKind.TEXT, Role.TOOL, None)
+        block = await writer.create(BlockKind.TEXT, None)
         start = time.perf_counter()
         for _ in range(tokens):
             await append(block, "word ")

@@ -391,11 +391,12 @@ async def exported(call: Call, context: Context, form: ExportFormat) -> AsyncGen
 async def import_(call: Call, params: ContextImportParams) -> ContextImportResult:
     """Make a new context of an exported one: it is there whole, or not at all.
 
-    People and models are matched by username and kind; who wrote what is taken over, what could be
-    undone is not. Text of others whom this kernel knows is imported only by whose kernel it is.
-    A block of a model that answers nothing in the export answers nothing here. A large export is
-    imported with `antiphon import`, or with `POST /import?label=` at the address of the kernel's
-    HTTP endpoint: they stream.
+    People and models are matched by username and kind; those whom this kernel does not know become
+    authors, who have no right until they are invited, and no source or system is made. Who wrote
+    what is taken over, what could be undone is not. Text of others whom this kernel knows is
+    imported only by whose kernel it is. A block of a model that answers nothing in the export
+    answers nothing here. A large export is imported with `antiphon import`, or with
+    `POST /import?label=` at the address of the kernel's HTTP endpoint: they stream.
     """
     limit = call.kernel.limits.export_code_points
     if len(params.text) > limit:

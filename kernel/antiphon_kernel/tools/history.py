@@ -229,6 +229,7 @@ class UndoResult(Result):
     """Text that comes back."""
     undone: list[str]
     """The blocks whose text changed."""
+    undone_names: list[str]
     versions: dict[str, int]
     """The new version of each of them."""
     context_version: int
@@ -285,6 +286,7 @@ async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoRes
         removed=removed,
         restored=restored,
         undone=undone,
+        undone_names=[context.block_name(one) for one in undone],
         versions=versions,
         context_version=seq,
     )

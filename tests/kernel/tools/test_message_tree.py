@@ -365,9 +365,7 @@ async def test_edit_changes_the_number_of_content_blocks(talk: Conversation) -> 
         assert (await talk.path(placed["message_id"]))[-1]["content"] == wanted
 
 
-async def test_edit_of_a_text_shares_whole_characters_only(
-    talk: Conversation, bo: Actor
-) -> None:
+async def test_edit_of_a_text_shares_whole_characters_only(talk: Conversation, bo: Actor) -> None:
     before, after = "👩‍👩‍👧 e\u0301x", "👩‍👩‍👦 e\u0300x"
     await talk.append(None, user(before), answer("yes"))
     params = {"message": "default.amy.1", "content": after}
