@@ -323,6 +323,21 @@ async def forking_milliseconds(folder: Path) -> list[float]:
     return took
 
 
+async def appending_milliseconds(folder: Path) -> list[float]:
+    """What appending messages takes that are all there, below a conversation of 1,000."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[at % 2], "content": f"{at}: {TEXT}"} for at in range(1_004)]
+    took = []
+    async with filled(folder) as kernel:
+        placed = await kernel.call("message.append", messages=messages[:1_000])
+        parent, new = placed["message_id"], messages[1_000:]
+        for _ in range(50):
+            start = time.perf_counter()
+            await kernel.call("message.append", parent=parent, messages=new)
+            took.append((time.perf_counter() - start) * 1e3)
+    return took[1:]
+
+
 def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
     module = (sys.executable, "-m", "tests.bench.kernel_contexts")
     root = FOLDER.parents[1]
@@ -364,6 +379,9 @@ def main() -> None:
             print_figure(one, as_json=as_json)
         forks = asyncio.run(forking_milliseconds(folder / "forks"))
         print_figure(figure("a fork of 1,000 blocks", "ms", forks, budget=50), as_json=as_json)
+        reused = asyncio.run(appending_milliseconds(folder / "messages"))
+        name = "append of 4 messages that are there, at depth 1,000"
+        print_figure(figure(name, "ms", reused, budget=5), as_json=as_json)
         for one in measure_contexts(folder / "contexts", options.contexts):
             print_figure(one, as_json=as_json)
         with node_modules(options.modules, folder / "node") as modules:
