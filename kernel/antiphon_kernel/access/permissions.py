@@ -7,12 +7,24 @@ AntiphonError permission_denied.
 
 from __future__ import annotations
 
+from typing import Final
+
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.registry import Tool
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
+
+_ROLES: Final = {
+    PrincipalKind.HUMAN: Role.USER,
+    PrincipalKind.MODEL: Role.MODEL,
+    PrincipalKind.SHELL: Role.TOOL,
+    PrincipalKind.SOURCE: Role.SYSTEM,
+    PrincipalKind.SYSTEM: Role.SYSTEM,
+}
+"""The role of what principals of each kind write, results of tools excepted."""
 
 
 def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
@@ -61,6 +73,28 @@ def check_draft(document: Document, block: str, caller: Principal) -> None:
         block_id=block,
         author=name,
         username=caller.username,
+    )
+
+
+def check_role(asked: Role | str | None, kind: BlockKind, caller: Principal) -> Role:
+    """Return the role of a new block of this kind, which follows from who creates it.
+
+    Args:
+        asked: the role that a request names; None if it leaves it out.
+
+    Raises:
+        AntiphonError: invalid_params, if it names another one.
+    """
+    role = Role.TOOL if kind is BlockKind.TOOL_RESULT else _ROLES[caller.kind]
+    if asked is None or asked == role:
+        return role
+    what = f"a {kind}" if kind is BlockKind.TOOL_RESULT else f"every block of a {caller.kind}"
+    raise AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"The role of {what} is {role}, not {quote(str(asked))}; you are {caller.username}, a"
+        f" {caller.kind}: leave role out.",
+        field="role",
+        allowed=[role.value],
     )
 
 

@@ -29,6 +29,7 @@ from antiphon_kernel.tools.context import (
 from antiphon_kernel.tools.edit import apply_patch, edit, splice
 from antiphon_kernel.tools.history import blame, history, redo, restore, undo
 from antiphon_kernel.tools.kernel import invite, invites, joins, kick, members, revoke, role
+from antiphon_kernel.tools.layout import layout, request, usage
 from antiphon_kernel.tools.message import (
     append_messages,
     delete_messages,
@@ -81,6 +82,9 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     rename_context,
     archive_context,
     fork_context,
+    layout,
+    request,
+    usage,
     export,
     import_,
     append_messages,

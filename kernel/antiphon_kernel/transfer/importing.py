@@ -71,7 +71,8 @@ async def import_lines(
 ) -> Imported:
     """Make a new context of an export. It is there whole or not at all.
 
-    Principals are those of this kernel with the same usernames, made where there are none. Blocks
+    Principals are those of this kernel with the same usernames; others become known as authors, who
+    are no members until somebody invites them. Blocks
     keep their numbers, their order and their fields. What is held in memory is in proportion to the
     content.
 
@@ -144,7 +145,7 @@ class _ImportReader:
         match line:
             case PrincipalLine():
                 kind = _check_author(self._kernel, self._actor.principal, line)
-                known = await self._kernel.principal(line.username, kind)
+                known = await self._kernel.members.author(line.username, kind)
                 self._principals[line.id] = known
                 self._introduce(known)
             case BlockLine():

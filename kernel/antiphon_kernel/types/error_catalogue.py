@@ -154,7 +154,7 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "role": "the caller's role",
             "needs": "the right it takes",
             "allowed": "the roles that may",
-            "block_id": "the draft of somebody else that was to be changed",
+            "block_id": "the block that was to be changed",
             "author": "whose draft it is, or who is credited with text",
             "close_code": "with which code the connection was closed, for whom it had to go",
             "file": "where what could not be sent was saved",

@@ -30,7 +30,6 @@ class Row:
 
 
 def text(content: object = None, **more: Any) -> dict[str, Any]:
-    """The parameters of a block of text."""
     given = {} if content is None else {"content": content}
     return {"role": "user", "kind": "text", **given, **more}
 
@@ -117,7 +116,7 @@ CREATING: Final = (
     Row("block.create", text("x", metadata={"tool_kind": "magic"}), Code.INVALID_PARAMS),
     Row("block.create", {"role": "king", "kind": "text"}, Code.INVALID_PARAMS),
     Row("block.create", {"role": 7, "kind": "text"}, Code.INVALID_PARAMS),
-    Row("block.create", {"kind": "text"}, Code.INVALID_PARAMS),
+    Row("block.create", {"role": "model", "kind": "text"}, Code.INVALID_PARAMS),
     Row("block.create", text("x", after="@list", context="notes"), Code.BLOCK_NOT_FOUND),
     Row("block.create", text("x", parent_id="default.nobody.1"), Code.BLOCK_NOT_FOUND),
     Row("block.create", text("x"), Code.PERMISSION_DENIED, by="vic"),
@@ -360,6 +359,27 @@ COPIES: Final = (
     Row("context.import", {"text": "# Notes"}, Code.INVALID_PARAMS),
 )
 
+LAYOUTS: Final = (
+    Row("context.layout", {"context": "default"}),
+    Row("context.layout", {"since": 1, "last": 3, "exact": True}, by="vic"),
+    Row("context.layout", {"exclude_contributions": ["react.notes"]}),
+    Row("context.layout", {"include_only_contributions": ["thoughts"]}, Code.INVALID_PARAMS),
+    Row("context.layout", {"since": 10**6}, Code.INVALID_PARAMS),
+    Row("context.layout", {"since": -1}, Code.INVALID_PARAMS),
+    Row("context.layout", {"last": 0}, Code.INVALID_PARAMS),
+    Row("context.layout", {"model": "nobody"}, Code.INVALID_PARAMS),
+    Row("context.layout", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("context.request", {"max_tokens": 100, "window": {"input": 100, "separate": True}}),
+    Row("context.request", {"max_tokens": 0}, Code.INVALID_PARAMS),
+    Row("context.request", {"window": {"input": "wide"}}, Code.INVALID_PARAMS),
+    Row("context.request", {"model": "vic"}, Code.INVALID_PARAMS),
+    Row("context.usage", by="vic"),
+    Row("context.usage", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("block.read", {"block_id": "ar:turn_1_abcdef.user.prompt"}, Code.BLOCK_NOT_FOUND),
+    Row("block.read", {"block_id": "attic/ar:turn_1_abcdef.user.prompt"}, Code.CONTEXT_NOT_FOUND),
+    Row("block.read", {"block_id": "so:sources_pool[1-2-3]"}, Code.BLOCK_NOT_FOUND),
+)
+
 COMMANDS: Final = (
     Row("shell.run", {"command": "printf 'a b'; exit 3", "wait": True}),
     Row("shell.run", {"command": "ls"}, Code.PERMISSION_DENIED, by="bo"),
@@ -393,6 +413,7 @@ ROWS: Final = (
     *ARRANGING,
     *STRUCTURES,
     *COPIES,
+    *LAYOUTS,
     *COMMANDS,
     *MALFORMED,
 )

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.layout import ModelRequest
+from antiphon_kernel.messages import Message, TextBlock
 from antiphon_kernel.turns.events import (
     End,
     ProviderError,
@@ -89,6 +91,39 @@ async def test_provider_gets_the_prompt_and_the_real_results(open_stage: OpenSta
     assert "`command`" in wrong.output
     assert [shell.is_error, browser.is_error, wrong.is_error] == [True] * 3
     assert not stage.unfinished()
+
+
+async def test_provider_reads_the_conversation_with_each_call_answered(
+    open_stage: OpenStage,
+) -> None:
+    read: list[ModelRequest] = []
+
+    class Reading:
+        async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+            read.append(request.read())
+            if request.round == 0:
+                yield TextDelta("Looking.")
+                yield call("echo out", "one")
+                yield call("exit 3", "two")
+            else:
+                yield TextDelta("Done.")
+
+    stage = await open_stage(Models({"aria": Reading()}))
+    await stage.submit("Which files?")
+    await stage.runner.wait_idle()
+    await stage.submit("And now?")
+    await stage.runner.wait_idle()
+    first, second, third = ([str(message.role) for message in one.messages] for one in read[:3])
+    assert first == ["user"]
+    assert second == ["user", "assistant", "tool", "tool"]
+    assert third == [*second, "assistant", "user"]
+    assert read[2].messages[:4] == read[1].messages
+    texts = [block.text for one in read[1].messages[2:] for block in text_of(one)]
+    assert texts == ["out\n", "(no output)\n(exit code 3)"]
+
+
+def text_of(message: Message) -> list[TextBlock]:
+    return [block for block in message.content if isinstance(block, TextBlock)]
 
 
 async def test_call_of_a_tool_whose_name_holds_control_characters_is_answered(

@@ -1,0 +1,117 @@
+"""Layout of a context: the blocks that models read, by turns and rounds, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from antiphon_kernel.layout.blocks import LayoutBlock
+from antiphon_kernel.layout.paths import BlockPath
+
+
+class ItemType(StrEnum):
+    """Type of an item, by which contributions are filtered."""
+
+    TURN_HEADER = "turn.header"
+    USER_PROMPT = "user.prompt"
+    USER_ATTACHMENT = "user.attachment"
+    USER_MESSAGE = "user.message"
+    ASSISTANT_COMPLETION = "assistant.completion"
+    ASSISTANT_ERROR = "assistant.error"
+    NOTES = "react.notes"
+    THINKING = "react.thinking"
+    TOOL_CALL = "react.tool.call"
+    TOOL_RESULT = "react.tool.result"
+    SYSTEM_MESSAGE = "system.message"
+    FILE = "file"
+    DRIFT = "drift"
+    OTHER = "block"
+    SUMMARY = "conv.range.summary"
+
+    @property
+    def is_contribution(self) -> bool:
+        """Return whether filters apply: to all but what people have said, and the frame."""
+        return self not in _FRAME
+
+
+_FRAME = frozenset(
+    (
+        ItemType.TURN_HEADER,
+        ItemType.USER_PROMPT,
+        ItemType.USER_ATTACHMENT,
+        ItemType.USER_MESSAGE,
+        ItemType.SUMMARY,
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutItem:
+    """One item of the layout: a block in its place, or the header of a turn."""
+
+    type: ItemType
+    turn: str
+    """Id of its turn."""
+    block: LayoutBlock
+    """The block; of a header the one that begins the turn."""
+    path: BlockPath | None
+    """None of a header."""
+    round: str | None = None
+    """Key of its round: the id of the call, or the turn and author whose last texts they are."""
+    tool: str | None = None
+    """Name of the tool that is called; of a call and its results."""
+
+    @property
+    def is_block(self) -> bool:
+        return self.type is not ItemType.TURN_HEADER
+
+    @property
+    def is_exchange(self) -> bool:
+        """Return whether it is a call or a result, which are read together or not at all."""
+        return self.type in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT)
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutTurn:
+    """One turn: its header, then the prompt, attachments, and what came of it."""
+
+    id: str
+    items: tuple[LayoutItem, ...]
+    """The header first."""
+    blocks: tuple[LayoutBlock, ...] = field(default=(), repr=False, compare=False)
+    """All its blocks in document order."""
+
+    @property
+    def prompt(self) -> LayoutItem | None:
+        """The message that began it; None if it begins without one, or that is not shown."""
+        return next((item for item in self.items if item.type is ItemType.USER_PROMPT), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Turns in order, oldest first, behind the summary of what came before them."""
+
+    turns: tuple[LayoutTurn, ...] = ()
+    summary: LayoutItem | None = None
+    """The summary that models read from; None if they read from the beginning."""
+
+    @property
+    def items(self) -> list[LayoutItem]:
+        """Every item in the order in which it is read."""
+        first = [self.summary] if self.summary is not None else []
+        return [*first, *(item for turn in self.turns for item in turn.items)]
+
+
+def rounds_of(items: Sequence[LayoutItem]) -> dict[str, list[int]]:
+    """Return the indices of the items of each round, in the order of their first items."""
+    return group_indices(item.round for item in items)
+
+
+def group_indices(keys: Iterable[str | None]) -> dict[str, list[int]]:
+    """Return the indices at which each key stands, in the order of the first ones."""
+    found: dict[str, list[int]] = {}
+    for index, key in enumerate(keys):
+        if key is not None:
+            found.setdefault(key, []).append(index)
+    return found

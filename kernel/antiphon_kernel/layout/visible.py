@@ -1,0 +1,99 @@
+"""Selection of what is read of a layout: from the latest summary on, without what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
+
+
+@dataclass(frozen=True, slots=True)
+class ContributionFilter:
+    """Types of contributions that are read; what people have said always is."""
+
+    exclude: frozenset[ItemType] = frozenset()
+    include_only: frozenset[ItemType] | None = None
+    """Nothing else, whatever `exclude` says."""
+
+    def admits(self, kind: ItemType) -> bool:
+        if not kind.is_contribution:
+            return True
+        if self.include_only is not None:
+            return kind in self.include_only
+        return kind not in self.exclude
+
+
+EVERYTHING = ContributionFilter()
+
+
+def visible(
+    layout: Layout, admitted: ContributionFilter = EVERYTHING, *, live: str | None = None
+) -> Layout:
+    """Return the part of a layout that models read.
+
+    It begins with the latest summary. Left out are excluded blocks, filtered contributions and
+    texts without a character; a call goes with its results, and the other way round. The messages
+    of people in the live turn are read even if a summary stands behind them.
+
+    Args:
+        layout: as `arrange` has made it.
+        live: id of the turn that is played; the last one if absent.
+    """
+    turns = layout.turns
+    last = live if live is not None else (turns[-1].id if turns else None)
+    summary = next(
+        (
+            item
+            for turn in reversed(turns)
+            for item in reversed(turn.items)
+            if item.type is ItemType.SUMMARY and item.block.is_summary
+        ),
+        None,
+    )
+    is_read = summary is None
+    shown: list[LayoutTurn] = []
+    for turn in turns:
+        kept: list[LayoutItem] = []
+        for item in turn.items:
+            if item is summary:
+                is_read = True
+            elif is_read or (turn.id == last and _is_said(item.type)):
+                kept.append(item)
+        items = _without_unread(kept, admitted)
+        if items:
+            shown.append(LayoutTurn(turn.id, (turn.items[0], *items)))
+    return Layout(tuple(shown), summary)
+
+
+_SAID = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)
+
+
+def _is_said(kind: ItemType) -> bool:
+    return kind in _SAID
+
+
+def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -> list[LayoutItem]:
+    """Return the items of a turn that are read, without its header."""
+    read = [item for item in items if item.is_block and _is_read(item, admitted)]
+    parted = _parted_calls(items, read)
+    return [item for item in read if not (item.is_exchange and item.round in parted)]
+
+
+def _is_read(item: LayoutItem, admitted: ContributionFilter) -> bool:
+    if item.type is ItemType.SUMMARY or item.block.excluded or not admitted.admits(item.type):
+        return False
+    return item.is_exchange or bool(item.block.text.strip()) or bool(item.block.file)
+
+
+def _parted_calls(items: Sequence[LayoutItem], read: Sequence[LayoutItem]) -> Collection[str]:
+    """Return the calls that are not read, or had results none of which is."""
+    parted: set[str] = set()
+    before, after = rounds_of(items), rounds_of(read)
+    for call, indices in before.items():
+        was = {items[index].type for index in indices}
+        now = {read[index].type for index in after.get(call, ())}
+        for kind in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT):
+            if kind in was and kind not in now:
+                parted.add(call)
+    return parted
