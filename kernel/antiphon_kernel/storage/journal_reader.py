@@ -258,15 +258,26 @@ class JournalReader:
             after: of a transaction; only later ones count.
             limit: how many of them count at most, the latest ones.
             but_by: id of a principal whose transactions do not count.
+
+        Raises:
+            CorruptContextError: if a record cannot be read.
         """
         sql = (
-            "SELECT touched FROM ops WHERE id BETWEEN ? AND ?"
+            "SELECT seq, touched FROM ops WHERE id BETWEEN ? AND ?"
             " AND principal != (SELECT number FROM principals WHERE id = ?)"
             " ORDER BY id DESC LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
         rows = await self._database.select(sql, (*behind, but_by, limit))
-        return {number for row in rows for number in versions_of(row[0])}
+        blocks: set[int] = set()
+        for seq, touched in rows:
+            try:
+                blocks.update(versions_of(touched))
+            except (ValueError, AttributeError) as error:
+                raise CorruptContextError(
+                    context, f"its record cannot be read ({error})", seq
+                ) from error
+        return blocks
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
         """Every change of the block with this number, in order, without what it wrote."""
