@@ -146,9 +146,10 @@ ALTER TABLE contexts ADD COLUMN source_seq INTEGER;
 ALTER TABLE contexts ADD COLUMN copied INTEGER;
 """
 
-_CREATORS: Final = """
+_IDENTITIES: Final = """
 ALTER TABLE contexts ADD COLUMN creator INTEGER REFERENCES principals (number);
+ALTER TABLE principals ADD COLUMN display_name TEXT;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS)
+MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _IDENTITIES)
 """In order; a new one goes to the end. What has been released is never edited."""
