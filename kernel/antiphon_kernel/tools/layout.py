@@ -139,7 +139,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     reading = read_layout(now, _id_of(model), params.admitted, exact=params.exact)
     count = len(reading.items)
     start = max(0, count - params.last) if params.last is not None else 0
-    entries = [_entry(context, reading, index) for index in range(start, count)]
+    entries = [_entry(call, reading, index) for index in range(start, count)]
     size = sum(len(entry.text) for entry in entries)
     what = f"The items have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "ask for the `last` ones")
@@ -157,7 +157,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     )
 
 
-def _entry(context: Context, reading: LayoutReading, index: int) -> LayoutEntry:
+def _entry(call: Call, reading: LayoutReading, index: int) -> LayoutEntry:
     item, points = reading.items[index], reading.points
     return LayoutEntry(
         index=index,
@@ -166,7 +166,7 @@ def _entry(context: Context, reading: LayoutReading, index: int) -> LayoutEntry:
         round=item.round,
         path=str(item.path) if item.path is not None else None,
         block_id=item.block.id,
-        name=context.block_name(item.block.id),
+        name=call.kernel.block_name(item.block.id),
         username=item.block.author.name,
         text=reading.text(item),
         cache_points=[one.name for one in fields(points) if getattr(points, one.name) == index],

@@ -70,7 +70,7 @@ class MessageInfo(Result):
     """The context's label."""
     blocks: list[str]
     """The blocks that it is made of."""
-    block_names: list[str]
+    blocks_names: list[str]
     message: dict[str, Any]
     """Role and content blocks."""
 
@@ -690,7 +690,7 @@ def _info(branch: Branch, index: int) -> MessageInfo:
         context_id=branch.context.id,
         label=branch.context.label,
         blocks=list(one.blocks),
-        block_names=[branch.context.block_name(block) for block in one.blocks],
+        blocks_names=[branch.context.block_name(block) for block in one.blocks],
         message=dump_message(one.message),
     )
 
