@@ -50,6 +50,7 @@ from antiphon_kernel.tools.message import (
     search_messages,
     split_message,
 )
+from antiphon_kernel.tools.message_import import import_messages
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.tools.session import set_display_name, tools, whoami
@@ -105,6 +106,7 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     message_children,
     message_siblings,
     search_messages,
+    import_messages,
     whoami,
     set_display_name,
     tools,
