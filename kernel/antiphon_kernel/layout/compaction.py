@@ -1,0 +1,273 @@
+"""Plan of a compaction: which items a summary is to stand for, and how long it may be.
+
+Pure: weights in, cut out. A cut parts no call from its results and never hides what people have
+said in the turn that is played.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from antiphon_kernel.layout.items import ItemType, LayoutItem, group_indices
+
+KEEP_SHARE: Final = 0.7
+"""Part of the budget that is kept, about."""
+
+WHOLE_TURNS: Final = 6
+"""The last turns that are kept whole if they fit."""
+
+MIN_SUMMARY: Final = 64
+"""Tokens; with less room there is no summary."""
+
+MAX_SUMMARY: Final = 4_000
+"""Tokens of a summary, whatever the budget."""
+
+_SUMMARY_SHARE: Final = 0.15
+
+_SAID: Final = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)
+_OPENING: Final = (
+    ItemType.TURN_HEADER,
+    ItemType.USER_PROMPT,
+    ItemType.USER_ATTACHMENT,
+    ItemType.SUMMARY,
+)
+"""Types of what stands before the progress of a turn."""
+
+
+class CompactionError(ValueError):
+    """What cannot be hidden is larger than the budget."""
+
+    def __init__(self, message: str, *, tokens: int, budget: int, largest: str | None) -> None:
+        super().__init__(message)
+        self.tokens = tokens
+        """Tokens of what cannot be hidden."""
+        self.budget = budget
+        self.largest = largest
+        """Path of the largest item among it; None if that is not an item."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """Cut of a stream, and the size of the summary that stands for what is before it."""
+
+    cut: int
+    """Index of the first item behind the summary; the number of items if there is none."""
+    covered: tuple[int, ...]
+    """Indices of the items that are not read any more; not the summary before."""
+    room: int
+    """Tokens that the new summary may have."""
+    kept: int
+    """Tokens that go on being read, the new summary not counted."""
+    replaced: int
+    """Tokens that are not read any more, those of the summary before included."""
+
+
+def plan_compaction(
+    items: Sequence[LayoutItem],
+    weights: Sequence[int],
+    budget: int,
+    *,
+    reserved: int = 0,
+    live: str | None = None,
+) -> CompactionPlan | None:
+    """Return the plan that brings a stream under a budget; None if it is not over it.
+
+    About `KEEP_SHARE` of the budget is kept, or the last `WHOLE_TURNS` turns if they fit; more is
+    hidden step by step as long as what is kept and a summary do not fit.
+
+    Args:
+        items: as models read them now, the summary that they begin with included.
+        weights: tokens of each.
+        reserved: tokens of what else is in the request.
+        live: id of the turn that is played; the last one if absent.
+
+    Raises:
+        CompactionError: if what cannot be hidden is too large.
+    """
+    stream = _Stream(items, weights, live)
+    if reserved + stream.total <= budget:
+        return None
+    cuts = stream.cuts()
+    most = min(MAX_SUMMARY, max(MIN_SUMMARY, int(budget * _SUMMARY_SHARE)))
+    for cut in _candidates(stream, cuts, budget, reserved, most):
+        kept = stream.kept(cut)
+        room = min(most, budget - reserved - kept)
+        if room >= MIN_SUMMARY:
+            return CompactionPlan(cut, stream.covered(cut), room, kept, stream.total - kept)
+    raise _too_large(stream, cuts, budget, reserved)
+
+
+def plan_last_turns(
+    items: Sequence[LayoutItem], weights: Sequence[int], turns: int = WHOLE_TURNS
+) -> CompactionPlan | None:
+    """Return the plan that keeps the last turns whole; None if nothing would be won by it."""
+    stream = _Stream(items, weights, None)
+    cut = stream.start_of_last(turns)
+    if cut is None or cut not in stream.cuts():
+        return None
+    kept = stream.kept(cut)
+    replaced = stream.total - kept
+    room = min(MAX_SUMMARY, replaced - 1)
+    if room < MIN_SUMMARY:
+        return None
+    return CompactionPlan(cut, stream.covered(cut), room, kept, replaced)
+
+
+def cut_at(
+    items: Sequence[LayoutItem], weights: Sequence[int], keep: int, *, live: str | None = None
+) -> int:
+    """Return where to cut so that about `keep` tokens remain; 0 if nothing is to be hidden.
+
+    The last items that have so many tokens together remain, without those of a turn or round that
+    would not remain whole.
+    """
+    stream = _Stream(items, weights, live)
+    return next((cut for cut in stream.cuts() if cut >= stream.first_of_last(keep)), 0)
+
+
+def _candidates(
+    stream: _Stream, cuts: Sequence[int], budget: int, reserved: int, most: int
+) -> Iterator[int]:
+    """Yield cuts, each hiding more than the one before; at last the one that hides most."""
+    first = stream.first_of_last(int(budget * KEEP_SHARE) - reserved)
+    whole = stream.start_of_last(WHOLE_TURNS)
+    if whole is not None and whole < first and whole in cuts:
+        if reserved + stream.kept(whole) + most <= budget:
+            yield whole
+    later = [cut for cut in cuts if cut >= first]
+    yield from later or cuts[-1:]
+
+
+def _too_large(
+    stream: _Stream, cuts: Sequence[int], budget: int, reserved: int
+) -> CompactionError:
+    cut = cuts[-1] if cuts else 0
+    hidden = set(stream.covered(cut)) if cuts else set()
+    remaining = [index for index in range(len(stream.items)) if index not in hidden]
+    largest = max(remaining, key=lambda index: stream.weights[index], default=None)
+    tokens = reserved + stream.kept(cut)
+    said = f"a budget of {budget} tokens is too small: {tokens} cannot be hidden"
+    path = None
+    if largest is not None and stream.weights[largest] >= reserved:
+        item = stream.items[largest]
+        path = str(item.path or item.turn)
+        why = " which is still being written" if item.is_block and item.block.is_running else ""
+        said += f", most of all {path},{why} with {stream.weights[largest]}"
+    elif reserved:
+        said += f", {reserved} of them besides the conversation"
+    return CompactionError(said, tokens=tokens, budget=budget, largest=path)
+
+
+class _Stream:
+    """Items with their weights, and the places between them."""
+
+    def __init__(
+        self, items: Sequence[LayoutItem], weights: Sequence[int], live: str | None
+    ) -> None:
+        self.items = items
+        self.weights = weights
+        self.total = sum(weights)
+        headers = [index for index, item in enumerate(items) if _is_header(item)]
+        self._turn_starts = headers
+        ids = [items[index].turn for index in headers]
+        at = ids.index(live) if live in ids else len(ids) - 1
+        self._live = ids[at] if ids else None
+        self._end = headers[at + 1] if at + 1 < len(headers) else len(items)
+        """Where the turn that is played ends."""
+        self._before = [0, *accumulate(weights)]
+        pinned = (w if self._is_pinned(item) else 0 for item, w in zip(items, weights, strict=True))
+        self._pinned_before = [0, *accumulate(pinned)]
+
+    def _is_pinned(self, item: LayoutItem) -> bool:
+        """Return whether it is read wherever the cut is."""
+        return item.turn == self._live and (_is_header(item) or item.type in _SAID)
+
+    def kept(self, cut: int) -> int:
+        """Return the tokens that remain of a stream that is cut there."""
+        return self.total - self._before[cut] + self._pinned_before[cut]
+
+    def covered(self, cut: int) -> tuple[int, ...]:
+        """Return the items that a cut hides, without the summary before."""
+        return tuple(
+            index
+            for index in range(cut)
+            if not self._is_pinned(self.items[index])
+            and self.items[index].type is not ItemType.SUMMARY
+        )
+
+    def first_of_last(self, keep: int) -> int:
+        """Return the first of the last items that have so many tokens together."""
+        at, found = len(self.items), 0
+        while at > 0 and found < keep:
+            at -= 1
+            found += self.weights[at]
+        return at
+
+    def start_of_last(self, turns: int) -> int | None:
+        """Return the start of the first of the last turns; None if there are not more."""
+        starts = self._turn_starts
+        return starts[-turns] if len(starts) > turns else None
+
+    def cuts(self) -> list[int]:
+        """Return every place where the stream may be cut and something is hidden by it."""
+        limit = min(self._end, self._first_open())
+        parted = self._parted()
+        hidden = 0
+        found = []
+        for at in range(1, limit + 1):
+            before = self.items[at - 1]
+            is_covered = before.type is not ItemType.SUMMARY and not self._is_pinned(before)
+            hidden += is_covered
+            if hidden and not parted[at] and self._begins(at):
+                found.append(at)
+        return found
+
+    def _begins(self, at: int) -> bool:
+        """Return whether a turn, a round or a text begins there behind other progress."""
+        before = self.items[at - 1]
+        if at == self._end and before.type not in _OPENING:
+            return True
+        if at == len(self.items):
+            return False
+        item = self.items[at]
+        if _is_header(item):
+            return True
+        is_same_round = item.round is not None and item.round == before.round
+        return (
+            before.type not in _OPENING
+            and item.type not in _OPENING
+            and not (is_same_round and (item.is_exchange or before.is_exchange or _leads(before)))
+        )
+
+    def _parted(self) -> list[bool]:
+        """Return for each place whether a call would be parted from one of its results."""
+        change = [0] * (len(self.items) + 2)
+        for indices in group_indices(
+            item.round if item.is_exchange else None for item in self.items
+        ).values():
+            change[indices[0] + 1] += 1
+            change[indices[-1] + 1] -= 1
+        return [depth > 0 for depth in accumulate(change)]
+
+    def _first_open(self) -> int:
+        """Return the first item that somebody still writes, or whose call is open."""
+        unfinished = {
+            item.round or item.block.id
+            for item in self.items
+            if item.is_block and item.block.is_running
+        }
+        for index, item in enumerate(self.items):
+            if item.is_block and (item.round or item.block.id) in unfinished:
+                return index
+        return len(self.items)
+
+
+def _is_header(item: LayoutItem) -> bool:
+    return item.type is ItemType.TURN_HEADER
+
+
+def _leads(item: LayoutItem) -> bool:
+    return item.type in (ItemType.NOTES, ItemType.THINKING)
