@@ -88,7 +88,7 @@ class Document:
         self._mirrors: dict[str, TextMirror] = {}
         """Texts that have been read, kept up to date; see `_place` for the key."""
         self._at_hand: dict[str, Text] = {}
-        """Texts that were written last. One stays where it is while no map around it changes."""
+        """Texts that were used last. One stays where it is while no map around it changes."""
         self._spliced: dict[str, list[TextSplice]] = {}
         """This document's own splices in the current transaction."""
         self._live_tails: set[str] = set()
@@ -286,8 +286,16 @@ class Document:
         return stored
 
     def _content(self, block: str, section: str | None) -> Text | None:
-        content = self.container(block, section)
-        return content if isinstance(content, Text) else None
+        place = _place(block, section)
+        content = self._at_hand.get(place)
+        if content is None:
+            found = self.container(block, section)
+            if not isinstance(found, Text):
+                return None
+            if len(self._at_hand) >= _TEXTS_AT_HAND:
+                self._at_hand.clear()
+            content = self._at_hand[place] = found
+        return content
 
     def _mirror(self, block: str, section: str | None) -> TextMirror:
         """The text in a place as a string; empty if there is none."""
@@ -436,15 +444,9 @@ class Document:
         self._live_tails.add(_place(block, section))
 
     def _writable(self, block: str, section: str | None) -> Text:
-        place = _place(block, section)
-        content = self._at_hand.get(place)
+        content = self._content(block, section)
         if content is None:
-            content = self._content(block, section)
-            if content is None:
-                raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
-            if len(self._at_hand) >= _TEXTS_AT_HAND:
-                self._at_hand.clear()
-            self._at_hand[place] = content
+            raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
         return content
 
     def _own_splices(self, block: str, section: str | None) -> list[TextSplice]:

@@ -33,7 +33,7 @@ def arrange(blocks: Iterable[LayoutBlock]) -> Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _TurnBlocks:
     """A turn while its blocks are collected."""
 
     opening: LayoutBlock
@@ -49,7 +49,7 @@ class _Turn:
         return self.opening if self.opening.begins_turn else None
 
 
-def _turns(stored: Sequence[LayoutBlock], by_id: Mapping[str, LayoutBlock]) -> list[_Turn]:
+def _turns(stored: Sequence[LayoutBlock], by_id: Mapping[str, LayoutBlock]) -> list[_TurnBlocks]:
     """Return the turns in the order of their prompts, first the one that has none."""
     begun: dict[str, list[LayoutBlock]] = {}
     latest: dict[str, str | None] = {}
@@ -73,11 +73,11 @@ def _turns(stored: Sequence[LayoutBlock], by_id: Mapping[str, LayoutBlock]) -> l
         opening = at.id if at.id in begun else opening_of.get(at.id, latest[at.id])
         opening_of.update(dict.fromkeys(chain, opening))
         (without_prompt if opening is None else begun[opening]).append(block)
-    turns = [_Turn(by_id[opening], blocks) for opening, blocks in begun.items()]
-    return [_Turn(without_prompt[0], without_prompt), *turns] if without_prompt else turns
+    turns = [_TurnBlocks(by_id[opening], blocks) for opening, blocks in begun.items()]
+    return [_TurnBlocks(without_prompt[0], without_prompt), *turns] if without_prompt else turns
 
 
-def _ordered(turn: _Turn, by_id: Mapping[str, LayoutBlock]) -> list[LayoutItem]:
+def _ordered(turn: _TurnBlocks, by_id: Mapping[str, LayoutBlock]) -> list[LayoutItem]:
     """Return the items of a turn without its header, in order and with their rounds.
 
     The paths are not yet told apart.
@@ -176,7 +176,7 @@ def _contribution(turn: str, block: LayoutBlock) -> LayoutItem:
     return LayoutItem(kind, turn, block, ArtifactPath(turn, name))
 
 
-def _with_paths(turn: _Turn, items: Sequence[LayoutItem]) -> LayoutTurn:
+def _with_paths(turn: _TurnBlocks, items: Sequence[LayoutItem]) -> LayoutTurn:
     """Tell apart the blocks of one path, so that later ones do not take it from earlier ones."""
     alike: dict[BlockPath, list[LayoutItem]] = {}
     for item in items:

@@ -64,6 +64,11 @@ class LayoutItem:
     def is_block(self) -> bool:
         return self.type is not ItemType.TURN_HEADER
 
+    @property
+    def is_exchange(self) -> bool:
+        """Return whether it is a call or a result, which are read together or not at all."""
+        return self.type in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT)
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutTurn:

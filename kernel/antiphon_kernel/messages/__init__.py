@@ -10,6 +10,9 @@ from antiphon_kernel.messages.blocks import (
     ToolUse,
     UnknownBlock,
 )
+from antiphon_kernel.messages.coalescing import JOIN, coalesce
+from antiphon_kernel.messages.comparison import comparison_form, message_digest
+from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
 from antiphon_kernel.messages.errors import (
     CorrelationError,
     MessageError,
@@ -25,8 +28,17 @@ from antiphon_kernel.messages.message import (
     is_text_only,
     tool_uses,
 )
+from antiphon_kernel.messages.normal_form import (
+    dump_block,
+    dump_message,
+    normalize_message,
+    normalize_messages,
+    parse_arguments,
+    parse_block,
+)
 
 __all__ = [
+    "JOIN",
     "AssistantMessage",
     "ContentBlock",
     "CorrelationError",
@@ -44,6 +56,17 @@ __all__ = [
     "ToolUse",
     "UnknownBlock",
     "UserMessage",
+    "check_correlation",
+    "coalesce",
+    "comparison_form",
+    "dump_block",
+    "dump_message",
     "is_text_only",
+    "message_digest",
+    "normalize_message",
+    "normalize_messages",
+    "open_tool_uses",
+    "parse_arguments",
+    "parse_block",
     "tool_uses",
 ]

@@ -144,9 +144,7 @@ async def test_search_finds_buffered_appends(kernel: Kernel, amy: Actor, make: M
     assert await found(kernel, amy, "needle") == [block]
 
 
-async def test_contexts_that_are_not_open_are_searched_too(
-    open_kernel: OpenKernel,
-) -> None:
+async def test_contexts_that_are_not_open_are_searched_too(open_kernel: OpenKernel) -> None:
     kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
     blocks = []

@@ -153,7 +153,5 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
 @given(steps=steps)
 @example(steps=[("splice", 0, (0.0, 0.0, "漢a")), ("edit", 0, None)])
 @example(steps=[("splice", 0, (0.0, 0.0, "👩\u200d👩\u200d👧a")), ("edit", 0, None)])
-def test_screen_is_what_a_cold_drawing_would_be(
-    steps: list[tuple[str, object, object]],
-) -> None:
+def test_screen_is_what_a_cold_drawing_would_be(steps: list[tuple[str, object, object]]) -> None:
     asyncio.run(play(steps))
