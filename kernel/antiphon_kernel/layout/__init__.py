@@ -3,10 +3,21 @@
 from antiphon_kernel.layout.arrange import arrange
 from antiphon_kernel.layout.blocks import SUMMARY_TYPE, BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
+from antiphon_kernel.layout.compaction import (
+    MAX_SUMMARY,
+    MIN_SUMMARY,
+    WHOLE_TURNS,
+    CompactionError,
+    CompactionPlan,
+    cut_at,
+    plan_compaction,
+    plan_last_turns,
+)
 from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
 from antiphon_kernel.layout.model_view import BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.new_summary import NewSummary, compact
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
@@ -20,11 +31,15 @@ from antiphon_kernel.layout.paths import (
     is_path,
     parse_path,
 )
+from antiphon_kernel.layout.summary import Estimator, SummaryRecord, extract, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
+    "MAX_SUMMARY",
+    "MIN_SUMMARY",
     "SUMMARY_TYPE",
+    "WHOLE_TURNS",
     "ArtifactPath",
     "BlockAuthor",
     "BlockPath",
@@ -32,7 +47,10 @@ __all__ = [
     "CachePoints",
     "CallPath",
     "CodePath",
+    "CompactionError",
+    "CompactionPlan",
     "ContributionFilter",
+    "Estimator",
     "FilePath",
     "ItemType",
     "Layout",
@@ -42,15 +60,23 @@ __all__ = [
     "LayoutReader",
     "LayoutTurn",
     "ModelView",
+    "NewSummary",
     "PathError",
     "SourcesPath",
     "SummaryPath",
+    "SummaryRecord",
     "arrange",
     "cache_points",
+    "compact",
+    "cut_at",
+    "extract",
     "is_path",
     "item_text",
     "model_view",
     "parse_path",
+    "plan_compaction",
+    "plan_last_turns",
+    "read_record",
     "rounds_of",
     "stream_text",
     "tool_call_id",

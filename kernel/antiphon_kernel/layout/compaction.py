@@ -6,8 +6,10 @@ said in the turn that is played.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import Final
 
@@ -25,7 +27,7 @@ MIN_SUMMARY: Final = 64
 MAX_SUMMARY: Final = 4_000
 """Tokens of a summary, whatever the budget."""
 
-_SUMMARY_SHARE: Final = 0.15
+_SUMMARY_SHARE: Final = 0.2
 
 _SAID: Final = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)
 _OPENING: Final = (
@@ -63,6 +65,8 @@ class CompactionPlan:
     """Tokens that go on being read, the new summary not counted."""
     replaced: int
     """Tokens that are not read any more, those of the summary before included."""
+    live: str | None
+    """Id of the turn that is played."""
 
 
 def plan_compaction(
@@ -71,6 +75,7 @@ def plan_compaction(
     budget: int,
     *,
     reserved: int = 0,
+    frame: int = 0,
     live: str | None = None,
 ) -> CompactionPlan | None:
     """Return the plan that brings a stream under a budget; None if it is not over it.
@@ -82,6 +87,7 @@ def plan_compaction(
         items: as models read them now, the summary that they begin with included.
         weights: tokens of each.
         reserved: tokens of what else is in the request.
+        frame: tokens of a summary besides its text.
         live: id of the turn that is played; the last one if absent.
 
     Raises:
@@ -92,28 +98,34 @@ def plan_compaction(
         return None
     cuts = stream.cuts()
     most = min(MAX_SUMMARY, max(MIN_SUMMARY, int(budget * _SUMMARY_SHARE)))
-    for cut in _candidates(stream, cuts, budget, reserved, most):
-        kept = stream.kept(cut)
-        room = min(most, budget - reserved - kept)
+    for cut in _candidates(stream, cuts, budget, reserved + frame, most):
+        available = budget - reserved - frame - stream.kept(cut)
+        room = min(most, available)
+        if cut == stream.end:
+            room = max(room, available - int(budget * (1 - KEEP_SHARE)))
         if room >= MIN_SUMMARY:
-            return CompactionPlan(cut, stream.covered(cut), room, kept, stream.total - kept)
-    raise _too_large(stream, cuts, budget, reserved)
+            return stream.plan(cut, room)
+    raise _too_large(stream, cuts, budget, reserved, MIN_SUMMARY + frame)
 
 
 def plan_last_turns(
-    items: Sequence[LayoutItem], weights: Sequence[int], turns: int = WHOLE_TURNS
+    items: Sequence[LayoutItem],
+    weights: Sequence[int],
+    turns: int = WHOLE_TURNS,
+    *,
+    frame: int = 0,
 ) -> CompactionPlan | None:
-    """Return the plan that keeps the last turns whole; None if nothing would be won by it."""
+    """Return the plan that keeps the last turns whole; None if nothing would be won by it.
+
+    Args:
+        frame: tokens of a summary besides its text.
+    """
     stream = _Stream(items, weights, None)
     cut = stream.start_of_last(turns)
     if cut is None or cut not in stream.cuts():
         return None
-    kept = stream.kept(cut)
-    replaced = stream.total - kept
-    room = min(MAX_SUMMARY, replaced - 1)
-    if room < MIN_SUMMARY:
-        return None
-    return CompactionPlan(cut, stream.covered(cut), room, kept, replaced)
+    room = min(MAX_SUMMARY, stream.total - stream.kept(cut) - frame - 1)
+    return stream.plan(cut, room) if room >= MIN_SUMMARY else None
 
 
 def cut_at(
@@ -125,7 +137,10 @@ def cut_at(
     would not remain whole.
     """
     stream = _Stream(items, weights, live)
-    return next((cut for cut in stream.cuts() if cut >= stream.first_of_last(keep)), 0)
+    first = stream.first_of_last(keep)
+    if not stream.covered(first):
+        return 0
+    return next((cut for cut in stream.cuts() if cut >= first), 0)
 
 
 def _candidates(
@@ -142,20 +157,23 @@ def _candidates(
 
 
 def _too_large(
-    stream: _Stream, cuts: Sequence[int], budget: int, reserved: int
+    stream: _Stream, cuts: Sequence[int], budget: int, reserved: int, summary: int
 ) -> CompactionError:
     cut = cuts[-1] if cuts else 0
     hidden = set(stream.covered(cut)) if cuts else set()
     remaining = [index for index in range(len(stream.items)) if index not in hidden]
     largest = max(remaining, key=lambda index: stream.weights[index], default=None)
     tokens = reserved + stream.kept(cut)
-    said = f"a budget of {budget} tokens is too small: {tokens} cannot be hidden"
+    said = (
+        f"a budget of {budget} tokens is too small: a summary takes at least {summary}, and"
+        f" {tokens} cannot be hidden"
+    )
     path = None
     if largest is not None and stream.weights[largest] >= reserved:
         item = stream.items[largest]
         path = str(item.path or item.turn)
-        why = " which is still being written" if item.is_block and item.block.is_running else ""
-        said += f", most of all {path},{why} with {stream.weights[largest]}"
+        why = ", which is still being written," if largest in stream.open else ""
+        said += f", most of all {path}{why} with {stream.weights[largest]}"
     elif reserved:
         said += f", {reserved} of them besides the conversation"
     return CompactionError(said, tokens=tokens, budget=budget, largest=path)
@@ -174,20 +192,26 @@ class _Stream:
         self._turn_starts = headers
         ids = [items[index].turn for index in headers]
         at = ids.index(live) if live in ids else len(ids) - 1
-        self._live = ids[at] if ids else None
-        self._end = headers[at + 1] if at + 1 < len(headers) else len(items)
+        self.live = ids[at] if ids else None
+        self.end = headers[at + 1] if at + 1 < len(headers) else len(items)
         """Where the turn that is played ends."""
         self._before = [0, *accumulate(weights)]
         pinned = (w if self._is_pinned(item) else 0 for item, w in zip(items, weights, strict=True))
         self._pinned_before = [0, *accumulate(pinned)]
 
+    def plan(self, cut: int, room: int) -> CompactionPlan:
+        kept = self.kept(cut)
+        return CompactionPlan(cut, self.covered(cut), room, kept, self.total - kept, self.live)
+
     def _is_pinned(self, item: LayoutItem) -> bool:
         """Return whether it is read wherever the cut is."""
-        return item.turn == self._live and (_is_header(item) or item.type in _SAID)
+        return item.turn == self.live and (_is_header(item) or item.type in _SAID)
 
     def kept(self, cut: int) -> int:
         """Return the tokens that remain of a stream that is cut there."""
-        return self.total - self._before[cut] + self._pinned_before[cut]
+        header = self._header_again(cut)
+        again = self.weights[header] if header is not None else 0
+        return self.total - self._before[cut] + self._pinned_before[cut] + again
 
     def covered(self, cut: int) -> tuple[int, ...]:
         """Return the items that a cut hides, without the summary before."""
@@ -196,7 +220,16 @@ class _Stream:
             for index in range(cut)
             if not self._is_pinned(self.items[index])
             and self.items[index].type is not ItemType.SUMMARY
+            and index != self._header_again(cut)
         )
+
+    def _header_again(self, cut: int) -> int | None:
+        """Return the header of the turn that is cut, which opens what remains of it."""
+        if cut == len(self.items) or self.items[cut].turn == self.live:
+            return None
+        starts = self._turn_starts
+        header = starts[bisect_right(starts, cut) - 1] if starts and starts[0] <= cut else cut
+        return header if header < cut else None
 
     def first_of_last(self, keep: int) -> int:
         """Return the first of the last items that have so many tokens together."""
@@ -213,7 +246,7 @@ class _Stream:
 
     def cuts(self) -> list[int]:
         """Return every place where the stream may be cut and something is hidden by it."""
-        limit = min(self._end, self._first_open())
+        limit = min((self.end, *self.open))
         parted = self._parted()
         hidden = 0
         found = []
@@ -228,7 +261,7 @@ class _Stream:
     def _begins(self, at: int) -> bool:
         """Return whether a turn, a round or a text begins there behind other progress."""
         before = self.items[at - 1]
-        if at == self._end and before.type not in _OPENING:
+        if at == self.end and before.type not in _OPENING:
             return True
         if at == len(self.items):
             return False
@@ -252,17 +285,27 @@ class _Stream:
             change[indices[-1] + 1] -= 1
         return [depth > 0 for depth in accumulate(change)]
 
-    def _first_open(self) -> int:
-        """Return the first item that somebody still writes, or whose call is open."""
-        unfinished = {
-            item.round or item.block.id
-            for item in self.items
-            if item.is_block and item.block.is_running
-        }
-        for index, item in enumerate(self.items):
-            if item.is_block and (item.round or item.block.id) in unfinished:
-                return index
-        return len(self.items)
+    @cached_property
+    def open(self) -> frozenset[int]:
+        """Indices of what somebody still writes; of a call, results and what leads to it too."""
+        rounds = group_indices(
+            item.round or item.block.id if item.is_block else None for item in self.items
+        )
+        return frozenset(
+            index
+            for indices in rounds.values()
+            if _is_open([self.items[index] for index in indices])
+            for index in indices
+        )
+
+
+def _is_open(items: Sequence[LayoutItem]) -> bool:
+    """Return whether something of a round is not finished; a call is if its results are."""
+    has_results = any(item.type is ItemType.TOOL_RESULT for item in items)
+    return any(
+        not item.block.is_finished and not (item.type is ItemType.TOOL_CALL and has_results)
+        for item in items
+    )
 
 
 def _is_header(item: LayoutItem) -> bool:

@@ -34,6 +34,13 @@ class Writing:
         self.blocks: list[LayoutBlock] = []
         self._count = 0
 
+    @classmethod
+    def of(cls, blocks: list[LayoutBlock]) -> Writing:
+        """Return a document that has these blocks."""
+        writing = cls()
+        writing.blocks, writing._count = blocks, len(blocks)
+        return writing
+
     def add(self, author: BlockAuthor, role: Role, kind: BlockKind, **fields: Any) -> LayoutBlock:
         """Add a block at the end."""
         self._count += 1
