@@ -73,7 +73,7 @@ async def test_tour_leads_through_the_first_minute(here: World) -> None:
         await there.mode(Mode.NAVIGATE)
         await there.press("u")
         await there.sees("TRY Second terminal")
-        async with opened(here, as_name="guest") as other:
+        async with opened(here, as_name="guest"):
             await there.sees("TRY guest is here")
         here.aria.end()
         await there.sees("TRY Ask something, or !ls")

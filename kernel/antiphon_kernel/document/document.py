@@ -63,6 +63,9 @@ from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.update import ContentKind, Struct
 from antiphon_kernel.yjs.update_writer import encode_update
 
+BLOCKS: Final = "blocks"
+"""The name of the root map that holds the blocks."""
+
 _TEXTS_AT_HAND: Final = 64
 
 
@@ -79,7 +82,7 @@ class Document:
         """A document for this CRDT client id; `loaded` makes one of a `stored` one."""
         self._doc = stored if stored is not None else Doc(client_id=client_id, skip_gc=True)
         self._meta: Map[Any] = self._doc.get("meta", type=Map)
-        self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
+        self._blocks: Map[Any] = self._doc.get(BLOCKS, type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
         self.order = BlockOrder()
         """Every block in document order, with places; only to be read."""
@@ -271,6 +274,18 @@ class Document:
         content = self._content(block, section)
         return str(content) if content is not None else ""
 
+    def plain_text(self, block: str) -> str | None:
+        """The text of a block whose content is one text, not kept in memory; None of another.
+
+        Raises KeyError if there is no such block.
+        """
+        with self._doc.transaction():
+            stored = self._stored(block)
+            if SCHEMA in stored and self.schema(block) != TEXT:
+                return None
+            content = stored.get(CONTENT)
+            return str(content) if isinstance(content, Text) else ""
+
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
         mirror = self._mirrors.get(_place(block, section))
@@ -450,7 +465,6 @@ class Document:
         return content
 
     def _own_splices(self, block: str, section: str | None) -> list[TextSplice]:
-        """Return the list of this document's own splices of a text in the current transaction."""
         return self._spliced.setdefault(_place(block, section), [])
 
     def set_fields(self, block: str, **fields: object) -> None:

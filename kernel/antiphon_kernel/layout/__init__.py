@@ -4,8 +4,6 @@ from antiphon_kernel.layout.arrange import arrange
 from antiphon_kernel.layout.blocks import SUMMARY_TYPE, BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
 from antiphon_kernel.layout.compaction import (
-    MAX_SUMMARY,
-    MIN_SUMMARY,
     WHOLE_TURNS,
     CompactionError,
     CompactionPlan,
@@ -31,26 +29,25 @@ from antiphon_kernel.layout.paths import (
     is_path,
     parse_path,
 )
-from antiphon_kernel.layout.summary import Estimator, SummaryRecord, extract, read_record
+from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
+from antiphon_kernel.layout.summary import SummaryRecord, extract, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
-    "MAX_SUMMARY",
-    "MIN_SUMMARY",
     "SUMMARY_TYPE",
     "WHOLE_TURNS",
     "ArtifactPath",
     "BlockAuthor",
     "BlockPath",
     "BlockPosition",
+    "BreakReason",
     "CachePoints",
     "CallPath",
     "CodePath",
     "CompactionError",
     "CompactionPlan",
     "ContributionFilter",
-    "Estimator",
     "FilePath",
     "ItemType",
     "Layout",
@@ -62,6 +59,7 @@ __all__ = [
     "ModelView",
     "NewSummary",
     "PathError",
+    "PrefixBreak",
     "SourcesPath",
     "SummaryPath",
     "SummaryRecord",
@@ -70,6 +68,7 @@ __all__ = [
     "compact",
     "cut_at",
     "extract",
+    "first_break",
     "is_path",
     "item_text",
     "model_view",

@@ -16,6 +16,7 @@ from antiphon_kernel.layout.paths import (
     CallPath,
     FilePath,
     SummaryPath,
+    is_path,
 )
 from antiphon_kernel.types.enums import BlockKind, Role
 
@@ -128,12 +129,13 @@ def _in_rounds(
             for index in open_texts.pop(block.author.id, ()):
                 items[index] = _leading_to(items[index], call)
             path: BlockPath = CallPath(turn, call, "call")
-            items.append(LayoutItem(ItemType.TOOL_CALL, turn, block, path, call))
+            tool = block.tool_name
+            items.append(LayoutItem(ItemType.TOOL_CALL, turn, block, path, call, tool))
             for result in results.get(block.id, ()):
                 path = CallPath(turn, call, "result")
-                if result.file is not None:
+                if result.file is not None and not is_path(result.file):
                     path = FilePath(turn, "files", result.file)
-                items.append(LayoutItem(ItemType.TOOL_RESULT, turn, result, path, call))
+                items.append(LayoutItem(ItemType.TOOL_RESULT, turn, result, path, call, tool))
         else:
             item = _contribution(turn, block)
             if item.type in (ItemType.ASSISTANT_COMPLETION, ItemType.THINKING):

@@ -59,6 +59,8 @@ class LayoutItem:
     """None of a header."""
     round: str | None = None
     """Key of its round: the id of the call, or the turn and author whose last texts they are."""
+    tool: str | None = None
+    """Name of the tool that is called; of a call and its results."""
 
     @property
     def is_block(self) -> bool:

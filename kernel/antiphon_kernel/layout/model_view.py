@@ -9,7 +9,7 @@ from typing import Final
 
 from antiphon_kernel.layout.blocks import LayoutBlock
 from antiphon_kernel.layout.items import ItemType, LayoutItem
-from antiphon_kernel.layout.text_forms import UNNAMED_TOOL, LayoutReader, item_text
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text, tool_name
 from antiphon_kernel.messages import (
     AssistantMessage,
     InputBlock,
@@ -138,9 +138,7 @@ class _Messages:
 
 
 def _tool_use(item: LayoutItem) -> ToolUse:
-    name = item.block.tool_name
-    shown = name if name is not None and name.strip() else UNNAMED_TOOL
-    return ToolUse(item.round or "", shown, item.block.parameters)
+    return ToolUse(item.round or "", tool_name(item), item.block.parameters)
 
 
 def result_text(block: LayoutBlock) -> str:

@@ -99,7 +99,8 @@ def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
         case ItemType.ASSISTANT_ERROR:
             return [f"[ERROR]: {text}"]
         case ItemType.TOOL_CALL:
-            return [f"[{item.type}] (JSON)\n{_json(call_status(item, thaw(block.parameters)))}"]
+            status = {**_status(item), "params": thaw(block.parameters)}
+            return [f"[{item.type}] (JSON)\n{_json(status)}"]
         case ItemType.TOOL_RESULT:
             return _result_parts(item, text)
         case ItemType.USER_ATTACHMENT:
@@ -137,14 +138,14 @@ def _attachment_parts(item: LayoutItem, text: str) -> list[str]:
     return [head, text] if text else [head]
 
 
-def call_status(item: LayoutItem, parameters: Any = None) -> dict[str, Any]:
-    """Return the fields by which a call or a result is known, and the parameters of a call."""
-    status = {"tool_id": item.block.tool_name or UNNAMED_TOOL, "tool_call_id": item.round}
-    return {**status, "params": parameters} if item.type is ItemType.TOOL_CALL else status
+def _status(item: LayoutItem) -> dict[str, Any]:
+    """Return the fields by which a call or a result is known."""
+    return {"tool_id": tool_name(item), "tool_call_id": item.round}
 
 
-UNNAMED_TOOL: Final = "tool"
-"""Name of a tool whose call does not say it."""
+def tool_name(item: LayoutItem) -> str:
+    """Return the name of the tool that is called."""
+    return item.tool if item.tool is not None and item.tool.strip() else "tool"
 
 
 def _result_parts(item: LayoutItem, text: str) -> list[str]:
@@ -152,7 +153,7 @@ def _result_parts(item: LayoutItem, text: str) -> list[str]:
     value = _small_json(text)
     parts = []
     if block.file is None:
-        status = call_status(item)
+        status = _status(item)
         if block.exit_code is not None:
             status["exit_code"] = block.exit_code
         for name in ("is_error", "truncated"):

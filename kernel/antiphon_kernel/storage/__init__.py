@@ -30,9 +30,11 @@ from antiphon_kernel.storage.rows import (
     BlockRow,
     Commit,
     ContextRow,
+    ForkOrigin,
     InheritedRun,
     InheritedText,
     SessionRow,
+    Snapshot,
     StoredContext,
     StoredOp,
     Touch,
@@ -47,7 +49,7 @@ from antiphon_kernel.storage.search_table import (
     SearchTable,
     row_number,
 )
-from antiphon_kernel.storage.snapshots import Snapshot, Snapshots
+from antiphon_kernel.storage.snapshots import Snapshots
 
 __all__ = [
     "AUTH_FILE",
@@ -66,6 +68,7 @@ __all__ = [
     "CorruptContextError",
     "Credential",
     "Database",
+    "ForkOrigin",
     "Indexed",
     "InheritedRun",
     "InheritedText",
