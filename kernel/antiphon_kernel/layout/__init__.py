@@ -15,7 +15,7 @@ from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
 from antiphon_kernel.layout.model_view import BlockPosition, ModelView, model_view
-from antiphon_kernel.layout.new_summary import NewSummary, compact
+from antiphon_kernel.layout.new_summary import NewSummary, compact, weigh
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
@@ -81,5 +81,6 @@ __all__ = [
     "tool_call_id",
     "turn_id",
     "visible",
+    "weigh",
     "why_not_hidden",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from antiphon_kernel.layout.compaction import (
     WHOLE_TURNS,
@@ -13,9 +14,15 @@ from antiphon_kernel.layout.compaction import (
 )
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem
 from antiphon_kernel.layout.paths import SummaryPath
-from antiphon_kernel.layout.summary import Estimator, SummaryRecord, extract, previous_summary
+from antiphon_kernel.layout.summary import SummaryRecord, extract, previous_summary
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import visible
+from antiphon_kernel.messages import estimate_text
+
+_MESSAGE_COST: Final = 4
+
+_SLACK: Final = 8
+"""Tokens by which the estimate of a whole may differ from the sum of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,6 @@ class NewSummary:
 def compact(
     layout: Layout,
     places: Mapping[str, int],
-    weigh: Estimator,
     *,
     budget: int | None = None,
     reserved: int = 0,
@@ -57,7 +63,6 @@ def compact(
     Args:
         layout: every block, as `arrange` has made it.
         places: the index of each block in the document.
-        weigh: estimates the tokens of a text.
         budget: tokens of what models read.
         reserved: tokens of what else is in the request.
         keep_turns: how many turns are kept without a budget.
@@ -68,13 +73,13 @@ def compact(
     """
     shown = visible(layout, live=live)
     items, reader = shown.items, LayoutReader.of(layout)
-    weights = [weigh(item_text(item, reader)) + 1 for item in items]
-    frame = weigh(item_text(_blank_summary(items[-1]), reader)) + 2 if items else 0
+    weights = [weigh(item, reader) for item in items]
+    frame = _SLACK + weigh(_blank_summary(items[-1]), reader) if items else 0
     if budget is None:
         plan = plan_last_turns(items, weights, keep_turns, frame=frame)
     else:
         plan = plan_compaction(items, weights, budget, reserved=reserved, frame=frame, live=live)
-    if plan is None or (text := extract(items, plan, weigh)) is None:
+    if plan is None or (text := extract(items, plan)) is None:
         return None
     turn, neighbour, is_before = _place(layout, items, plan, places)
     covered = [items[index] for index in plan.covered]
@@ -87,8 +92,13 @@ def compact(
         is_before,
         sum(item.is_block for item in covered),
         sum(weights),
-        plan.kept + weigh(text) + frame,
+        plan.kept + estimate_text(text) + frame,
     )
+
+
+def weigh(item: LayoutItem, reader: LayoutReader) -> int:
+    """Estimate the tokens of an item in a request, as a message of its own."""
+    return _MESSAGE_COST + estimate_text(item_text(item, reader))
 
 
 def _blank_summary(near: LayoutItem) -> LayoutItem:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
 from antiphon_kernel.layout.blocks import SUMMARY_TYPE
 from antiphon_kernel.layout.compaction import MAX_SUMMARY, CompactionPlan
 from antiphon_kernel.layout.items import ItemType, LayoutItem
+from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.frozen_json import thaw
-
-Estimator: TypeAlias = Callable[[str], int]
-"""Tokens of a text."""
 
 OPENING: Final = (
     "Earlier parts of this conversation, shortened. block.read shows each block by its path."
@@ -165,7 +163,7 @@ class _Detail:
 _DETAILS: Final = (_Detail(80, 80, None), _Detail(200, 200, 80), _Detail(800, 500, 200))
 
 
-def extract(items: Sequence[LayoutItem], plan: CompactionPlan, weigh: Estimator) -> str | None:
+def extract(items: Sequence[LayoutItem], plan: CompactionPlan) -> str | None:
     """Return a summary of what a plan hides; None if it would not be shorter.
 
     It quotes the beginnings of what was said and lists each call with its arguments, the size of
@@ -176,26 +174,26 @@ def extract(items: Sequence[LayoutItem], plan: CompactionPlan, weigh: Estimator)
         items: those that the plan is of.
     """
     room = min(plan.room, plan.replaced - 1)
-    left = room - weigh(OPENING)
+    left = room - estimate_text(OPENING)
     previous = previous_summary(items)
     last = _last_result(items, plan)
     quoted, merged = "", ""
     if last is not None:
         title = f"The last result, {last.path}:"
-        most = max(left // 2, left - MAX_SUMMARY) - weigh(title)
-        if shown := head_and_tail(last.block.text, most, weigh):
+        most = max(left // 2, left - MAX_SUMMARY) - estimate_text(title)
+        if shown := head_and_tail(last.block.text, most):
             quoted = f"{title}\n{shown}"
-            left -= weigh(quoted)
+            left -= estimate_text(quoted)
     if previous is not None:
         said = previous.block.text.removeprefix(OPENING).strip()
-        merged = head_and_tail(said, min(left // 2, MAX_SUMMARY // 2), weigh)
-        left -= weigh(merged)
+        merged = head_and_tail(said, min(left // 2, MAX_SUMMARY // 2))
+        left -= estimate_text(merged)
     hidden = [item for item in items[: plan.cut] if item.type is not ItemType.SUMMARY]
-    turns = _sections(hidden, min(left, MAX_SUMMARY), weigh)
+    turns = _sections(hidden, min(left, MAX_SUMMARY))
     while True:
         parts = (OPENING, merged, *turns, quoted)
         text = "\n\n".join(part for part in parts if part)
-        if weigh(text) <= room:
+        if estimate_text(text) <= room:
             return text if text != OPENING else None
         if turns:
             del turns[0]
@@ -220,20 +218,20 @@ def _last_result(items: Sequence[LayoutItem], plan: CompactionPlan) -> LayoutIte
     return last if is_live and all(item.is_exchange for item in behind) else None
 
 
-def _sections(items: Iterable[LayoutItem], room: int, weigh: Estimator) -> list[str]:
+def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
     """Return the sections of the latest turns for which there is room, the newest with most."""
     turns: dict[str, list[LayoutItem]] = {}
     for item in items:
         turns.setdefault(item.turn, []).append(item)
     newest, *others = reversed(turns.values())
-    first = _newest_section(newest, room * 2 // 3 if others else room, weigh)
-    room -= weigh(first)
+    first = _newest_section(newest, room * 2 // 3 if others else room)
+    room -= estimate_text(first)
     sections: list[str] = []
     costs: list[int] = []
     for detail in _DETAILS:
         for index, turn in enumerate(others):
             section = _section(turn, detail)
-            cost = weigh(section) + 1
+            cost = estimate_text(section) + 1
             if sum(costs) + cost - sum(costs[index : index + 1]) > room:
                 break
             sections[index : index + 1] = [section]
@@ -243,13 +241,13 @@ def _sections(items: Iterable[LayoutItem], room: int, weigh: Estimator) -> list[
     return [*reversed(sections), first]
 
 
-def _newest_section(turn: Sequence[LayoutItem], room: int, weigh: Estimator) -> str:
+def _newest_section(turn: Sequence[LayoutItem], room: int) -> str:
     """Return the section with as much detail as there is room for; calls are always listed."""
     _, short, long = _DETAILS
     section = _section(turn, long)
-    if weigh(section) <= room:
+    if estimate_text(section) <= room:
         return section
-    return head_and_tail(_section(turn, short), room, weigh)
+    return head_and_tail(_section(turn, short), room)
 
 
 def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
@@ -304,18 +302,18 @@ def excerpt(text: str, length: int) -> str:
     return line if len(line) <= length and len(text) <= 2 * length + 80 else line[:length] + "…"
 
 
-def head_and_tail(text: str, room: int, weigh: Estimator) -> str:
+def head_and_tail(text: str, room: int) -> str:
     """Return a text whole if it has room, else its beginning and end; empty without any room."""
     if room < _MIN_QUOTED:
         return ""
     low, high = 0, min(len(text), 16 * room)
-    if len(text) <= high and weigh(text) <= room:
+    if len(text) <= high and estimate_text(text) <= room:
         return text
     found = ""
     while low < high:
         length = (low + high + 1) // 2
         shortened = _shortened(text, length)
-        if weigh(shortened) <= room:
+        if estimate_text(shortened) <= room:
             low, found = length, shortened
         else:
             high = length - 1

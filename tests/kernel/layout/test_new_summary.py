@@ -23,6 +23,7 @@ from antiphon_kernel.layout import (
     model_view,
     read_record,
     visible,
+    weigh,
 )
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.layout.random_writing import MODELS, random_blocks
@@ -32,10 +33,6 @@ from tests.kernel.layout.written import AMY, BEN, Writing, names, written
 CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
 
 
-def weigh(text: str) -> int:
-    return len(text) // 3 + 1
-
-
 def read(blocks: Sequence[LayoutBlock]) -> Layout:
     return visible(arrange(blocks))
 
@@ -43,7 +40,7 @@ def read(blocks: Sequence[LayoutBlock]) -> Layout:
 def tokens(blocks: Sequence[LayoutBlock]) -> int:
     layout = arrange(blocks)
     reader = LayoutReader.of(layout)
-    return sum(weigh(item_text(item, reader)) + 1 for item in visible(layout).items)
+    return sum(weigh(item, reader) for item in visible(layout).items)
 
 
 def planned(blocks: Sequence[LayoutBlock], budget: int | None = None, **more: Any) -> NewSummary:
@@ -56,7 +53,7 @@ def attempted(
     blocks: Sequence[LayoutBlock], budget: int | None = None, **more: Any
 ) -> NewSummary | None:
     places = {block.id: index for index, block in enumerate(blocks)}
-    return compact(arrange(blocks), places, weigh, budget=budget, **more)
+    return compact(arrange(blocks), places, budget=budget, **more)
 
 
 def insert(writing: Writing, new: NewSummary) -> LayoutBlock:
@@ -95,14 +92,14 @@ def test_compact_of_earlier_turns_puts_the_summary_at_the_end_of_the_last_one_hi
 
 def test_compact_inside_the_live_turn_puts_the_summary_before_a_round() -> None:
     writing = long("U C1 R1 C2 R2 C3 R3")
-    block = compacted(writing, 800)
+    block = compacted(writing, 900)
     assert names(read(writing.blocks)) == "S H U C R C R"
     assert writing.blocks.index(block) == 3
 
 
 def test_compact_of_calls_side_by_side_hides_the_results_that_stand_behind_the_cut() -> None:
     writing = long("U C1 C2 C3 R1 R2 R3")
-    block = compacted(writing, 800)
+    block = compacted(writing, 900)
     assert writing.blocks.index(block) == 2
     assert names(read(writing.blocks)) == "S H U C R C R"
 
@@ -278,7 +275,7 @@ SAID = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)
 
 def sum_of(layout: Layout, writing: Writing) -> int:
     reader = LayoutReader.of(arrange(writing.blocks))
-    return sum(weigh(item_text(item, reader)) + 1 for item in layout.items)
+    return sum(weigh(item, reader) for item in layout.items)
 
 
 def test_compact_and_expand_and_compact_again_is_the_same() -> None:
