@@ -122,7 +122,7 @@ def plan_last_turns(
     """
     stream = _Stream(items, weights, None)
     cut = stream.start_of_last(turns)
-    if cut is None or cut not in stream.cuts():
+    if cut is None or cut not in stream.cuts() or not stream.covered(cut):
         return None
     room = min(MAX_SUMMARY, stream.total - stream.kept(cut) - frame - 1)
     return stream.plan(cut, room) if room >= MIN_SUMMARY else None
@@ -245,7 +245,7 @@ class _Stream:
         return starts[-turns] if len(starts) > turns else None
 
     def cuts(self) -> list[int]:
-        """Return every place where the stream may be cut and something is hidden by it."""
+        """Return every place where the stream may be cut and something is replaced by it."""
         limit = min((self.end, *self.open))
         parted = self._parted()
         hidden = 0
@@ -254,7 +254,8 @@ class _Stream:
             before = self.items[at - 1]
             is_covered = before.type is not ItemType.SUMMARY and not self._is_pinned(before)
             hidden += is_covered
-            if hidden and not parted[at] and self._begins(at):
+            is_summary = before.type is ItemType.SUMMARY and at < len(self.items)
+            if is_summary or (hidden and not parted[at] and self._begins(at)):
                 found.append(at)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -49,7 +49,7 @@ class NewSummary:
 
 def compact(
     layout: Layout,
-    places: Mapping[str, int],
+    place_of: Callable[[str], int],
     *,
     budget: int | None = None,
     reserved: int = 0,
@@ -62,7 +62,7 @@ def compact(
 
     Args:
         layout: every block, as `arrange` has made it.
-        places: the index of each block in the document.
+        place_of: gives the index of a block in the document.
         budget: tokens of what models read.
         reserved: tokens of what else is in the request.
         keep_turns: how many turns are kept without a budget.
@@ -81,7 +81,7 @@ def compact(
         plan = plan_compaction(items, weights, budget, reserved=reserved, frame=frame, live=live)
     if plan is None or (text := extract(items, plan)) is None:
         return None
-    turn, neighbour, is_before = _place(layout, items, plan, places)
+    turn, neighbour, is_before = _place(layout, items, plan, place_of)
     covered = [items[index] for index in plan.covered]
     return NewSummary(
         text,
@@ -108,11 +108,17 @@ def _blank_summary(near: LayoutItem) -> LayoutItem:
 
 
 def _place(
-    layout: Layout, items: Sequence[LayoutItem], plan: CompactionPlan, places: Mapping[str, int]
+    layout: Layout,
+    items: Sequence[LayoutItem],
+    plan: CompactionPlan,
+    place_of: Callable[[str], int],
 ) -> tuple[str, str, bool]:
     """Return the turn that the summary stands in, and the block next to which it does."""
     if plan.cut < len(items) and items[plan.cut].type is not ItemType.TURN_HEADER:
         behind = items[plan.cut]
         return behind.turn, behind.block.id, True
-    turn = next(one for one in layout.turns if one.id == items[plan.cut - 1].turn)
-    return turn.id, max((item.block.id for item in turn.items), key=places.__getitem__), False
+    last = items[plan.cut - 1]
+    if last.type is ItemType.SUMMARY:
+        return last.turn, last.block.id, False
+    turn = next(one for one in layout.turns if one.id == last.turn)
+    return turn.id, max((item.block.id for item in turn.items), key=place_of), False

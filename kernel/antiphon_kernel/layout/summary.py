@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from antiphon_kernel.layout.blocks import SUMMARY_TYPE
 from antiphon_kernel.layout.compaction import MAX_SUMMARY, CompactionPlan
@@ -22,6 +22,12 @@ OPENING: Final = (
 _MIN_QUOTED: Final = 16
 """Tokens; a shorter part of a text is not quoted."""
 
+_TURNS: Final = 500
+"""Turns that the metadata of a summary names."""
+
+_NEVER: Final = ("9999", "0000")
+"""Begin and end of nothing."""
+
 _LISTED: Final = 50
 """Files, and commands, that the metadata of a summary names: the last ones."""
 
@@ -33,7 +39,8 @@ class SummaryRecord:
     """Metadata of a summary: what it stands for."""
 
     turns: tuple[str, ...]
-    """Ids of the turns, or parts of turns, that it hides and the summary before did not."""
+    """Ids of the turns, or parts of turns, that it hides and the summary before did not; of many
+    the last ones."""
     begin: str
     """Time of the first block that is hidden, by this summary or one before."""
     end: str
@@ -46,22 +53,22 @@ class SummaryRecord:
     """Path of the summary that is merged into it."""
 
     @classmethod
-    def of(cls, items: Sequence[LayoutItem], previous: LayoutItem | None) -> Self:
+    def of(cls, items: Sequence[LayoutItem], previous: LayoutItem | None) -> SummaryRecord:
         """Return the record of a summary that is to stand for some items.
 
         Args:
-            items: at least one.
+            items: at least one, unless there is a summary before.
             previous: the summary that they were read behind.
         """
         before = read_record(previous.block.metadata) if previous is not None else None
-        created = [item.block.created for item in items]
-        begin = iso_time(min(created))
+        known = before or cls((), *_NEVER)
+        times = [iso_time(item.block.created) for item in items]
         return cls(
-            turns=tuple(dict.fromkeys(item.turn for item in items)),
-            begin=min(begin, before.begin) if before is not None else begin,
-            end=iso_time(max(created)),
-            files=_latest(before.files if before is not None else (), _files(items)),
-            commands=_latest(before.commands if before is not None else (), _commands(items)),
+            turns=tuple(dict.fromkeys(item.turn for item in items))[-_TURNS:],
+            begin=min((known.begin, *times)),
+            end=max((known.end, *times)),
+            files=_latest(known.files, _files(items)),
+            commands=_latest(known.commands, _commands(items)),
             previous=str(previous.path) if previous is not None else None,
         )
 

@@ -52,8 +52,8 @@ def planned(blocks: Sequence[LayoutBlock], budget: int | None = None, **more: An
 def attempted(
     blocks: Sequence[LayoutBlock], budget: int | None = None, **more: Any
 ) -> NewSummary | None:
-    places = {block.id: index for index, block in enumerate(blocks)}
-    return compact(arrange(blocks), places, budget=budget, **more)
+    ids = [block.id for block in blocks]
+    return compact(arrange(blocks), ids.index, budget=budget, **more)
 
 
 def insert(writing: Writing, new: NewSummary) -> LayoutBlock:
@@ -151,6 +151,19 @@ def test_compact_of_a_compacted_document_merges_the_summary_as_people_have_edite
     assert record.begin == before.begin and record.end > before.end
     assert not set(record.turns) & set(before.turns)
     assert names(read(writing.blocks)).startswith("S H U")
+
+
+def test_compact_of_a_summary_that_has_become_too_long_shortens_it() -> None:
+    writing = long("U A U A U A")
+    block = compacted(writing, 700)
+    writing.change(block, text=block.text + "\n\n" + "written by a person " * 2_000)
+    kept = names(read(writing.blocks))
+    second = compacted(writing, 1_000)
+    assert names(read(writing.blocks)) == kept
+    assert tokens(writing.blocks) <= 1_000
+    assert "written by a person" in second.text
+    record = read_record(second.metadata)
+    assert record is not None and record.turns == () and record.previous is not None
 
 
 def test_compact_of_a_summary_that_would_not_be_shorter_keeps_the_history() -> None:
