@@ -30,6 +30,7 @@ from antiphon_kernel.layout.paths import (
     parse_path,
 )
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
+from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
 from antiphon_kernel.layout.summary import SummaryRecord, extract, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
@@ -55,7 +56,9 @@ __all__ = [
     "LayoutItem",
     "LayoutPath",
     "LayoutReader",
+    "LayoutReading",
     "LayoutTurn",
+    "ModelRequest",
     "ModelView",
     "NewSummary",
     "PathError",
@@ -75,6 +78,7 @@ __all__ = [
     "parse_path",
     "plan_compaction",
     "plan_last_turns",
+    "read_layout",
     "read_record",
     "rounds_of",
     "stream_text",

@@ -230,6 +230,8 @@ def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
     turns: dict[str, list[LayoutItem]] = {}
     for item in items:
         turns.setdefault(item.turn, []).append(item)
+    if not turns:
+        return []
     newest, *others = reversed(turns.values())
     first = _newest_section(newest, room * 2 // 3 if others else room)
     room -= estimate_text(first)
