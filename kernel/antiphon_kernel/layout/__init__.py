@@ -31,7 +31,7 @@ from antiphon_kernel.layout.paths import (
 )
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
 from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
-from antiphon_kernel.layout.summary import SummaryRecord, extract, read_record
+from antiphon_kernel.layout.summary import SummaryRecord, extract, moved_metadata, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
@@ -75,6 +75,7 @@ __all__ = [
     "is_path",
     "item_text",
     "model_view",
+    "moved_metadata",
     "parse_path",
     "plan_compaction",
     "plan_last_turns",

@@ -40,7 +40,7 @@ _OPENING: Final = (
 
 
 class CompactionError(ValueError):
-    """What cannot be hidden is larger than the budget."""
+    """Error of a compaction: the part that cannot be hidden is larger than the budget."""
 
     def __init__(self, message: str, *, tokens: int, budget: int, largest: str | None) -> None:
         super().__init__(message)

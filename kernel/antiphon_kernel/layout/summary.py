@@ -125,6 +125,16 @@ def read_record(metadata: Mapping[str, Any]) -> SummaryRecord | None:
     )
 
 
+def moved_metadata(metadata: Mapping[str, Any], turns: Mapping[str, str]) -> dict[str, Any]:
+    """Return the metadata of a block for its copy in another context.
+
+    Args:
+        turns: the id of each turn there.
+    """
+    record = read_record(metadata)
+    return dict(metadata) if record is None else record.moved(turns).as_metadata()
+
+
 def _moved_path(path: str | None, turns: Mapping[str, str]) -> str | None:
     if path is None:
         return None

@@ -12,6 +12,7 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.document.rendering import render
+from antiphon_kernel.layout import SUMMARY_TYPE, read_record
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.storage import (
@@ -171,11 +172,14 @@ class TransactionReplay:
 
 
 def check_document(document: Document, report: ContextReport) -> None:
-    """Check header fields, parents and answers."""
+    """Check header fields, parents, answers and summaries."""
     _check_fields(document, report)
     _check_parents(document, report)
     for block in document.block_ids():
         header = document.header(block)
+        said = header.metadata
+        if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
+            report.find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
         if header.kind != BlockKind.TOOL_RESULT:
             continue
         if header.parent is None or header.parent not in document:
