@@ -1,7 +1,7 @@
 """Layout of what models read: turns, rounds, paths, the text stream and its cache points."""
 
 from antiphon_kernel.layout.arrange import arrange
-from antiphon_kernel.layout.blocks import SUMMARY_TYPE, BlockAuthor, LayoutBlock
+from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
 from antiphon_kernel.layout.compaction import (
     WHOLE_TURNS,
@@ -36,7 +36,6 @@ from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_te
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
-    "SUMMARY_TYPE",
     "WHOLE_TURNS",
     "ArtifactPath",
     "BlockAuthor",

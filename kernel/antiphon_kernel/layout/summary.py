@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from antiphon_kernel.layout.blocks import SUMMARY_TYPE
 from antiphon_kernel.layout.compaction import MAX_SUMMARY, CompactionPlan
 from antiphon_kernel.layout.items import ItemType, LayoutItem
 from antiphon_kernel.messages import estimate_text
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.frozen_json import thaw
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 
 OPENING: Final = (
     "Earlier parts of this conversation, shortened. block.read shows each block by its path."

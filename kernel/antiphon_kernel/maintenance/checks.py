@@ -12,7 +12,7 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.document.rendering import render
-from antiphon_kernel.layout import SUMMARY_TYPE, read_record
+from antiphon_kernel.layout import read_record
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.storage import (
@@ -34,6 +34,7 @@ from antiphon_kernel.storage import (
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import check_field
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored

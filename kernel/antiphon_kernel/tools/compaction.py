@@ -126,6 +126,7 @@ def _header(call: Call, context: Context, block: str, new: NewSummary) -> BlockH
         created=iso_time(call.kernel.clock.now_ms()),
         author=call.actor.principal.id,
         parent=new.parent,
+        collapsed=True,
         metadata=new.record.as_metadata(),
     )
 

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from antiphon_kernel.layout import (
-    SUMMARY_TYPE,
     CompactionError,
     ItemType,
     Layout,
@@ -26,6 +25,7 @@ from antiphon_kernel.layout import (
     weigh,
 )
 from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from tests.kernel.layout.random_writing import MODELS, random_blocks
 from tests.kernel.layout.test_random_writing import orphans
 from tests.kernel.layout.written import AMY, BEN, Writing, names, written
