@@ -191,8 +191,8 @@ class _Stream:
         headers = [index for index, item in enumerate(items) if _is_header(item)]
         self._turn_starts = headers
         ids = [items[index].turn for index in headers]
-        at = ids.index(live) if live in ids else len(ids) - 1
-        self.live = ids[at] if ids else None
+        self.live = live if live is not None else ids[-1] if ids else None
+        at = ids.index(self.live) if self.live in ids else len(ids) - 1
         self.end = headers[at + 1] if at + 1 < len(headers) else len(items)
         """Where the turn that is played ends."""
         self._before = [0, *accumulate(weights)]
