@@ -117,12 +117,16 @@ def plan_last_turns(
 ) -> CompactionPlan | None:
     """Return the plan that keeps the last turns whole; None if nothing would be won by it.
 
+    More turns are kept if something of them is still being written.
+
     Args:
         frame: tokens of a summary besides its text.
     """
     stream = _Stream(items, weights, None)
-    cut = stream.start_of_last(turns)
-    if cut is None or cut not in stream.cuts() or not stream.covered(cut):
+    latest = stream.start_of_last(turns) or 0
+    starts = [at for at in stream.cuts() if at <= latest and _is_header(items[at])]
+    cut = starts[-1] if starts else 0
+    if not stream.covered(cut):
         return None
     room = min(MAX_SUMMARY, stream.total - stream.kept(cut) - frame - 1)
     return stream.plan(cut, room) if room >= MIN_SUMMARY else None
@@ -160,8 +164,12 @@ def _too_large(
     stream: _Stream, cuts: Sequence[int], budget: int, reserved: int, summary: int
 ) -> CompactionError:
     cut = cuts[-1] if cuts else 0
-    hidden = set(stream.covered(cut)) if cuts else set()
-    remaining = [index for index in range(len(stream.items)) if index not in hidden]
+    hidden = set(stream.covered(cut))
+    remaining = [
+        index
+        for index, item in enumerate(stream.items)
+        if index not in hidden and item.type is not ItemType.SUMMARY
+    ]
     largest = max(remaining, key=lambda index: stream.weights[index], default=None)
     tokens = reserved + stream.kept(cut)
     said = (

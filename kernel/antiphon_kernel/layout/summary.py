@@ -271,7 +271,7 @@ def _newest_section(turn: Sequence[LayoutItem], room: int) -> str:
 
 def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
     """Return a turn in short: what was said, and the ledger of its calls."""
-    lines = [f"[TURN {turn[0].turn}] ts={iso_time(turn[0].block.created)}"]
+    lines = [f"### {turn[0].turn}, {iso_time(turn[0].block.created)}"]
     results: dict[str, list[LayoutItem]] = {}
     counts: dict[str, int] = {}
     for item in turn:
@@ -289,12 +289,12 @@ def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
             case ItemType.NOTES if detail.arguments is None:
                 pass
             case ItemType.USER_PROMPT | ItemType.USER_MESSAGE:
-                lines.append(f"{item.block.author.name}: {excerpt(item.block.text, detail.said)}")
+                lines.append(f"- {item.block.author.name}: {excerpt(item.block.text, detail.said)}")
             case ItemType.USER_ATTACHMENT | ItemType.FILE:
                 lines.append(f"- file {item.path}: {_size(item)}")
             case _:
                 said = excerpt(item.block.text, detail.answered)
-                lines.append(f"{item.block.author.name}: {said}")
+                lines.append(f"- {item.block.author.name}: {said}")
     if counts:
         called = (f"{tool} x{count}" for tool, count in counts.items())
         lines.append(f"- calls: {', '.join(called)}")
@@ -302,10 +302,11 @@ def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
 
 
 def _ledger_line(call: LayoutItem, results: Iterable[LayoutItem], detail: _Detail) -> str:
-    arguments = json.dumps(thaw(call.block.parameters), ensure_ascii=False)
-    shown = excerpt(arguments, detail.arguments or 0)
+    block = call.block
+    arguments = json.dumps(thaw(block.parameters), ensure_ascii=False)
+    shown = excerpt(arguments if block.parameters else block.text, detail.arguments or 0)
     came = "; ".join(f"{_size(result)}, {result.path}" for result in results)
-    return f"- {call.block.tool_name or 'tool'} {shown}: {came or f'no result, {call.path}'}"
+    return f"- {block.tool_name or 'tool'} {shown}: {came or f'no result, {call.path}'}"
 
 
 def _size(item: LayoutItem) -> str:

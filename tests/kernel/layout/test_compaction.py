@@ -138,6 +138,14 @@ def test_plan_of_the_last_turns_cuts_before_them_or_is_nothing() -> None:
     assert plan_last_turns(items, [1] * len(items), 6) is None
 
 
+def test_plan_of_the_last_turns_keeps_those_that_are_still_written() -> None:
+    writing = Writing.of(written("U A U A U A U A"))
+    writing.change(writing.blocks[5], status=Status.RUNNING)
+    items = visible(arrange(writing.blocks)).items
+    plan = plan_last_turns(items, [100] * len(items), 1)
+    assert plan is not None and plan.cut == 6
+
+
 def test_plan_behind_a_turn_that_is_played_keeps_the_messages_that_wait() -> None:
     items = visible(arrange(written("U C1 R1 C2 R2 U U"))).items
     weights = [10] * len(items)
