@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -34,11 +33,12 @@ from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
 from tests.bench.filled import filled
+from tests.processes import cpu_seconds, memory_of
 
 FOLDER: Final = Path(__file__).parent
 PACKAGES: Final = (
@@ -77,17 +77,6 @@ def serving_antiphon(folder: Path, rooms: int) -> Iterator[tuple[dict[str, Any],
     module = "tests.bench.fanout.antiphon_server"
     with serving(sys.executable, "-m", module, str(folder), str(rooms)) as served:
         yield served
-
-
-def processor_seconds(process: int) -> float:
-    """What a process has used of the processors so far."""
-    after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_of(process: int) -> int:
-    pages = Path(f"/proc/{process}/statm").read_text().split()[1]
-    return int(pages) * 4096
 
 
 # Calls
@@ -144,10 +133,10 @@ def measure_calls(folder: Path, runs: int) -> Iterator[Figure]:
         for callers, name, budget in ((1, "one caller", 500), (CALLERS, crowd, 5_000)):
             rates, costs = [], []
             for _ in range(runs):
-                before = processor_seconds(process)
+                before = cpu_seconds(process)
                 done, seconds = asyncio.run(make_calls(said, callers, 1.0))
                 rates.append(done / seconds)
-                costs.append((processor_seconds(process) - before) / done * 1e6)
+                costs.append((cpu_seconds(process) - before) / done * 1e6)
             yield figure(f"acknowledged calls, {name}", "/s", rates, at_least=budget)
             yield figure(f"processor time of the kernel for a call, {name}", "us", costs)
 
@@ -258,7 +247,7 @@ async def check_microseconds(folder: Path) -> list[float]:
     """What deciding about one keystroke of a client takes."""
     kernel = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS))
     me = kernel.open_session(kernel.owner, "bench")
-    params = {"role": "system", "kind": "text", "content": "word " * 200}
+    params = {"kind": "file", "content": "word " * 200}
     block = str((await kernel.call(me, "block.create", params))["block_id"])
     context = await kernel.context()
     writer = Document(4711)
@@ -291,7 +280,7 @@ async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figu
         await kernel.call(model, "block.append", params)
 
     async def measure(append: Callable[[str, str], Awaitable[None]]) -> float:
-        block = await writer.create(BlockKind.TEXT, Role.TOOL, None)
+        block = await writer.create(BlockKind.TEXT, None)
         start = time.perf_counter()
         for _ in range(tokens):
             await append(block, "word ")
@@ -321,6 +310,21 @@ async def forking_milliseconds(folder: Path) -> list[float]:
             await kernel.call("context.fork", context="default")
             took.append((time.perf_counter() - start) * 1e3)
     return took
+
+
+async def appending_milliseconds(folder: Path) -> list[float]:
+    """What appending messages takes that are all there, below a conversation of 1,000."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[at % 2], "content": f"{at}: {TEXT}"} for at in range(1_004)]
+    took = []
+    async with filled(folder) as kernel:
+        placed = await kernel.call("message.append", messages=messages[:1_000])
+        parent, new = placed["message_id"], messages[1_000:]
+        for _ in range(50):
+            start = time.perf_counter()
+            await kernel.call("message.append", parent=parent, messages=new)
+            took.append((time.perf_counter() - start) * 1e3)
+    return took[1:]
 
 
 def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
@@ -364,6 +368,9 @@ def main() -> None:
             print_figure(one, as_json=as_json)
         forks = asyncio.run(forking_milliseconds(folder / "forks"))
         print_figure(figure("a fork of 1,000 blocks", "ms", forks, budget=50), as_json=as_json)
+        reused = asyncio.run(appending_milliseconds(folder / "messages"))
+        name = "append of 4 messages that are there, at depth 1,000"
+        print_figure(figure(name, "ms", reused, budget=5), as_json=as_json)
         for one in measure_contexts(folder / "contexts", options.contexts):
             print_figure(one, as_json=as_json)
         with node_modules(options.modules, folder / "node") as modules:

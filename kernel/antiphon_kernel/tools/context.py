@@ -46,6 +46,16 @@ class ContextInfo(Result):
     """Since when it has been out of the way; absent if it is not."""
     damaged: str | None = None
     """Why it cannot be opened; absent if it can, as far as is known."""
+    creator: str | None = None
+    """Id of the principal who made it; absent if an older antiphon did not record it."""
+    username: str | None = None
+    """Name of the creator."""
+    source_context: str | None = None
+    """Id of the context that it is a fork of; absent if it is none."""
+    source_label: str | None = None
+    """Name of that context."""
+    source_version: int | None = None
+    """The version of that context that was copied."""
 
 
 class ContextStateResult(ContextInfo):
@@ -77,13 +87,21 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
 
 def context_info(call: Call, row: ContextRow) -> ContextInfo:
     """Return the info of a context."""
-    damage = call.kernel.quarantine.reason(row.id)
+    kernel, origin = call.kernel, row.origin
+    damage = kernel.quarantine.reason(row.id)
+    creator = kernel.find_principal(row.creator) if row.creator is not None else None
+    source = kernel.contexts.of_number(origin.source) if origin is not None else None
     return ContextInfo(
         context_id=row.id,
         label=row.label,
         created=iso_time(row.created),
         archived=iso_time_if(row.archived),
         damaged=damage.message if damage is not None else None,
+        creator=creator.id if creator is not None else None,
+        username=creator.username if creator is not None else None,
+        source_context=source.id if source is not None else None,
+        source_label=source.label if source is not None else None,
+        source_version=origin.seq if origin is not None else None,
     )
 
 
@@ -172,10 +190,6 @@ class ContextForkResult(ContextInfo):
 
     context_version: int
     """The version that the fork begins with."""
-    source_context: str
-    """Id of the original."""
-    source_version: int
-    """The version of the original that was copied."""
     blocks: int
     """How many blocks were copied."""
 
@@ -212,28 +226,36 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         blocks = await _chosen(call, params.blocks or BlockRange(), context, document)
         fork = Fork(context.row, at, document, tuple(blocks))
 
-        version = 1
-
-        async def copies(row: ContextRow) -> InitialContent:
-            nonlocal version
-            time, client = kernel.clock.now_ms(), kernel.ids.client_id()
-            made = await start_fork(row, fork, call.actor, time, client, kernel.limits)
-            version += len(made.commits)
-            return made
-
         label = params.label
         if label is None:
             label = kernel.contexts.free_label(f"{context.label}-fork")
-        made = await kernel.contexts.create(label, kernel.system, copies, asker=call.actor)
+        made, version = await create_fork(call, fork, label)
     finally:
         document.close()
     return ContextForkResult(
         **context_info(call, made).model_dump(),
         context_version=version,
-        source_context=context.id,
-        source_version=at,
         blocks=len(blocks),
     )
+
+
+async def create_fork(call: Call, fork: Fork, label: str) -> tuple[ContextRow, int]:
+    """Make a fork; return it, and the version that it begins with.
+
+    Raises:
+        AntiphonError: invalid_params, permission_denied, storage_failed.
+    """
+    kernel, version = call.kernel, 1
+
+    async def copies(row: ContextRow) -> InitialContent:
+        nonlocal version
+        time, client = kernel.clock.now_ms(), kernel.ids.client_id()
+        made = await start_fork(row, fork, call.actor, time, client, kernel.limits)
+        version += len(made.commits)
+        return made
+
+    row = await kernel.contexts.create(label, kernel.system, copies, asker=call.actor)
+    return row, version
 
 
 async def _chosen(
@@ -381,11 +403,12 @@ async def exported(call: Call, context: Context, form: ExportFormat) -> AsyncGen
 async def import_(call: Call, params: ContextImportParams) -> ContextImportResult:
     """Make a new context of an exported one: it is there whole, or not at all.
 
-    People and models are matched by username and kind; who wrote what is taken over, what could be
-    undone is not. Text of others whom this kernel knows is imported only by whose kernel it is.
-    A block of a model that answers nothing in the export answers nothing here. A large export is
-    imported with `antiphon import`, or with `POST /import?label=` at the address of the kernel's
-    HTTP endpoint: they stream.
+    People and models are matched by username and kind; those whom this kernel does not know become
+    authors, who have no right until they are invited, and no source or system is made. Who wrote
+    what is taken over, what could be undone is not. Text of others whom this kernel knows is
+    imported only by whose kernel it is. A block of a model that answers nothing in the export
+    answers nothing here. A large export is imported with `antiphon import`, or with
+    `POST /import?label=` at the address of the kernel's HTTP endpoint: they stream.
     """
     limit = call.kernel.limits.export_code_points
     if len(params.text) > limit:

@@ -101,7 +101,12 @@ class BlameRun(Result):
     principal: str
     username: str
     version: int
-    """Version of the block that this change made."""
+    """Version that this change made, of the block or of the original in `source_block`."""
+    source_block: str | None = None
+    """Id of the original that has this version; absent if the block itself has it. What an import
+    brought keeps the version that it had where it was exported."""
+    source_block_name: str | None = None
+    """The original by the names of its parts."""
     time: str
 
 
@@ -133,6 +138,8 @@ async def blame(call: Call, params: BlameParams) -> BlameResult:
                 principal=stamp.principal,
                 username=names[stamp.principal],
                 version=stamp.version,
+                source_block=stamp.block,
+                source_block_name=call.kernel.block_name(stamp.block) if stamp.block else None,
                 time=iso_time(stamp.time),
             )
         )
@@ -229,20 +236,19 @@ class UndoResult(Result):
     """Text that comes back."""
     undone: list[str]
     """The blocks whose text changed."""
+    undone_names: list[str]
     versions: dict[str, int]
     """The new version of each of them."""
     context_version: int
 
 
+_READ_ONLY = (ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION)
+
+
 @tool(
     "block.undo",
     needs=Permission.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.NOTHING_TO_UNDO,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-    ),
+    errors=(*REFERENCES, ErrorCode.NOTHING_TO_UNDO, *_READ_ONLY),
 )
 async def undo(call: Call, params: UndoParams) -> UndoResult:
     """Take back the last edit of one principal, never what somebody else wrote into it."""
@@ -252,12 +258,7 @@ async def undo(call: Call, params: UndoParams) -> UndoResult:
 @tool(
     "block.redo",
     needs=Permission.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.NOTHING_TO_REDO,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-    ),
+    errors=(*REFERENCES, ErrorCode.NOTHING_TO_REDO, *_READ_ONLY),
 )
 async def redo(call: Call, params: UndoParams) -> UndoResult:
     """Do again what was undone last."""
@@ -292,6 +293,7 @@ async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoRes
         removed=removed,
         restored=restored,
         undone=undone,
+        undone_names=[context.block_name(one) for one in undone],
         versions=versions,
         context_version=seq,
     )

@@ -30,7 +30,6 @@ class Row:
 
 
 def text(content: object = None, **more: Any) -> dict[str, Any]:
-    """The parameters of a block of text."""
     given = {} if content is None else {"content": content}
     return {"role": "user", "kind": "text", **given, **more}
 
@@ -117,7 +116,7 @@ CREATING: Final = (
     Row("block.create", text("x", metadata={"tool_kind": "magic"}), Code.INVALID_PARAMS),
     Row("block.create", {"role": "king", "kind": "text"}, Code.INVALID_PARAMS),
     Row("block.create", {"role": 7, "kind": "text"}, Code.INVALID_PARAMS),
-    Row("block.create", {"kind": "text"}, Code.INVALID_PARAMS),
+    Row("block.create", {"role": "model", "kind": "text"}, Code.INVALID_PARAMS),
     Row("block.create", text("x", after="@list", context="notes"), Code.BLOCK_NOT_FOUND),
     Row("block.create", text("x", parent_id="default.nobody.1"), Code.BLOCK_NOT_FOUND),
     Row("block.create", text("x"), Code.PERMISSION_DENIED, by="vic"),

@@ -40,7 +40,7 @@ def told(text: str) -> list[dict[str, Any]]:
     names = {line["id"]: line["username"] for line in lines if line["type"] == "principal"}
     for line in lines:
         if line["type"] == "context":
-            line |= {"context_id": "", "version": 0}
+            line |= {"context_id": "", "version": 0, "creator": ""}
         elif line["type"] == "principal":
             line["id"] = line["username"]
         elif line["type"] == "block":
@@ -281,7 +281,7 @@ async def test_author_of_another_kind_than_the_one_here_is_refused(
 
 
 async def test_import_by_owner_accepts_blocks_of_kernel(kernel: Kernel, call: Caller) -> None:
-    said = {"role": "system", "kind": "text", "content": "begin", "status": "done"}
+    said = {"kind": "file", "content": "begin", "status": "done"}
     await kernel.call(kernel.system, "block.create", said)
     exported = (await call("context.export"))["text"]
     await call("context.import", text=exported, label="copy")
