@@ -66,8 +66,11 @@ class JournalReader:
 
     async def principals(self) -> list[Principal]:
         """Everybody this kernel knows."""
-        rows = await self._database.select("SELECT id, username, kind FROM principals")
-        return [Principal(PrincipalId(row[0]), row[1], _kind(row[2])) for row in rows]
+        sql = "SELECT id, username, kind, display_name FROM principals"
+        return [
+            Principal(PrincipalId(principal), username, _kind(kind), display_name)
+            for principal, username, kind, display_name in await self._database.select(sql)
+        ]
 
     async def sessions(self) -> list[SessionRow]:
         """Everybody who ever joined or committed, in the order in which they were recorded."""
