@@ -72,7 +72,7 @@ class SessionNameParams(Params):
     """At most 64 code points, without control characters."""
 
 
-@tool("session.name", needs=Permission.WRITE)
+@tool("session.name", needs=Permission.READ)
 async def set_display_name(call: Call, params: SessionNameParams) -> WhoamiResult:
     """Say how one wants to be called. The username, which ids and commands use, stays."""
     await call.kernel.members.set_display_name(call.actor.principal, params.display_name)
