@@ -145,7 +145,9 @@ class Kernel:
         self.owner = self.access.owner = self.members[await self.journal.setting("owner") or owner]
         await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
-        self.writers = BlockOwners(self.members, self.system, self.limits.write_lease_seconds)
+        self.writers = BlockOwners(
+            self.members, self.system, self.limits.write_lease_seconds, self.ids.client_id
+        )
         self._open = OpenContexts(
             self.journal,
             self.contexts,

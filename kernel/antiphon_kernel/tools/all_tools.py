@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.tools.append import append
 from antiphon_kernel.tools.block import collapse, create, exclude, move, status
+from antiphon_kernel.tools.compaction import compact_context, expand
 from antiphon_kernel.tools.content import (
     append_log,
     delete_item,
@@ -50,6 +51,7 @@ from antiphon_kernel.tools.message import (
     search_messages,
     split_message,
 )
+from antiphon_kernel.tools.message_import import import_messages
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.tools.session import set_display_name, tools, whoami
@@ -92,6 +94,8 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     rename_context,
     archive_context,
     fork_context,
+    compact_context,
+    expand,
     layout,
     request,
     usage,
@@ -105,6 +109,7 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     message_children,
     message_siblings,
     search_messages,
+    import_messages,
     whoami,
     set_display_name,
     tools,
