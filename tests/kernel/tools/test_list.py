@@ -190,7 +190,6 @@ async def test_chain_of_parents_may_not_be_too_long(
     block = await make("0")
     for number in range(limit - 1):
         block = await make(str(number), parent_id=block)
-    params = {"role": "user", "kind": "text", "parent_id": block}
     with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await call("block.create", **params)
+        await call("block.create", role="user", kind="text", parent_id=block)
     assert caught.value.details["limit"] == limit

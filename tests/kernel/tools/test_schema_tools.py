@@ -116,8 +116,7 @@ async def test_log_grows_and_shows_its_last_entries(
     assert (
         text == '## diagnostics/errors [read-only]\n(1 earlier entries)\n- {"line": 2}\n- three\n'
     )
-    content = {**log, "content": ["one", "changed"]}
-    error = await refused(kernel, lsp, "block.import", content)
+    error = await refused(kernel, lsp, "block.import", {**log, "content": ["one", "changed"]})
     assert error.details["rule"] == "append_only"
 
 

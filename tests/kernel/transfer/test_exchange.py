@@ -154,8 +154,7 @@ async def test_import_of_damaged_export_is_rejected_and_leaves_nothing(
 
 async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]:
     """The lines of an export of blocks that answer one another; the shuffled ones are no worse."""
-    new = {"role": "user", "kind": "text", "content": "x"}
-    await kernel.call(amy, "block.create", new)
+    await kernel.call(amy, "block.create", {"role": "user", "kind": "text", "content": "x"})
     exported = (await kernel.call(amy, "context.export", {}))["text"]
     *head, block, _ = map(json.loads, exported.splitlines())
     stem = block["id"].rpartition(".")[0]
@@ -273,9 +272,8 @@ async def test_author_of_another_kind_than_the_one_here_is_refused(
     kernel: Kernel, call: Caller, written: str, name: str, kind: str
 ) -> None:
     exported = (await call("context.export"))["text"]
-    params = {"text": credited_to(exported, name, kind), "label": "forged"}
     with pytest.raises(AntiphonError, match=name) as caught:
-        await call("context.import", **params)
+        await call("context.import", text=credited_to(exported, name, kind), label="forged")
     assert caught.value.code is ErrorCode.INVALID_PARAMS
     assert "zoe" not in kernel.members
 

@@ -75,9 +75,7 @@ class Stage:
 
     async def draft(self, text: str, actor: Actor | None = None) -> str:
         created = await self.kernel.call(
-            actor or self.owner,
-            "block.create",
-            {"role": "user", "kind": "text", "content": text},
+            actor or self.owner, "block.create", {"role": "user", "kind": "text", "content": text}
         )
         return str(created["block_id"])
 
