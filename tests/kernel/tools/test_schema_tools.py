@@ -185,12 +185,10 @@ async def test_write_begins_a_pending_block_and_marks_a_finished_one(
         assert context.version(found) == 2
 
 
-async def test_set_text_keeps_what_others_write_in_it(
-    kernel: Kernel, call: Caller, report: str
-) -> None:
+async def test_set_text_keeps_what_others_write_in_it(call: Caller, report: str) -> None:
     title = {"block_id": report, "section": "task", "field": "title"}
     await call("block.set_field", **title, value="one two three\n")
-    context, block = await kernel.find_block(report)
+    context, block = await call.kernel.find_block(report)
     seen: list[int] = []
     context.document.watch(
         lambda change: seen.extend(

@@ -100,15 +100,13 @@ async def test_import_keeps_authors_of_text(call: Caller, written: str) -> None:
     ]
 
 
-async def test_export_comes_back_beside_the_original(
-    kernel: Kernel, call: Caller, written: str
-) -> None:
+async def test_export_comes_back_beside_the_original(call: Caller, written: str) -> None:
     exported = (await call("context.export"))["text"]
     with raises(ErrorCode.INVALID_PARAMS):
         await call("context.import", text=exported)
     made = await call("context.import", text=exported, label="copy")
-    document = (await kernel.context("copy")).document
-    original = (await kernel.context()).document
+    document = (await call.context("copy")).document
+    original = (await call.context()).document
     assert [document.text(one) for one in document.block_ids()] == [
         original.text(one) for one in original.block_ids()
     ]
@@ -199,11 +197,9 @@ def number_of(block: dict[str, Any]) -> int:
     return int(block["id"].rpartition(".")[2])
 
 
-async def test_markdown_shows_every_text_under_who_wrote_it(
-    kernel: Kernel, call: Caller, written: str
-) -> None:
+async def test_markdown_shows_every_text_under_who_wrote_it(call: Caller, written: str) -> None:
     text = (await call("context.export", format="markdown"))["text"]
-    document = (await kernel.context()).document
+    document = (await call.context()).document
     at = 0
     for block in document.block_ids():
         at = text.index(document.text(block), at)
