@@ -10,8 +10,7 @@ from tests.waiting import until
 
 
 async def say(here: World, text: str, **more: Any) -> None:
-    request = {"role": "user", "kind": "text", "content": text, "status": "done", **more}
-    await here.call("block.create", **request)
+    await here.call("block.create", role="user", kind="text", content=text, status="done", **more)
 
 
 async def open_page(there: Opened, text: str) -> None:

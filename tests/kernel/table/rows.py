@@ -135,9 +135,7 @@ READING: Final = (
     Row("block.read", {"block_id": "@list", "range": {"start": 1, "end": 2}, "line_numbers": True}),
     Row("block.read", {"block_id": "@list", "range": {"start": 3, "end": 3}}),
     Row(
-        "block.read",
-        {"block_id": "@list", "range": {"start": 1, "end": 9}},
-        Code.LINE_OUT_OF_RANGE,
+        "block.read", {"block_id": "@list", "range": {"start": 1, "end": 9}}, Code.LINE_OUT_OF_RANGE
     ),
     Row("block.read", {"block_id": "@list", "range": {"start": 2, "end": 1}}, Code.INVALID_PARAMS),
     Row("block.read", {"block_id": "@list", "range": {"start": -1, "end": 1}}, Code.INVALID_PARAMS),
@@ -178,9 +176,7 @@ READING: Final = (
     Row("kernel.search", {"query": "[", "regex": True}, Code.INVALID_REGEX),
     Row("block.create", text("a" * 40 + "!", status="done"), keep="slow"),
     Row(
-        "block.search",
-        {"block_id": "@slow", "query": "(a|a)*$", "regex": True},
-        Code.REGEX_TIMEOUT,
+        "block.search", {"block_id": "@slow", "query": "(a|a)*$", "regex": True}, Code.REGEX_TIMEOUT
     ),
 )
 
@@ -206,11 +202,7 @@ WRITING: Final = (
     Row("block.edit", {"block_id": "@list", "operations": {}}, Code.INVALID_PARAMS),
     Row("block.edit", edit("@list", *[insert(0, "x")] * 1001), Code.TOO_LARGE),
     Row("block.edit", edit("@list")),
-    Row(
-        "block.edit",
-        edit("@list", replace(1, 2, "bun"), base_version=1),
-        Code.STALE_VERSION,
-    ),
+    Row("block.edit", edit("@list", replace(1, 2, "bun"), base_version=1), Code.STALE_VERSION),
     Row("block.edit", edit("@list", replace(2, 3, "suds"), base_version=1)),
     Row("block.edit", edit("@list", delete(0, 1), base_version=99), Code.INVALID_PARAMS),
     Row("block.edit", edit("@list", insert(0, "x")), Code.PERMISSION_DENIED, by="vic"),
@@ -219,11 +211,7 @@ WRITING: Final = (
     Row("block.splice", {"block_id": "@family", "offset": -1}, Code.INVALID_PARAMS),
     Row("block.splice", {"block_id": "@family", "offset": 10**400}, Code.INVALID_PARAMS),
     Row("block.splice", {"block_id": "@family", "offset": 0.5}, Code.INVALID_PARAMS),
-    Row(
-        "block.splice",
-        {"block_id": "@family", "offset": 0, "insert": None},
-        Code.INVALID_PARAMS,
-    ),
+    Row("block.splice", {"block_id": "@family", "offset": 0, "insert": None}, Code.INVALID_PARAMS),
     Row("block.splice", {"block_id": "@family", "offset": 0}),
     Row("block.read", {"block_id": "@family"}),
     Row("block.apply_patch", {"block_id": "@list", "patch": "@@ -2,1 +2,1 @@\n-rye\n+bun\n"}),

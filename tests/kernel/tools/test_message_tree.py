@@ -178,9 +178,7 @@ async def test_delete_with_reparent_moves_what_descends_up_and_keeps_its_place(
     assert [said(one["message"]) for one in children] == ["c", "d", "x"]
 
 
-async def test_delete_of_a_missing_message_is_reported_and_no_exception(
-    talk: Conversation,
-) -> None:
+async def test_delete_of_a_missing_message_is_reported_and_no_exception(talk: Conversation) -> None:
     await talk.append(None, user("a"), answer("b"))
     names = ["default.amy.9", "nowhere.amy.1", "default.amy.2"]
     deleted = await talk.call("delete", messages=names, descendants="reparent")
@@ -334,9 +332,8 @@ async def test_edit_in_place_that_would_part_a_call_from_its_result_is_refused(
     talk: Conversation,
 ) -> None:
     await talk.append(None, user("a"), use("c1"), result("c1"))
-    params = {"message": "default.amy.2", "content": "no call", "in_place": True}
     with raises(ErrorCode.INVALID_PARAMS):
-        await talk.call("edit", **params)
+        await talk.call("edit", message="default.amy.2", content="no call", in_place=True)
     edited = await talk.call("edit", message="default.amy.2", content="no call")
     assert await talk.texts(context=edited["label"]) == ["a", "no call"]
 

@@ -156,9 +156,7 @@ async def test_message_written_before_the_kernel_answers_is_sent_then(here: Worl
         await until(lambda: there.message == "", "an empty composer")
 
 
-async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(
-    here: World,
-) -> None:
+async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(here: World) -> None:
     async with through_proxy(here) as proxy, opened(here) as there:
         await there.type("hello")
         await kernel_has_draft(here, "hello")

@@ -72,9 +72,7 @@ async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_i
         await until(lambda: not there.shows("dreams"), "gone")
 
 
-async def test_open_sidebar_follows_contexts_that_come_change_and_go_elsewhere(
-    here: World,
-) -> None:
+async def test_open_sidebar_follows_contexts_that_come_change_and_go_elsewhere(here: World) -> None:
     async with opened(here, size=(120, 40)) as there:
         await there.sees("▸ default")
         notes = await a_context(here, "notes")
