@@ -65,6 +65,8 @@ class MessageInfo(Result):
 
     message_id: str
     """Its first block."""
+    message_name: str
+    """The short form of that block's id."""
     context_id: str
     label: str
     """The context's label."""
@@ -105,6 +107,8 @@ class MessagePlace(Result):
 
     message_id: str | None = None
     """The first block of the last message; absent if there is none."""
+    message_name: str | None = None
+    """The short form of that block's id."""
     context_id: str
     label: str
     context_version: int
@@ -292,8 +296,10 @@ def _place(
     branch: Branch, depth: int, reused: int, created: int = 0, *, forked: bool = False
 ) -> MessagePlace:
     messages = branch.messages[: depth + created]
+    last = messages[-1].id if messages else None
     return MessagePlace(
-        message_id=messages[-1].id if messages else None,
+        message_id=last,
+        message_name=branch.context.block_name(last) if last is not None else None,
         context_id=branch.context.id,
         label=branch.context.label,
         context_version=branch.context.seq,
@@ -687,6 +693,7 @@ def _info(branch: Branch, index: int) -> MessageInfo:
     one = branch.messages[index]
     return MessageInfo(
         message_id=one.id,
+        message_name=branch.context.block_name(one.id),
         context_id=branch.context.id,
         label=branch.context.label,
         blocks=list(one.blocks),
