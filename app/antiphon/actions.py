@@ -250,6 +250,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Show or hide who wrote what",
     ),
     Action(
+        "reading",
+        ("m",),
+        "model's view",
+        "Show what the model of the cell reads, with what its provider keeps; else the only model.",
+        _NAVIGATE,
+        enabled=lambda now: now.live,
+        footer=None,
+        title="What the model reads",
+    ),
+    Action(
         "undo_edit",
         ("ctrl+z",),
         "undo mine",
@@ -443,6 +453,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _ANYWHERE,
         priority=True,
         title="Show or hide contexts and people",
+    ),
+    Action(
+        "hints",
+        (),
+        "hints",
+        "The hints so far, whole.",
+        _ANYWHERE,
+        footer=None,
+        title="Show past hints",
     ),
     Action(
         "refused",

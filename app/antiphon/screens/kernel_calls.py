@@ -133,6 +133,16 @@ class KernelActions:
             return None
         return merge_runs(result["runs"])
 
+    async def layout(self, model: str | None, last: int) -> Mapping[str, Any] | None:
+        """Return the last items that a model reads of this context; None if it is not said."""
+        params = {"context": self._session.document.context, "last": last}
+        try:
+            named = {"model": model} if model is not None else {}
+            return await self._session.call("context.layout", {**params, **named})
+        except AntiphonError as error:
+            self._hint(f"What models read cannot be shown: {error.message}")
+            return None
+
     async def interrupt(self, target: InterruptTarget) -> bool:
         """Stop a model, a command or all of them; whether anything was running."""
         params: dict[str, Any] = {"context": self._session.document.context}
@@ -147,14 +157,24 @@ class KernelActions:
             self._hint("Nothing is running. Ctrl+Q quits.")
         return bool(result.get("stopped"))
 
-    async def contexts(self) -> list[ContextName]:
-        """The kernel's contexts, oldest first; none if it does not say."""
+    async def contexts(self, seen: Mapping[str, int]) -> list[ContextName]:
+        """The kernel's contexts, oldest first; none if it does not say.
+
+        Args:
+            seen: the version of each context, by id, that the person has seen.
+        """
         try:
-            result = await self._session.call("context.list", {})
+            result = await self._session.call("context.list", {"seen": dict(seen)})
         except AntiphonError as error:
             self._hint(f"The contexts cannot be listed: {error.message}")
             return []
         return [
-            ContextName(one["context_id"], displayable_in_a_row(one["label"]))
+            ContextName(
+                one["context_id"],
+                displayable_in_a_row(one["label"]),
+                one["context_version"],
+                one["changed"],
+                source=one.get("source_context"),
+            )
             for one in result["contexts"]
         ]

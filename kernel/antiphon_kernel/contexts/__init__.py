@@ -30,6 +30,7 @@ from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
 from antiphon_kernel.contexts.tree import Branch, ConversationTrees, TreeNode
 from antiphon_kernel.contexts.undo_stack import UndoKind
+from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
     "Applied",
@@ -57,6 +58,7 @@ __all__ = [
     "Submission",
     "TreeNode",
     "UndoKind",
+    "WriterPresence",
     "check_message",
     "group_of",
     "header_fields",

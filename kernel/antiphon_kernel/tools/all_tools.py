@@ -28,7 +28,17 @@ from antiphon_kernel.tools.context import (
 )
 from antiphon_kernel.tools.edit import apply_patch, edit, splice
 from antiphon_kernel.tools.history import blame, history, redo, restore, undo
-from antiphon_kernel.tools.kernel import invite, invites, joins, kick, members, revoke, role
+from antiphon_kernel.tools.kernel import (
+    info,
+    invite,
+    invites,
+    joins,
+    kick,
+    members,
+    revoke,
+    role,
+    set_label,
+)
 from antiphon_kernel.tools.layout import layout, request, usage
 from antiphon_kernel.tools.message import (
     append_messages,
@@ -43,7 +53,7 @@ from antiphon_kernel.tools.message import (
 from antiphon_kernel.tools.message_import import import_messages
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
-from antiphon_kernel.tools.session import tools, whoami
+from antiphon_kernel.tools.session import set_display_name, tools, whoami
 from antiphon_kernel.tools.subscribe import subscribe, sync, unsubscribe
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
@@ -98,7 +108,10 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     search_messages,
     import_messages,
     whoami,
+    set_display_name,
     tools,
+    info,
+    set_label,
     members,
     role,
     kick,

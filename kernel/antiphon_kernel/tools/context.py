@@ -28,12 +28,18 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
 
+_COUNTED: Final = 1_000
+"""Transactions of a context that are looked at to count what has changed."""
+
 
 class ContextListParams(Params):
     """Filter for contexts."""
 
     archived: bool = False
     """Name those that are archived too."""
+    seen: dict[str, int] | None = None
+    """The version of each context, by id, that the caller has seen, 0 of those it does not name:
+    the answer then says how many blocks others have changed since."""
 
 
 class ContextInfo(Result):
@@ -46,6 +52,16 @@ class ContextInfo(Result):
     """Since when it has been out of the way; absent if it is not."""
     damaged: str | None = None
     """Why it cannot be opened; absent if it can, as far as is known."""
+    creator: str | None = None
+    """Id of the principal who made it; absent if an older antiphon did not record it."""
+    username: str | None = None
+    """Name of the creator."""
+    source_context: str | None = None
+    """Id of the context that it is a fork of; absent if it is none."""
+    source_label: str | None = None
+    """Name of that context."""
+    source_version: int | None = None
+    """The version of that context that was copied."""
 
 
 class ContextStateResult(ContextInfo):
@@ -54,10 +70,19 @@ class ContextStateResult(ContextInfo):
     context_version: int
 
 
+class ListedContext(ContextInfo):
+    """One context, and how far it has come."""
+
+    context_version: int
+    changed: int | None = None
+    """How many blocks others have changed since what was `seen`, as far as the last 1,000
+    changes tell; absent if that was not given."""
+
+
 class ContextListResult(Result):
     """The contexts of the kernel, oldest first."""
 
-    contexts: list[ContextInfo]
+    contexts: list[ListedContext]
     """One entry a context."""
 
 
@@ -72,18 +97,36 @@ class ContextCreateParams(Params):
 async def list_contexts(call: Call, params: ContextListParams) -> ContextListResult:
     """List the contexts of this kernel; archived ones only when asked for."""
     rows = [row for row in call.kernel.context_rows() if params.archived or row.archived is None]
-    return ContextListResult(contexts=[context_info(call, row) for row in rows])
+    journal, found = call.kernel.journal, []
+    for row in rows:
+        changed = None
+        if params.seen is not None:
+            since, caller = params.seen.get(row.id, 0), call.actor.principal.id
+            blocks = await journal.changed_blocks(row, since, _COUNTED, but_by=caller)
+            changed = len(blocks)
+        info = context_info(call, row).model_dump()
+        version = await journal.last_seq(row)
+        found.append(ListedContext(**info, context_version=version, changed=changed))
+    return ContextListResult(contexts=found)
 
 
 def context_info(call: Call, row: ContextRow) -> ContextInfo:
     """Return the info of a context."""
-    damage = call.kernel.quarantine.reason(row.id)
+    kernel, origin = call.kernel, row.origin
+    damage = kernel.quarantine.reason(row.id)
+    creator = kernel.find_principal(row.creator) if row.creator is not None else None
+    source = kernel.contexts.of_number(origin.source) if origin is not None else None
     return ContextInfo(
         context_id=row.id,
         label=row.label,
         created=iso_time(row.created),
         archived=iso_time_if(row.archived),
         damaged=damage.message if damage is not None else None,
+        creator=creator.id if creator is not None else None,
+        username=creator.username if creator is not None else None,
+        source_context=source.id if source is not None else None,
+        source_label=source.label if source is not None else None,
+        source_version=origin.seq if origin is not None else None,
     )
 
 
@@ -172,10 +215,6 @@ class ContextForkResult(ContextInfo):
 
     context_version: int
     """The version that the fork begins with."""
-    source_context: str
-    """Id of the original."""
-    source_version: int
-    """The version of the original that was copied."""
     blocks: int
     """How many blocks were copied."""
 
@@ -221,8 +260,6 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
     return ContextForkResult(
         **context_info(call, made).model_dump(),
         context_version=version,
-        source_context=context.id,
-        source_version=at,
         blocks=len(blocks),
     )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from antiphon.actions import Mode
 from antiphon.locations import state_folder
+from antiphon.widgets.sidebar import ContextName
+from antiphon.widgets.sidebar.sidebar import context_entries
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
@@ -70,6 +72,45 @@ async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_i
         await until(lambda: not there.shows("dreams"), "gone")
 
 
+async def test_open_sidebar_follows_contexts_that_come_change_and_go_elsewhere(
+    here: World,
+) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        await there.sees("▸ default")
+        notes = await a_context(here, "notes")
+        await there.sees("  notes")
+        await here.call("context.rename", context=notes, label="plans")
+        await there.sees("  plans")
+        await here.call("context.archive", context=notes)
+        await until(lambda: not there.shows("plans"), "archived")
+
+
+async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_with_the_number(
+    here: World,
+) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        notes = await a_context(here, "notes", "my own text")
+        await there.sees("  notes")
+        assert not there.shows("●1")
+        ben = here.kernel.open_session(await here.kernel.principal("ben"), "test")
+        await there.sees("  notes")
+        new = {"role": "user", "kind": "text", "status": "done", "content": "from ben"}
+        for _ in range(2):
+            await here.kernel.call(ben, "block.create", {"context": notes, **new})
+        await until(lambda: any("notes" in row and "●2" in row for row in there.lines), "●2")
+        await open_second(there, "notes")
+        await until(lambda: not there.shows("●2"), "seen")
+        await there.press("f2", "up", "enter")
+        await until(lambda: there.app.session.document.label == "default", "back")
+        await there.live()
+        await there.sees("  notes")
+        assert not there.shows("●2")
+        await here.kernel.call(ben, "block.create", {"context": notes, **new})
+        await there.sees("●1")
+    async with opened(here, size=(120, 40)) as there:
+        await there.sees("●1")
+
+
 async def test_app_opens_where_it_was_left(here: World) -> None:
     await a_context(here, "notes", *(f"Note {number}" for number in range(60)))
     async with opened(here, size=(80, 24)) as there:
@@ -109,3 +150,29 @@ async def test_a_named_context_that_is_missing_ends_the_app_with_the_list(here: 
         assert there.app.return_code == 1
         [message] = there.app._exit_renderables  # noqa: SLF001  printed by `run` only
         assert "nope" in str(message) and "default" in str(message) and "notes" in str(message)
+
+
+async def test_fork_made_elsewhere_comes_to_stand_below_its_source(here: World) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        await a_context(here, "notes")
+        await here.call("context.fork", context="default", label="left")
+        await here.call("context.fork", context="left", label="leaf")
+        await there.sees("⑂ leaf")
+        labels = ("▸ default", "⑂ left", "  ⑂ leaf", "notes")
+        at = [next(y for y, line in enumerate(there.lines) if one in line) for one in labels]
+        assert at == list(range(at[0], at[0] + 4))
+        await there.press("f2", "down", "down", "enter")
+        await until(lambda: there.app.session.document.label == "leaf", "leaf")
+
+
+def test_forks_stand_below_their_sources_whatever_is_listed() -> None:
+    contexts = [
+        ContextName("1", "a"),
+        ContextName("2", "b", source="9"),
+        *(ContextName(str(n), f"c{n}", source=str(n - 1 if n > 3 else 1)) for n in range(3, 10)),
+    ]
+    rows = [(one.context.label, one.mark) for one in context_entries(contexts)]
+    assert rows[:4] == [("a", ""), ("c3", "⑂ "), ("c4", "  ⑂ "), ("c5", "    ⑂ ")]
+    assert rows[-2:] == [("c9", "      ⑂ "), ("b", "      ⑂ ")]
+    assert len(rows) == len(contexts)
+    assert [one.mark for one in context_entries(contexts[1:2])] == ["⑂ "]
