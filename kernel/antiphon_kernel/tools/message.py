@@ -544,13 +544,13 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
                 missing.append(reference)
         firsts = [(await trees.branch(context), block) for context, block in found]
         for first, block in firsts:
-            index = first.path.index(block)
-            if index is None:
+            at = first.path.index(block)
+            if at is None:
                 continue  # somebody has taken it out meanwhile
-            for branch in first.nodes[index + 1].branches():
+            for branch in first.nodes[at + 1].branches():
                 _, indexes = doomed.setdefault(branch.context.id, (branch, set()))
                 last = len(branch.messages) if params.descendants is Descendants.CASCADE else 0
-                indexes.update(range(index, max(last, index + 1)))
+                indexes.update(range(at, max(last, at + 1)))
         blocks = {branch: _with_results(branch, one) for branch, one in doomed.values()}
         for branch, excluded in blocks.items():
             for block in excluded:
