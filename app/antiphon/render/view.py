@@ -51,5 +51,7 @@ class CellView:
     language: str | None = None
     """Of a file block; overrules what the path suggests."""
     drift_kind: str | None = None
+    is_read_from: bool = False
+    """Models read from here on: it stands for everything above it."""
     source_context: str | None = None
     """Where a drift block came from."""

@@ -4,7 +4,7 @@ from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of
+from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of, turn_of
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
@@ -73,4 +73,5 @@ __all__ = [
     "split_surrogates",
     "start_fork",
     "start_with",
+    "turn_of",
 ]

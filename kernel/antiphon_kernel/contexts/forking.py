@@ -12,6 +12,7 @@ from typing import Final
 
 from antiphon_kernel.contexts.block_ids import BlockIds
 from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context_layout import turn_of
 from antiphon_kernel.contexts.context_registry import InitialContent
 from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.member_registry import MemberRegistry
@@ -19,6 +20,7 @@ from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.document.header import encode_headers
+from antiphon_kernel.layout import moved_metadata
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     BlockRow,
@@ -128,12 +130,16 @@ async def start_fork(
         add(members)
     headers: list[BlockHeader] = []
     copies = {block: moved_block(block, row.id) for block in fork.blocks}
+    turns: dict[str, str] = {}
     for number, (block, copy) in enumerate(copies.items(), 1):
         header = without_damage(source.header(block), limits)
         parent = _nearest(source, header.parent, copies)
+        turn = turn_of(header)
         header = replace(
             header, id=copy, parent=parent, source_context=fork.source.id, source_block=block
         )
+        turns[turn] = turn_of(header)
+        header = replace(header, metadata=moved_metadata(header.metadata, turns))
         headers.append(header)
         add(copier.copy(block, header), (BlockRow(number, copy, 1),))
         await slices.pause()

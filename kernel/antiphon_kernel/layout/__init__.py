@@ -1,12 +1,21 @@
 """Layout of what models read: turns, rounds, paths, the text stream and its cache points."""
 
 from antiphon_kernel.layout.arrange import arrange
-from antiphon_kernel.layout.blocks import SUMMARY_TYPE, BlockAuthor, LayoutBlock
+from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
+from antiphon_kernel.layout.compaction import (
+    WHOLE_TURNS,
+    CompactionError,
+    CompactionPlan,
+    cut_at,
+    plan_compaction,
+    plan_last_turns,
+)
 from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
 from antiphon_kernel.layout.model_view import ROUND, BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.new_summary import NewSummary, compact, weigh
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
@@ -22,12 +31,13 @@ from antiphon_kernel.layout.paths import (
 )
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
 from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
+from antiphon_kernel.layout.summary import SummaryRecord, extract, moved_metadata, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
     "ROUND",
-    "SUMMARY_TYPE",
+    "WHOLE_TURNS",
     "ArtifactPath",
     "BlockAuthor",
     "BlockPath",
@@ -36,6 +46,8 @@ __all__ = [
     "CachePoints",
     "CallPath",
     "CodePath",
+    "CompactionError",
+    "CompactionPlan",
     "ContributionFilter",
     "FilePath",
     "ItemType",
@@ -48,22 +60,32 @@ __all__ = [
     "LayoutTurn",
     "ModelRequest",
     "ModelView",
+    "NewSummary",
     "PathError",
     "PrefixBreak",
     "SourcesPath",
     "SummaryPath",
+    "SummaryRecord",
     "arrange",
     "cache_points",
+    "compact",
+    "cut_at",
+    "extract",
     "first_break",
     "is_path",
     "item_text",
     "model_view",
+    "moved_metadata",
     "parse_path",
+    "plan_compaction",
+    "plan_last_turns",
     "read_layout",
+    "read_record",
     "rounds_of",
     "stream_text",
     "tool_call_id",
     "turn_id",
     "visible",
+    "weigh",
     "why_not_hidden",
 ]

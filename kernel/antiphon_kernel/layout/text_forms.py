@@ -42,7 +42,8 @@ class LayoutReader:
         Args:
             model: id of the model's principal; the only model that has written, if absent.
         """
-        authors = {item.block.author.id: item.block.author for item in layout.items}
+        wrote = (item.block for item in layout.items if item.type is not ItemType.SUMMARY)
+        authors = {block.author.id: block.author for block in wrote}
         people = [one for one in authors.values() if one.kind == PrincipalKind.HUMAN]
         models = [one.id for one in authors.values() if one.kind == PrincipalKind.MODEL]
         if model is None and len(models) == 1:
@@ -70,8 +71,11 @@ class LayoutReader:
         return "" if is_clear else f"[{item.block.author.name}] "
 
 
-_SPOKEN: Final = (ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING)
-"""Types whose form names the author anyway."""
+_SPOKEN: Final = (
+    *(ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING),
+    ItemType.SUMMARY,
+)
+"""Types whose form names the author anyway, or whose author says nothing."""
 
 
 _MARK: Final = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.tools.append import append
 from antiphon_kernel.tools.block import collapse, create, exclude, move, status
+from antiphon_kernel.tools.compaction import compact_context, expand
 from antiphon_kernel.tools.content import (
     append_log,
     delete_item,
@@ -93,6 +94,8 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     rename_context,
     archive_context,
     fork_context,
+    compact_context,
+    expand,
     layout,
     request,
     usage,

@@ -23,6 +23,7 @@ from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.types.summaries import SUMMARY_TYPE, stands_for_earlier
 
 BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
@@ -81,6 +82,8 @@ class CellModel:
         self._folds: dict[str, bool] = {}
         self._came_collapsed: dict[str, bool] = {}
         self._drafts: set[str] = set()
+        self._summaries: set[str] = set()
+        self._read_from: str | None = None
         self._unread_headers: list[str] = list(document.block_ids())
         self.changed = Signal[CellChange]()
         self._stop_watching = document.watch(self._document_changed)
@@ -134,6 +137,8 @@ class CellModel:
         header = self.document.header(block)
         if header.author != self.me and self.document.is_draft(block):
             self._drafts.add(block)
+        if header.metadata.get("type") == SUMMARY_TYPE:
+            self._summaries.add(block)
         return header
 
     def is_hidden(self, block: str) -> bool:
@@ -266,8 +271,9 @@ class CellModel:
         blocks = self._unread_headers[behind:]
         del self._unread_headers[behind:]
         hidden = frozenset(block for block in blocks if self.is_hidden(block))
-        if hidden:
-            self.changed.notify(CellChange(changed=hidden, drafts=True))
+        changed = hidden | self._follow_summaries()
+        if changed:
+            self.changed.notify(CellChange(changed=changed, drafts=bool(hidden)))
         return bool(self._unread_headers)
 
     def presence_changed(self) -> None:
@@ -319,9 +325,12 @@ class CellModel:
             streamed = self._follow_text(text) and streamed
         for block in change.touched:
             self._increment_version(block)
+        changed = frozenset(change.touched)
+        if not self._summaries.isdisjoint(changed):
+            changed |= self._follow_summaries()
         self.changed.notify(
             CellChange(
-                changed=frozenset(change.touched),
+                changed=changed,
                 added=change.added,
                 moved=tuple(moved),
                 texts=texts,
@@ -347,6 +356,22 @@ class CellModel:
             answered[model] = answered.get(model, 1) + 1
             positions[block] = max(positions.get(block, 0), answered[model])
         return positions
+
+    def _follow_summaries(self) -> frozenset[str]:
+        """Find the summary that models read from; return the cells that look different by it."""
+        header, text = self.document.header, self.document.peek_text
+        before = self._read_from
+        self._read_from = max(
+            (block for block in self._summaries if stands_for_earlier(header(block), text(block))),
+            key=lambda block: (header(block).order, block),
+            default=None,
+        )
+        if self._read_from == before:
+            return frozenset()
+        changed = frozenset(block for block in (before, self._read_from) if block is not None)
+        for block in changed:
+            self._increment_version(block)
+        return changed
 
     def _follow_text(self, text: TextChange) -> bool:
         """Carry cursors along; True if it is what a model or a tool appended to its own block."""
@@ -397,6 +422,7 @@ class CellModel:
             language=header.language,
             drift_kind=header.drift_kind,
             source_context=header.source_context,
+            is_read_from=block == self._read_from,
         )
 
     def _stopper(self, username: str | None) -> str | None:
