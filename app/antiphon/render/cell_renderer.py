@@ -47,6 +47,8 @@ class CellRenderer:
                 return render_tool_call(view, self._text_width, self._theme)
             case BlockKind.TOOL_RESULT:
                 return self._tool_result(view)
+            case _ if view.is_sending:
+                return self._plain(view.text, self._theme.dim)
             case _ if view.collapsed:
                 return self._folded(view)
             case BlockKind.TEXT:

@@ -41,6 +41,8 @@ class CellView:
     stop_reason: str | None = None
     stopped_by: str | None = None
     """Username of whoever interrupted the block."""
+    is_sending: bool = False
+    """A message of the person here that the kernel has not accepted yet."""
     collapsed: bool = False
     """Folded on this screen now."""
     edited_after_done: bool = False

@@ -61,7 +61,7 @@ class ReadingPage(TextPage):
         """First row of each item."""
 
     def show(self, layout: Layout) -> None:
-        """Show another state; what is folded stays, and so does the choice unless it is the last."""
+        """Show another state: folds stay, and the choice does unless it is the last item."""
         was_last = self._chosen is None or self._keys[-1:] == [self._chosen]
         self._layout = layout
         if was_last or self._chosen not in self._keys:

@@ -8,14 +8,20 @@ from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of, tu
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
-    ForkChange,
+    InitialChange,
     read_now,
     read_version,
     split_surrogates,
     start_fork,
+    start_with,
 )
 from antiphon_kernel.contexts.loader import open_document
-from antiphon_kernel.contexts.message_blocks import MessageWriter, check_message, group_of
+from antiphon_kernel.contexts.message_blocks import (
+    MessageWriter,
+    NewMessage,
+    check_message,
+    group_of,
+)
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.contexts.open_contexts import OpenContexts
 from antiphon_kernel.contexts.ordering import order_after, order_at_end, order_before
@@ -24,6 +30,7 @@ from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
 from antiphon_kernel.contexts.tree import Branch, ConversationTrees, TreeNode
 from antiphon_kernel.contexts.undo_stack import UndoKind
+from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
     "Applied",
@@ -38,10 +45,11 @@ __all__ = [
     "ConversationTrees",
     "First",
     "Fork",
-    "ForkChange",
+    "InitialChange",
     "InitialContent",
     "MessagePath",
     "MessageWriter",
+    "NewMessage",
     "OpenContexts",
     "PathMessage",
     "Presence",
@@ -50,6 +58,7 @@ __all__ = [
     "Submission",
     "TreeNode",
     "UndoKind",
+    "WriterPresence",
     "check_message",
     "group_of",
     "header_fields",
@@ -63,5 +72,6 @@ __all__ = [
     "read_version",
     "split_surrogates",
     "start_fork",
+    "start_with",
     "turn_of",
 ]

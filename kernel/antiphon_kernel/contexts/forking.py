@@ -43,8 +43,8 @@ FORK: Final = "fork"
 
 
 @dataclass(frozen=True, slots=True)
-class ForkChange:
-    """A change of a fork that is there with its copied blocks, or is not there at all."""
+class InitialChange:
+    """A change of a new context that is there from the start, or is not there at all."""
 
     operation: str
     apply: Callable[[Document, Callable[[], str]], None]
@@ -62,7 +62,7 @@ class Fork:
     """The source as it was; nobody else has it."""
     blocks: tuple[str, ...]
     """Those that are copied, in document order."""
-    change: ForkChange | None = None
+    change: InitialChange | None = None
     """What else is there from the start."""
 
 
@@ -163,8 +163,21 @@ async def start_fork(
     return InitialContent(commits, origin)
 
 
+def start_with(
+    row: ContextRow, change: InitialChange, actor: Actor, time: int, client_id: int
+) -> InitialContent:
+    """Return the initial content of a new context that a change makes, in one transaction."""
+    document = Document.create(client_id, context=row.id, epoch=row.epoch, label=row.label)
+    update, touched = _apply(document, change, actor, row)
+    document.close()
+    blocks = tuple(BlockRow(number, block, 1) for number, block in enumerate(touched, 1))
+    session = SessionRow.of(actor)
+    commit = Commit(row, 2, time, actor.principal, session, change.operation, blocks, update)
+    return InitialContent([commit])
+
+
 def _apply(
-    document: Document, change: ForkChange, actor: Actor, row: ContextRow
+    document: Document, change: InitialChange, actor: Actor, row: ContextRow
 ) -> tuple[bytes, Sequence[str]]:
     """Make a change; return the update that says so, and the blocks that it touched."""
     ids = BlockIds(row.id, document.block_ids())

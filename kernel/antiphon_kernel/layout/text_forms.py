@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -77,6 +78,14 @@ _SPOKEN: Final = (
 """Types whose form names the author anyway, or whose author says nothing."""
 
 
+_MARK: Final = re.compile(
+    r"^\[(?=TURN |USER |SYSTEM |CONVERSATION |ERROR\]|FILE\]|DRIFT\]|BLOCK\]|AI Agent |path: "
+    r"|react\.tool\.|[a-z0-9_-]+ (?:say|think)\]:|[a-z0-9_-]+\] \[)",
+    re.MULTILINE,
+)
+"""Line of a text that would pass for the beginning of an item: a backslash goes before it."""
+
+
 def item_text(item: LayoutItem, reader: LayoutReader) -> str:
     """Return an item as it is read."""
     return reader.name_in_front(item) + BETWEEN.join(_parts(item, reader))
@@ -88,7 +97,7 @@ def stream_text(items: Iterable[LayoutItem], reader: LayoutReader) -> str:
 
 
 def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
-    block, text = item.block, item.block.text.rstrip("\n")
+    block, text = item.block, _MARK.sub(r"\\\g<0>", item.block.text.rstrip("\n"))
     match item.type:
         case ItemType.TURN_HEADER:
             return [f"[TURN {item.turn}] ts={iso_time(block.created)}"]
@@ -150,7 +159,7 @@ def tool_name(item: LayoutItem) -> str:
 
 def _result_parts(item: LayoutItem, text: str) -> list[str]:
     block = item.block
-    value = _small_json(text)
+    value = _small_json(block.text)
     parts = []
     if block.file is None:
         status = _status(item)

@@ -29,7 +29,17 @@ from antiphon_kernel.tools.context import (
 )
 from antiphon_kernel.tools.edit import apply_patch, edit, splice
 from antiphon_kernel.tools.history import blame, history, redo, restore, undo
-from antiphon_kernel.tools.kernel import invite, invites, joins, kick, members, revoke, role
+from antiphon_kernel.tools.kernel import (
+    info,
+    invite,
+    invites,
+    joins,
+    kick,
+    members,
+    revoke,
+    role,
+    set_label,
+)
 from antiphon_kernel.tools.layout import layout, request, usage
 from antiphon_kernel.tools.message import (
     append_messages,
@@ -41,9 +51,10 @@ from antiphon_kernel.tools.message import (
     search_messages,
     split_message,
 )
+from antiphon_kernel.tools.message_import import import_messages
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
-from antiphon_kernel.tools.session import tools, whoami
+from antiphon_kernel.tools.session import set_display_name, tools, whoami
 from antiphon_kernel.tools.subscribe import subscribe, sync, unsubscribe
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
@@ -98,8 +109,12 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     message_children,
     message_siblings,
     search_messages,
+    import_messages,
     whoami,
+    set_display_name,
     tools,
+    info,
+    set_label,
     members,
     role,
     kick,
