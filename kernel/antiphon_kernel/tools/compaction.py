@@ -48,6 +48,7 @@ class ContextCompactResult(Result):
     context_version: int
     block_id: str | None = None
     """The summary; absent if there was nothing to hide, or no summary shorter than it."""
+    name: str | None = None
     path: str | None = None
     """What tools take for `block_id`."""
     hidden: int = 0
@@ -73,6 +74,7 @@ class ContextExpandResult(Result):
     context_version: int
     block_id: str
     """The summary that was left out."""
+    name: str
     reads_from: str | None = None
     """Path of the summary that models read from now; absent if they read from the beginning."""
 
@@ -111,6 +113,7 @@ async def compact_context(call: Call, params: ContextCompactParams) -> ContextCo
     return ContextCompactResult(
         context_version=written.seq,
         block_id=block,
+        name=context.block_name(block),
         path=str(path),
         hidden=new.hidden,
         tokens_before=new.tokens_before,
@@ -192,6 +195,7 @@ async def expand(call: Call, params: ContextExpandParams) -> ContextExpandResult
     return ContextExpandResult(
         context_version=context.seq,
         block_id=block,
+        name=context.block_name(block),
         reads_from=str(read_from.path) if read_from is not None else None,
     )
 
