@@ -373,6 +373,26 @@ LAYOUTS: Final = (
     Row("block.read", {"block_id": "so:sources_pool[1-2-3]"}, Code.BLOCK_NOT_FOUND),
 )
 
+_SAID = {"context": "long", "role": "user", "kind": "text", "status": "done"}
+
+COMPACTIONS: Final = (
+    Row("context.create", {"label": "long"}),
+    Row("block.create", {**_SAID, "content": "word " * 600}),
+    Row("block.create", {**_SAID, "content": "And now?"}),
+    Row("context.expand", {"context": "long"}, Code.INVALID_PARAMS),
+    Row("context.compact", {"context": "long", "keep_turns": 1}, Code.PERMISSION_DENIED, by="vic"),
+    Row("context.compact", {"context": "long", "keep_turns": 1}),
+    Row("context.compact", {"context": "long", "keep_turns": 1}),
+    Row("context.compact", {"context": "long", "budget": 10}, Code.CONTEXT_TOO_LONG),
+    Row("context.compact", {"context": "long", "budget": 0}, Code.INVALID_PARAMS),
+    Row("context.compact", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("context.expand", {"context": "long"}, Code.PERMISSION_DENIED, by="vic"),
+    Row("context.expand", {"context": "long", "summary": "x"}, Code.BLOCK_NOT_FOUND),
+    Row("context.expand", {"context": "long"}),
+    Row("context.expand", {"context": "long"}, Code.INVALID_PARAMS),
+    Row("context.expand", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+)
+
 COMMANDS: Final = (
     Row("shell.run", {"command": "printf 'a b'; exit 3", "wait": True}),
     Row("shell.run", {"command": "ls"}, Code.PERMISSION_DENIED, by="bo"),
@@ -407,6 +427,7 @@ ROWS: Final = (
     *STRUCTURES,
     *COPIES,
     *LAYOUTS,
+    *COMPACTIONS,
     *COMMANDS,
     *MALFORMED,
 )
