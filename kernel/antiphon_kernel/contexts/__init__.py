@@ -14,7 +14,13 @@ from antiphon_kernel.contexts.forking import (
 )
 from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.contexts.open_contexts import OpenContexts
-from antiphon_kernel.contexts.ordering import order_after, order_at_end, order_before
+from antiphon_kernel.contexts.ordering import (
+    order_after,
+    order_at_end,
+    order_before,
+    orders_after,
+    orders_at_end,
+)
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
@@ -43,6 +49,8 @@ __all__ = [
     "order_after",
     "order_at_end",
     "order_before",
+    "orders_after",
+    "orders_at_end",
     "read_authors",
     "read_version",
     "split_surrogates",

@@ -45,6 +45,7 @@ from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
+    Blob,
     BlockChangeRow,
     BlockRow,
     Commit,
@@ -223,6 +224,7 @@ class Context:
         *,
         blocks: Sequence[str],
         undo: UndoKind | None = UndoKind.CALL,
+        blobs: Sequence[Blob] = (),
     ) -> CommitHandle:
         """Apply a change that is known to be valid and send it on its way to disk.
 
@@ -230,6 +232,7 @@ class Context:
             change: writes to `document`; runs inside one transaction.
             blocks: every block that it changes, apart from those that it creates.
             undo: how its text counts for the actor's undo; None if not at all.
+            blobs: bytes that its blocks name; stored with it, or neither is.
 
         Raises:
             AntiphonError: permission_denied, if the actor may not write any more or one of the
@@ -237,7 +240,7 @@ class Context:
                 an earlier failure.
         """
         self._check_writer(actor, blocks)
-        return self._write(actor, operation, change, blocks, undo)
+        return self._write(actor, operation, change, blocks, undo, blobs)
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it.
@@ -339,13 +342,15 @@ class Context:
         change: Callable[[], None],
         blocks: Sequence[str],
         undo: UndoKind | None,
+        blobs: Sequence[Blob] = (),
     ) -> CommitHandle:
         with self._fail_on_error():
             with self.document.transaction(operation) as transaction:
                 change()
             _check_stated(transaction, blocks)
             update = self._members.with_member(actor, transaction)
-        return self._commit(PendingCommit(actor, operation, transaction, update, undo))
+        pending = PendingCommit(actor, operation, transaction, update, undo, blobs=tuple(blobs))
+        return self._commit(pending)
 
     def _append(
         self,
@@ -591,6 +596,7 @@ class Context:
             clients=client_origin.clients if client_origin is not None else (),
             revivals=change.revivals,
             restated=change.restated,
+            blobs=change.blobs,
             generation=self._generation,
         )
 

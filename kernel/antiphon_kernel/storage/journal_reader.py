@@ -10,6 +10,7 @@ from typing import Final
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
+    Blob,
     BlockChangeRow,
     ContextRow,
     InheritedRun,
@@ -81,6 +82,13 @@ class JournalReader:
         sql = "SELECT number, id, label, epoch, created, archived FROM contexts ORDER BY number"
         rows = await self._database.select(sql)
         return [ContextRow(row[0], ContextId(row[1]), *row[2:]) for row in rows]
+
+    async def blob(self, hash_: str) -> bytes | None:
+        """The bytes with this SHA-256; None if there are none, or they are not those any more."""
+        rows = await self._database.select("SELECT data FROM blobs WHERE hash = ?", (hash_,))
+        data = rows[0][0] if rows else None
+        is_sound = isinstance(data, bytes) and Blob.of(data).hash == hash_
+        return data if is_sound else None
 
     async def clients(self, context: ContextRow) -> dict[int, str]:
         """CRDT client id to the principal that writes with it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
@@ -99,6 +100,20 @@ class InheritedText:
 
 
 @dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes that blocks refer to by their hash."""
+
+    hash: str
+    """SHA-256 in lower-case hexadecimal."""
+    data: bytes
+
+    @classmethod
+    def of(cls, data: bytes) -> Blob:
+        """Return the blob of these bytes."""
+        return cls(sha256(data).hexdigest(), data)
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One committed transaction of one context and everything that must be stored with it."""
 
@@ -125,6 +140,8 @@ class Commit:
     """Whether label or archiving of `context` are new."""
     inherited: tuple[InheritedText, ...] = ()
     """Authors of what it copies."""
+    blobs: tuple[Blob, ...] = ()
+    """Bytes that its blocks name; those that are there already are not written again."""
     generation: int = 0
     """As the context was loaded with: a failed commit begins another one."""
 

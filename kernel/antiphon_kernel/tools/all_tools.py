@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.tools.append import append
+from antiphon_kernel.tools.attach import attach
 from antiphon_kernel.tools.block import collapse, create, exclude, move, status
 from antiphon_kernel.tools.content import (
     append_log,
@@ -58,6 +59,7 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     move,
     collapse,
     exclude,
+    attach,
     undo,
     redo,
     blame,

@@ -339,6 +339,23 @@ STRUCTURES: Final = (
     Row("block.undo", at("@task")),
 )
 
+ATTACHING: Final = (
+    Row("block.create", text("Look", status="done"), by="bo", keep="look"),
+    Row("block.attach", at("@look", files=[{"name": "a.md", "data": "YQ=="}]), by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "a.md", "data": "YQ=="}]), by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "b", "data": "AA=="}]), Code.INVALID_PARAMS),
+    Row("block.attach", at("@look", files=[{"path": "../b"}]), Code.INVALID_PARAMS),
+    Row("block.attach", at("@look", files=[{"path": "b"}]), Code.PERMISSION_DENIED, by="bo"),
+    Row("block.attach", at("@look", files=[]), Code.INVALID_PARAMS, by="bo"),
+    Row("block.attach", at("@look", files=[{"name": HALF}]), Code.INVALID_PARAMS, by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "a", "data": "YQ=="}] * 21), Code.TOO_LARGE),
+    Row(
+        "block.attach",
+        at("default.bo.999", files=[{"name": "a", "data": "YQ=="}]),
+        Code.BLOCK_NOT_FOUND,
+    ),
+)
+
 COPIES: Final = (
     Row("context.fork", {"context": "default", "label": "twin"}),
     Row("context.fork", {"context": "default", "label": "early", "at": 2}),
@@ -392,6 +409,7 @@ ROWS: Final = (
     *TURNING,
     *ARRANGING,
     *STRUCTURES,
+    *ATTACHING,
     *COPIES,
     *COMMANDS,
     *MALFORMED,
