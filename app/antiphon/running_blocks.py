@@ -93,7 +93,6 @@ class RunningBlocks:
         return None
 
     def _ancestors(self, block: str) -> Iterable[str]:
-        """The block itself and its parents, upwards."""
         for _ in range(_DEPTH):
             yield block
             parent = self._document.header(block).parent

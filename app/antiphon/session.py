@@ -138,7 +138,6 @@ class Session:
 
     @property
     def _rejection(self) -> str | None:
-        """Why the kernel refused this app, for a person."""
         is_other = self.replica.rejection_code == CloseCode.OTHER_EPOCH
         return MADE_ANEW if is_other else self.replica.rejection
 
@@ -230,7 +229,6 @@ class Session:
             self._answer_timer = loop.call_later(SILENT_SECONDS, self._acknowledgement_late)
 
     def _acknowledgement_late(self) -> None:
-        """Say so, and go on counting what is written."""
         self._edits_are_late = True
         self._await_acknowledgement(is_due=True)
         self.changed.notify()

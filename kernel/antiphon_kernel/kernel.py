@@ -25,6 +25,7 @@ from antiphon_kernel.contexts import (
     SearchIndex,
     Submission,
 )
+from antiphon_kernel.layout import PathError, is_path, parse_path
 from antiphon_kernel.limits import DEFAULT_LIMITS, Limits
 from antiphon_kernel.registry import Registry, Tool
 from antiphon_kernel.storage import AUTH_FILE, JOURNAL_FILE, ContextRow, Journal, SessionRow
@@ -298,11 +299,19 @@ class Kernel:
         return f"{label}.{self.find_principal(found.principal).username}.{found.seq}"
 
     async def find_block(self, reference: str) -> tuple[Context, str]:
-        """A block by any printable form of its id.
+        """A block by any printable form of its id, or by a path that `context.layout` shows.
+
+        A path is looked up in the context that stands before it, `LABEL/ar:…`; without one in the
+        default context and then in those that are open.
 
         Raises:
             AntiphonError: block_not_found, context_not_found, ambiguous_id.
         """
+        if is_path(reference):
+            return await self._find_path(reference, None)
+        in_context, _, path = reference.partition("/")
+        if is_path(path):
+            return await self._find_path(path, in_context)
         in_context, by, seq = split_block(reference)
         context = await self.context(in_context)
         if reference in context.document:
@@ -316,6 +325,27 @@ class Kernel:
                 reference=truncate(reference),
             )
         return context, block
+
+    async def _find_path(self, text: str, in_context: str | None) -> tuple[Context, str]:
+        try:
+            path = parse_path(text)
+        except PathError as error:
+            raise AntiphonError(
+                ErrorCode.BLOCK_NOT_FOUND,
+                f"{str(error)[:1].upper()}{str(error)[1:]}.",
+                reference=truncate(text),
+            ) from error
+        context = await self.context(in_context or DEFAULT_CONTEXT)
+        for one in (context,) if in_context is not None else (context, *self._open):
+            block = one.layout.find(path)
+            if block is not None:
+                return one, block
+        raise AntiphonError(
+            ErrorCode.BLOCK_NOT_FOUND,
+            f"There is no block at the path {quote(text)}: context.layout shows those that there"
+            " are; for another context than the default one put its label and a slash in front.",
+            reference=truncate(text),
+        )
 
     # Calls
 

@@ -142,7 +142,6 @@ def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
 
 
 def _allowed(one: Mapping[str, Any]) -> tuple[str, ...]:
-    """The values of an enumeration, which the validator names in a sentence."""
     name = {
         "enum": "expected",
         "literal_error": "expected",

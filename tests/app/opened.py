@@ -195,14 +195,18 @@ async def opened(
     demo: bool = False,
     context: str | None = None,
     restart: Callable[[], None] | None = None,
+    live: bool = True,
 ) -> AsyncIterator[Opened]:
-    """The app, which leaves at the end."""
+    """The app, from when it is `live` (if that is awaited); it leaves at the end."""
     options = AppOptions(
         data=here.data, context=context, as_name=as_name, demo=demo, restart=restart
     )
     app = AntiphonApp(options)
     async with app.run_test(size=size) as pilot:
+        there = Opened(app, pilot)
         try:
-            yield Opened(app, pilot)
+            if live:
+                await there.live()
+            yield there
         finally:
             await app.session.close()

@@ -12,7 +12,6 @@ from tests.waiting import until
 
 
 async def test_burst_after_enter_becomes_next_message(here: World, there: Opened) -> None:
-    await there.live()
     there.burst(*"hi", "enter", *"world")
     await sent(here, "hi")
     await until(lambda: there.message == "world", "the rest is there")
@@ -20,7 +19,6 @@ async def test_burst_after_enter_becomes_next_message(here: World, there: Opened
 
 
 async def test_burst_after_command_is_not_run(there: Opened) -> None:
-    await there.live()
     there.burst("!", *"echo", "enter", *"rm")
     await there.sees("$ echo")
     await until(lambda: there.message == "rm", "the rest is there")
@@ -31,7 +29,6 @@ async def test_keys_after_a_change_of_mode_are_of_the_new_mode(here: World) -> N
     first = await here.cell("one")
     second = await here.cell("two")
     async with opened(here) as there:
-        await there.live()
         await there.sees("two")
         there.burst("up", "g", "enter", *"text", "escape", "j", "enter", *"more")
         document = (await here.context()).document
@@ -45,12 +42,10 @@ async def test_keys_after_a_change_of_mode_are_of_the_new_mode(here: World) -> N
 
 async def test_draft_restored_on_start_is_continued_at_its_end(here: World) -> None:
     async with opened(here) as there:
-        await there.live()
         await there.type("half a")
         await kernel_has_draft(here, "half a")
         await there.press("ctrl+q")
     async with opened(here) as again:
-        await again.live()
         await until(lambda: again.message == "half a", "the draft")
         await again.press("backspace", *"the")
         assert again.message == "half the"
@@ -59,7 +54,6 @@ async def test_draft_restored_on_start_is_continued_at_its_end(here: World) -> N
 async def test_ctrl_end_and_home_in_a_cell_move_its_cursor(here: World) -> None:
     block = await here.cell("first\n" + "line\n" * 60 + "last")
     async with opened(here) as there:
-        await there.live()
         await there.sees("last")
         there.burst("up", "enter", "ctrl+end", "Z", "ctrl+home", "A", "ctrl+end", "Y")
         document = (await here.context()).document
@@ -71,7 +65,6 @@ async def test_ctrl_end_and_home_in_a_cell_move_its_cursor(here: World) -> None:
 async def test_sending_goes_to_the_tail(here: World) -> None:
     await here.cell("line\n\n" * 100)
     async with opened(here) as there:
-        await there.live()
         await there.sees("line")
         await there.press("pageup", "pageup")
         await until(lambda: not there.screen.area.cells.following, "away from the tail")
@@ -81,17 +74,13 @@ async def test_sending_goes_to_the_tail(here: World) -> None:
         await there.sees("hello")
 
 
-async def test_message_without_models_shows_hint(
-    tmp_path: Path,
-) -> None:
+async def test_message_without_models_shows_hint(tmp_path: Path) -> None:
     async with world(tmp_path, models=False) as here, opened(here) as there:
-        await there.live()
         there.burst(*"hello", "enter")
         await until(lambda: there.screen.hint_shown == NOBODY, "the hint")
 
 
 async def test_message_that_grows_at_once_is_shown_whole(there: Opened) -> None:
-    await there.live()
     there.burst("A", *"b" * 300, "Z")
     await until(lambda: there.screen.composer.size.height > 3, "it has grown")
     await until(lambda: there.shows("› Abb") and there.shows("bZ"), "all of it")

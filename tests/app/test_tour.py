@@ -60,7 +60,6 @@ def test_end_of_the_stream_invites_to_ask() -> None:
 
 async def test_tour_leads_through_the_first_minute(here: World) -> None:
     async with opened(here, demo=True) as there:
-        await there.live()
         await there.type("go")
         await there.press("enter")
         await until(lambda: here.aria.prompts, "the turn")
@@ -74,8 +73,7 @@ async def test_tour_leads_through_the_first_minute(here: World) -> None:
         await there.mode(Mode.NAVIGATE)
         await there.press("u")
         await there.sees("TRY Second terminal")
-        async with opened(here, as_name="guest") as other:
-            await other.live()
+        async with opened(here, as_name="guest"):
             await there.sees("TRY guest is here")
         here.aria.end()
         await there.sees("TRY Ask something, or !ls")

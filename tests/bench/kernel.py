@@ -38,6 +38,7 @@ from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
+from tests.bench.filled import filled
 
 FOLDER: Final = Path(__file__).parent
 PACKAGES: Final = (
@@ -49,6 +50,7 @@ PACKAGES: Final = (
 READERS: Final = (10, 50, 200)
 IDLE: Final = 200
 CALLERS: Final = 20
+TEXT: Final = "The two of them write in turn. " * 7
 
 
 @contextmanager
@@ -308,6 +310,19 @@ async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figu
     return figure(name, "us", streamed, baseline=called, against=against)
 
 
+async def forking_milliseconds(folder: Path) -> list[float]:
+    """What a fork of 1,000 blocks takes, each written by a transaction of its own."""
+    took = []
+    async with filled(folder) as kernel:
+        for _ in range(10):
+            await asyncio.gather(*(kernel.block(TEXT) for _ in range(100)))
+        for _ in range(10):
+            start = time.perf_counter()
+            await kernel.call("context.fork", context="default")
+            took.append((time.perf_counter() - start) * 1e3)
+    return took
+
+
 def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
     module = (sys.executable, "-m", "tests.bench.kernel_contexts")
     root = FOLDER.parents[1]
@@ -347,6 +362,8 @@ def main() -> None:
         print_figure(token, as_json=as_json)
         for one in measure_calls(folder / "calls", options.runs):
             print_figure(one, as_json=as_json)
+        forks = asyncio.run(forking_milliseconds(folder / "forks"))
+        print_figure(figure("a fork of 1,000 blocks", "ms", forks, budget=50), as_json=as_json)
         for one in measure_contexts(folder / "contexts", options.contexts):
             print_figure(one, as_json=as_json)
         with node_modules(options.modules, folder / "node") as modules:

@@ -70,9 +70,7 @@ antiphon()
 """
 
 
-def test_app_that_fails_prints_why_and_ends_with_a_code_that_is_not_0(
-    machine: Machine,
-) -> None:
+def test_app_that_fails_prints_why_and_ends_with_a_code_that_is_not_0(machine: Machine) -> None:
     begin(machine)
     argv = [sys.executable, "-c", FAULTY, "join"]
     with Terminal(argv, env=machine.env, cwd=machine.project, rows=60) as terminal:

@@ -17,7 +17,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
-from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 from tests.kernel.served import ServedKernel, served_kernel
 
 PACKAGES = ("yjs@13.6.27", "y-websocket@3.0.0", "ws@8.18.3")
@@ -103,11 +103,16 @@ async def bo(kernel: Kernel) -> Actor:
 
 
 @pytest.fixture
-def make(kernel: Kernel, amy: Actor) -> Make:
+def call(kernel: Kernel, amy: Actor) -> Caller:
+    return Caller(kernel, amy)
+
+
+@pytest.fixture
+def make(call: Caller) -> Make:
     """Creates a text block of amy's, which is no draft, and returns its id."""
 
     async def make_one(content: str = "", **params: Any) -> str:
         request = {"role": "system", "kind": "text", "content": content, **params}
-        return str((await kernel.call(amy, "block.create", request))["block_id"])
+        return str((await call("block.create", **request))["block_id"])
 
     return make_one

@@ -99,11 +99,7 @@ def send(
 
 
 def _message() -> str:
-    """Standard input, to its end.
-
-    Raises:
-        Failure: if there is nothing in it, or not text.
-    """
+    """Read standard input to its end; raises CommandError if it is empty or no text."""
     if sys.stdin.isatty():
         click.echo("antiphon: write the message; Ctrl+D on an empty line sends it.", err=True)
     try:

@@ -130,7 +130,6 @@ class KernelLauncher:
 
 
 def _stated_pid(data: Path) -> int | None:
-    """The process that the folder's address file names, if there is one."""
     try:
         return stated_address(data).pid
     except AntiphonError:

@@ -127,11 +127,6 @@ class Tail:
         return asyncio.get_running_loop().call_later(delay, self._pushed.put_nowait, _REST)
 
     async def _next(self) -> dict[str, Any]:
-        """What is pushed next.
-
-        Raises:
-            NoReaderError: if nobody reads what is printed any more.
-        """
         message = await self._pushed.get()
         if message is None:
             raise NoReaderError
@@ -197,18 +192,12 @@ class Tail:
         self._names.update((one["principal"], one["username"]) for one in found["members"])
 
     async def _label(self, context: str) -> str:
-        """The label of a context that may be given by its id."""
         found = await self._calls.call("context.list", {"archived": True})
         labels = {one["context_id"]: str(one["label"]) for one in found["contexts"]}
         return labels.get(context, context)
 
 
 def _event(message: Mapping[str, Any]) -> dict[str, Any]:
-    """The event that was pushed.
-
-    Raises:
-        AntiphonError: if it is the end of the subscription.
-    """
     if "error" in message:
         raise read_error(message["error"])
     event: dict[str, Any] = message["event"]

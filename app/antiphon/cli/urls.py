@@ -49,5 +49,4 @@ def parse_kernel_url(url: str) -> tuple[KernelAddress, str | None]:
 
 
 def _without_token(url: str) -> str:
-    """An address as an error may quote it."""
     return re.sub(r"(?<=token=)[^&#]+", "...", url)

@@ -136,7 +136,6 @@ class CellRenderer:
         return cell.framed([self._note(f"▤ {name}")], self._end(view))
 
     def _end(self, view: CellView) -> list[RenderedLine]:
-        """How the block came to an early end, in a line below it."""
         if view.status != Status.ERROR:
             return []
         return [self._note(f"■ {end_label(view)}")]

@@ -199,7 +199,6 @@ class MarkdownStream:
 
 
 def _is_apart(unit: MarkdownUnit, source: SourceLines, is_first: bool, cut: Checkpoint) -> bool:
-    """A blank row goes before the unit."""
     if is_first:
         return cut.blank if cut.in_list else not cut.is_first
     if unit.follows_item:

@@ -213,7 +213,6 @@ def _fill_line(
 
 
 def _is_space(text: str, unit: Grapheme) -> bool:
-    """A space without marks on it."""
     return text[unit.start : unit.end] == " "
 
 

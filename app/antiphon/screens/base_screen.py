@@ -169,41 +169,34 @@ class BaseScreen(Screen[None]):
         )
 
     def _interrupt_target(self) -> InterruptTarget | None:
-        """Return the target of Ctrl+C."""
         me = self._session.me
         principal = me.principal if me is not None else None
         return self._running_blocks.target(self._current_block(), principal, self._turns())
 
     def _turns(self) -> list[PresenceState]:
-        """Return the models whose turn is running, from its submission to its end."""
         present = self._session.presence().values()
         models = (one for one in present if one.kind == PrincipalKind.MODEL)
         return [one for one in models if one.activity == Activity.STREAMING]
 
     def _is_streaming(self, principal: str) -> bool:
-        """Return whether a model is at work here."""
         return any(one.principal == principal for one in self._turns())
 
     def _editor(self) -> CellEditor | None:
-        """The editor that has the focus."""
         if self.mode is Mode.WRITE:
             return self.composer.editor
         return self.area.editor if self.mode is Mode.EDIT else None
 
     def _current_block(self) -> str | None:
-        """The block that the person writes in or looks at."""
         if self.mode is Mode.WRITE:
             return self.composer.draft.block
         editor = self._editor()
         return self.cells.focused_cell if editor is None else editor.block
 
     def _selection(self) -> str:
-        """Return the text that Ctrl+C copies."""
         editor = self._editor()
         return self.get_selected_text() or "" if editor is None else editor.selected_text
 
     def _update(self) -> None:
-        """Show the keys that work now."""
         self._frame.footer.show(self.situation)
         self._suggest()
 
@@ -239,14 +232,12 @@ class BaseScreen(Screen[None]):
         self._update_participants()
 
     def _leave_sidebar(self) -> None:
-        """Back to where the person was."""
         before = self._focused_before
         if before is None or not before.is_attached:
             before = self.composer.editor
         before.focus(scroll_visible=False)
 
     def _list_contexts(self) -> None:
-        """Ask the kernel which contexts there are, if it can be asked."""
         if self._session.is_live:
             self.run_in_background(self.fetch_contexts(), "contexts")
 

@@ -103,7 +103,6 @@ class DocumentScreen(DocumentActions):
             self.composer.editor.focus()
 
     def _restore_view(self) -> None:
-        """Go to where the person was when they left, if that has not been done."""
         context = self._session.document.context
         if context is not None and not self._came_back:
             self._came_back = True
@@ -144,7 +143,6 @@ class DocumentScreen(DocumentActions):
 
     @on(DraftPreview.Clicked)
     def _draft_clicked(self, message: DraftPreview.Clicked) -> None:
-        """Say why what somebody else is writing cannot be edited."""
         reason = self.source.edit_denied_reason(message.block)
         if reason is not None:
             self.hint(reason)
@@ -300,7 +298,6 @@ class DocumentScreen(DocumentActions):
         self._watch_joins()
 
     def _watch_joins(self) -> None:
-        """The owner is told who joins."""
         if self.user.is_owner and self._session.is_live:
             self.run_in_background(self._joins.run(), "joins")
 

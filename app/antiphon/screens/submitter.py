@@ -88,7 +88,6 @@ class MessageSubmitter:
         return self._session.is_live and self._draft.block is not None
 
     def _reason_to_ask(self) -> str | None:
-        """Return why a command is not run at once, None if it is."""
         if not self._draft.is_typed_here:
             return NOT_TYPED_HERE
         return None if self._shows_all() else NOT_SHOWN
@@ -143,7 +142,6 @@ class MessageSubmitter:
             self._hint(NOBODY)
 
     def _has_models(self) -> bool:
-        """Whether a model is here, or has ever been."""
         kinds = [one.kind for one in self._session.document.members()]
         kinds += [one.kind for one in self._session.presence().values()]
         return PrincipalKind.MODEL in kinds
@@ -161,5 +159,4 @@ class MessageSubmitter:
 
 
 def _command(text: str) -> str:
-    """Return what a message that begins with `!` runs."""
     return text.removeprefix(SHELL_MARK).strip()

@@ -122,7 +122,6 @@ def _inserted(update: bytes) -> str:
 
 
 def _joined(one: TextSplice, later: TextSplice) -> TextSplice | None:
-    """Typing that goes on where it stood; None if it is something new."""
     if not later.deleted and later.offset == one.offset + len(one.inserted):
         return TextSplice(one.offset, one.deleted, one.inserted + later.inserted)
     return None

@@ -246,7 +246,6 @@ class Replica:
     # After a refused edit
 
     def _report_unsent(self, reason: str) -> None:
-        """Nothing more that was written here gets to the kernel."""
         done = self._replay.refused if self._replay is not None else []
         left = self._replay.left() if self._replay is not None else []
         rest = [RejectedEdit(edit, reason) for edit in (*left, *self._copy.edits.take())]

@@ -134,7 +134,6 @@ class ToolClient:
             answer.set_exception(read_error(error))
 
     def _cut_off(self, socket: ClientConnection) -> None:
-        """Subscriptions end with their connection; whoever follows is told."""
         for subscription, over in list(self._following.items()):
             if over is socket:
                 del self._following[subscription]

@@ -145,21 +145,12 @@ def _entry(folder_id: str, data: Path) -> Path:
 
 
 def _is_own(registry: Path) -> bool:
-    """Whether nobody else writes in the registry: with `sudo` HOME may still be another user's.
-
-    Raises:
-        OSError: if there is none.
-    """
+    """Whether nobody else writes in the registry: with `sudo` HOME may still be another user's."""
     status = registry.stat()
     return status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _folder_of(entry: Path) -> str:
-    """Return the path that an entry of the registry is about.
-
-    Raises:
-        OSError, ValueError: if the entry cannot be read.
-    """
     found = json.loads(entry.read_bytes())
     if not isinstance(found, dict) or not isinstance(found.get("folder"), str):
         raise ValueError(f"{entry} is no entry of the registry")

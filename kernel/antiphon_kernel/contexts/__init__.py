@@ -4,10 +4,11 @@ from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
+from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
-    read_authors,
+    read_now,
     read_version,
     split_surrogates,
     start_fork,
@@ -33,6 +34,7 @@ __all__ = [
     "Broadcast",
     "CommitHandle",
     "Context",
+    "ContextLayout",
     "ContextRegistry",
     "First",
     "Fork",
@@ -45,13 +47,14 @@ __all__ = [
     "UndoKind",
     "header_fields",
     "header_values",
+    "layout_of",
     "open_document",
     "order_after",
     "order_at_end",
     "order_before",
     "orders_after",
     "orders_at_end",
-    "read_authors",
+    "read_now",
     "read_version",
     "split_surrogates",
     "start_fork",

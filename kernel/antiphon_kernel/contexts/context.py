@@ -26,6 +26,7 @@ from antiphon_kernel.contexts.commit_types import (
     CommitHandle,
     PendingCommit,
 )
+from antiphon_kernel.contexts.context_layout import ContextLayout
 from antiphon_kernel.contexts.header_rules import complete_drafts, follow_change
 from antiphon_kernel.contexts.history_cache import HistoryCache
 from antiphon_kernel.contexts.in_flight import InFlightUpdates
@@ -97,6 +98,8 @@ class Context:
         self.guard = guard
         self.structure = LazyItemIndex(document)
         self.block_tree = BlockTree(document)
+        self.layout = ContextLayout(document)
+        """Turns and rounds as models read them."""
         self.appends = AppendBuffers(self._append, self._check_writer, limits)
         """Streamed appends that are not in the document yet."""
         self.in_flight = InFlightUpdates()
@@ -458,7 +461,6 @@ class Context:
         return await asyncio.shield(arrival)
 
     def _apply_chunk(self, actor: Actor, source: object, part: Chunk) -> asyncio.Future[int]:
-        """Apply a part of an update that has been accepted."""
         self._raise_if_stopped()
         placed = part.placed(self.structure.item_index)
         return self._apply(actor, part.validated, placed, source)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.genesis import genesis_update
-from antiphon_kernel.storage import Commit, ContextRow, Journal, SessionRow, Snapshot
+from antiphon_kernel.storage import Commit, ContextRow, ForkOrigin, Journal, SessionRow
 from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -25,8 +25,8 @@ class InitialContent:
 
     commits: Sequence[Commit] = ()
     """The transactions that come with the founding one, from seq 2 on."""
-    snapshot: Snapshot | None = None
-    """The context as the last of them leaves it, for quick opening."""
+    origin: ForkOrigin | None = None
+    """What was copied, if it is a fork."""
 
 
 First = Callable[[ContextRow], Awaitable[InitialContent]]
@@ -51,7 +51,6 @@ class ContextRegistry:
             self._store(row)
 
     def _store(self, row: ContextRow) -> None:
-        """This is how a context is on disk."""
         before = self._rows.get(row.id)
         if before is not None and self._labels.get(before.label) == row.id:
             del self._labels[before.label]
@@ -112,6 +111,7 @@ class ContextRegistry:
             row = self._journal.add_context(context, label, epoch, time)
             beginning = await first(row) if first is not None else InitialContent()
             self._guard.check_writer(asker)
+            row = replace(row, origin=beginning.origin)
             commits = [
                 Commit(
                     context=row,
@@ -130,8 +130,6 @@ class ContextRegistry:
             raise
         founded = self._journal.commit_all(commits)
         await self._wait_until_stated(row, founded, label)
-        if beginning.snapshot is not None:
-            await self._journal.snapshots.write(row, beginning.snapshot)
         return row
 
     async def rename(self, actor: Actor, context: Context, label: str) -> int:

@@ -1,69 +1,72 @@
 """Forking a context: its blocks as they were at one of its versions, copied into a new one.
 
-Everything is read from the journal, so the context goes on being written meanwhile.
+What is copied is captured at one moment, so the context goes on being written meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
+from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.context_registry import InitialContent
-from antiphon_kernel.contexts.history_cache import inherit
-from antiphon_kernel.document.block_copy import copy_block
+from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
+from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.document.header import encode_headers
-from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
-from antiphon_kernel.document.history.undo_units import UndoDirection
-from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     BlockRow,
     Commit,
     ContextRow,
-    InheritedRun,
-    InheritedText,
+    ForkOrigin,
     Journal,
     SessionRow,
     Snapshot,
-    StoredOp,
 )
+from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.enums import BlockKind
-from antiphon_kernel.types.ids import BlockId, ContextId
+from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.validation import without_damage
 from antiphon_kernel.yjs.merge import FAN_IN
-from antiphon_kernel.yjs.update import decode_update
 
 FORK: Final = "fork"
 """The operation that makes a copy."""
-
-_A_TURN: Final = 50
-"""Blocks or transactions worked on before others get their turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fork:
     """Source data of a new context."""
 
-    source: ContextId
+    source: ContextRow
+    at: int
+    """The version that is copied."""
     document: Document
     """The source as it was; nobody else has it."""
     blocks: tuple[str, ...]
     """Those that are copied, in document order."""
-    authors: Mapping[str, Mapping[str | None, Sequence[Run]]]
-    """Of each of them and each of its texts."""
 
 
-async def read_version(
-    journal: Journal, row: ContextRow, at: int, client_id: int, headers: Sequence[BlockHeader]
-) -> tuple[Document, list[StoredOp]]:
-    """A context as it was at one of its versions, and the transactions that led there.
+async def read_now(context: Context, client_id: int) -> Document:
+    """A context as it is at the moment of the call, on disk.
 
-    Args:
-        headers: those of its blocks then that are known.
+    Raises:
+        AntiphonError: storage_failed.
+    """
+    document = context.document
+    state = document.update_since()
+    headers = [document.header(block) for block in document.block_ids()]
+    await context.wait_persisted()
+    loader = DocumentLoader(client_id)
+    loader.apply([state])
+    return loader.finish(headers)
+
+
+async def read_version(journal: Journal, row: ContextRow, at: int, client_id: int) -> Document:
+    """A context as it was at one of its versions.
 
     Raises:
         CorruptContextError: if a record cannot be read.
@@ -74,83 +77,7 @@ async def read_version(
     for begin in range(0, len(ops), FAN_IN):
         loader.apply([op.update for op in ops[begin : begin + FAN_IN]])
         await asyncio.sleep(0)
-    return loader.finish(headers), ops
-
-
-async def read_authors(
-    journal: Journal,
-    row: ContextRow,
-    document: Document,
-    ops: Sequence[StoredOp],
-    numbers: Mapping[str, int],
-) -> dict[str, dict[str | None, Sequence[Run]]]:
-    """Return the authors of the texts of some blocks, as of the last of `ops`.
-
-    Args:
-        numbers: the journal's number of each block that is asked for.
-
-    Raises:
-        CorruptContextError: if a record cannot be read.
-        AntiphonError: storage_failed.
-    """
-    authors: dict[str, dict[str | None, Sequence[Run]]] = {}
-    histories = await _replay(journal, row, document, ops, numbers, touched_only=True)
-    astray = [block for block in numbers if not _same_result(histories[block], document)]
-    if astray:
-        # What nobody ever saw is in no list of touched blocks, but text may stand beside it.
-        again = {block: numbers[block] for block in astray}
-        histories |= await _replay(journal, row, document, ops, again, touched_only=False)
-    for block in numbers:
-        history = histories[block]
-        authors[block] = {path: history.blame(path) for path in _texts(document, block)}
-    return authors
-
-
-async def _replay(
-    journal: Journal,
-    row: ContextRow,
-    document: Document,
-    ops: Sequence[StoredOp],
-    numbers: Mapping[str, int],
-    *,
-    touched_only: bool,
-) -> dict[str, BlockHistory]:
-    inherited = await journal.inherited(row)
-    histories: dict[str, BlockHistory] = {}
-    by_number: dict[int, BlockHistory] = {}
-    for block, number in numbers.items():
-        parts = each_part(document.schema(block))
-        counters = [names for names, part in parts if is_counter(part)]
-        histories[block] = by_number[number] = BlockHistory(block, counters)
-    for count, op in enumerate(ops, 1):
-        update = decode_update(op.update)
-        concerned = op.versions if touched_only or op.operation != "sync" else by_number
-        for number in concerned:
-            history = by_number.get(number)
-            if history is None:
-                continue
-            version = op.versions.get(number, history.version)
-            turn = (
-                UndoDirection(op.operation)
-                if op.unit and op.operation in tuple(UndoDirection)
-                else None
-            )
-            stamp = Stamp(op.principal, version, op.time)
-            history.follow(HistoryChange(update, stamp, op.unit, turn, op.revivals))
-            if version == 1:
-                inherit(history, inherited.get(number, {}))
-        if not count % _A_TURN:
-            await asyncio.sleep(0)
-    return histories
-
-
-def _texts(document: Document, block: str) -> list[str | None]:
-    return [path_of(names) for names, part in each_part(document.schema(block)) if is_text(part)]
-
-
-def _same_result(history: BlockHistory, document: Document) -> bool:
-    paths = _texts(document, history.block)
-    return all(history.text(path) == document.text(history.block, path) for path in paths)
+    return loader.finish()
 
 
 async def start_fork(
@@ -165,50 +92,33 @@ async def start_fork(
         client_id: under which the copies are written.
         limits: of header values; damaged ones are left out.
     """
-    target = Document.create(client_id, context=row.id, epoch=row.epoch, label=row.label)
-    ids = {block: str(replace(BlockId.parse(block), context=row.id)) for block in fork.blocks}
-    with target.transaction(FORK) as transaction:
-        for member in fork.document.members():
-            target.set_member(member)
+    source, session = fork.document, SessionRow.of(actor)
     commits: list[Commit] = []
 
-    def add(update: bytes | None, **contents: Any) -> None:
-        if update is not None:
-            commits.append(
-                Commit(
-                    context=row,
-                    seq=len(commits) + 2,
-                    time=time,
-                    principal=actor.principal,
-                    session=SessionRow.of(actor),
-                    operation=FORK,
-                    update=update,
-                    **contents,
-                )
-            )
+    def add(update: bytes, blocks: tuple[BlockRow, ...] = ()) -> None:
+        seq = len(commits) + 2
+        commits.append(Commit(row, seq, time, actor.principal, session, FORK, blocks, update))
 
-    add(transaction.update, blocks=())
+    copier, slices = BlockCopier(source, client_id), TimeSlice()
+    members = copier.add_members(source.members())
+    if members is not None:
+        add(members)
     headers: list[BlockHeader] = []
-    for number, block in enumerate(fork.blocks, 1):
-        header = without_damage(fork.document.header(block), limits)
-        copy = replace(
-            header,
-            id=ids[block],
-            parent=_nearest(fork.document, header.parent, ids),
-            source_context=fork.source,
-            source_block=block,
+    copies = {block: moved_block(block, row.id) for block in fork.blocks}
+    for number, (block, copy) in enumerate(copies.items(), 1):
+        header = without_damage(source.header(block), limits)
+        parent = _nearest(source, header.parent, copies)
+        header = replace(
+            header, id=copy, parent=parent, source_context=fork.source.id, source_block=block
         )
-        with target.transaction(FORK) as transaction:
-            copy_block(fork.document, block, target, copy)
-        headers.append(copy)
-        inherited = tuple(_inherited(number, fork.authors[block]))
-        add(transaction.update, blocks=(BlockRow(number, copy.id, 1),), inherited=inherited)
-        if not number % _A_TURN:
-            await asyncio.sleep(0)
-    seq, table = len(commits) + 1, encode_headers(headers)
-    snapshot = Snapshot(seq, target.state_vector(), target.update_since(), table)
-    target.close()
-    return InitialContent(commits, snapshot)
+        headers.append(header)
+        add(copier.copy(block, header), (BlockRow(number, copy, 1),))
+        await slices.pause()
+    if commits:
+        state, vector = copier.state(genesis_update(row.id, row.epoch, row.label))
+        snapshot = Snapshot(commits[-1].seq, vector, state, encode_headers(headers))
+        commits[-1] = replace(commits[-1], snapshot=snapshot)
+    return InitialContent(commits, ForkOrigin(fork.source.number, fork.at, len(headers)))
 
 
 def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) -> str | None:
@@ -220,19 +130,6 @@ def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) 
         seen.add(parent)
         parent = document.header(parent).parent
     return None
-
-
-def _inherited(number: int, authors: Mapping[str | None, Sequence[Run]]) -> Iterator[InheritedText]:
-    for section, runs in authors.items():
-        rows: list[InheritedRun] = []
-        at = 0
-        for run in runs:
-            stamp = run.stamp
-            end = at + run.length
-            rows.append(InheritedRun(at, end, stamp.principal, stamp.version, stamp.time))
-            at = end
-        if rows:
-            yield InheritedText(number, section, tuple(rows))
 
 
 def split_surrogates(document: Document, blocks: Sequence[str]) -> list[tuple[str, str]]:

@@ -9,17 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final, TypeVar
 
-from antiphon_kernel.contexts.journal_index import NO_BLOCK, SYNC, ItemOwners, JournalIndex
+from antiphon_kernel.contexts.inherited_authors import InheritedAuthors
+from antiphon_kernel.contexts.journal_index import NO_BLOCK, SYNC, JournalIndex
+from antiphon_kernel.contexts.replay import (
+    DifferentTextError,
+    Inherited,
+    Replay,
+    history_change,
+    inherit,
+    new_history,
+    text_paths,
+)
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.document.history.block_history import BlockHistory, HistoryChange, Run, Stamp
-from antiphon_kernel.document.history.undo_units import UndoDirection
-from antiphon_kernel.document.schema import each_part, is_counter, is_text, path_of
-from antiphon_kernel.storage import ContextRow, InheritedRun, Journal, StoredOp
+from antiphon_kernel.document.history.block_history import BlockHistory
+from antiphon_kernel.storage import ContextRow, Journal, StoredOp
 from antiphon_kernel.time_slice import TimeSlice
-from antiphon_kernel.yjs.update import DecodedUpdate, decode_update
+from antiphon_kernel.yjs.update import decode_update
 
 _KEPT: Final = 32
 """Histories that stay open when nobody asks for them."""
@@ -31,8 +39,6 @@ _BATCH_BLOCKS: Final = 500
 _BATCH_OPS: Final = 10_000
 _BATCH_BYTES: Final = 2_000_000
 """Blocks, transactions and bytes of them that are held at a time when many blocks are read."""
-
-_NOTHING: Final = DecodedUpdate((), ())
 
 T = TypeVar("T")
 
@@ -144,11 +150,16 @@ class HistoryCache:
         read: Callable[[BlockHistory], T],
     ) -> list[T] | None:
         """The results for new histories; None if the index must be exact for that."""
-        inherited = await self._journal.inherited(self._context, histories)
-        replay = Replay(histories, inherited)
+        blocks = {number: history.block for number, history in histories.items()}
         seqs = {seq for number in histories for seq in index.seqs(number)}
-        async for op in index.ops(seqs):
-            replay.follow(op)
+        try:
+            replay = Replay(histories, await self._inherited(blocks, exact=index.is_exact))
+            async for op in index.ops(seqs):
+                replay.follow(op)
+        except DifferentTextError:
+            if index.is_exact:
+                raise
+            return None
         slices, followed, results = TimeSlice(), 0, list[T]()
         for history in histories.values():
             await slices.pause()
@@ -180,8 +191,10 @@ class HistoryCache:
                 del self._open[block]  # an update brought more than it was said to touch
 
     async def _read(self, block: str) -> None:
-        history = await self._replay(block, self._number_of(block))
-        if not self._same_result(history):
+        history = None
+        with suppress(DifferentTextError):
+            history = await self._replay(block, self._number_of(block))
+        if history is None or not self._same_result(history):
             # What nobody ever saw (written and removed offline) is in no list of touched blocks,
             # but later text may stand beside it.
             history = await self._replay(block, None)
@@ -198,12 +211,10 @@ class HistoryCache:
         ours: Callable[[str | None], object],
         theirs: Callable[[str, str | None], object],
     ) -> bool:
-        """Whether history and document say the same of each text."""
         return all(ours(path) == theirs(history.block, path) for path in self._texts(history.block))
 
     def _texts(self, block: str) -> list[str | None]:
-        parts = each_part(self._document.schema(block))
-        return [path_of(names) for names, part in parts if is_text(part)]
+        return text_paths(self._document.schema(block))
 
     async def _replay(self, block: str, number: int | None) -> BlockHistory:
         """Read what is on disk, then what has been committed meanwhile."""
@@ -211,7 +222,7 @@ class HistoryCache:
         async with self._collected() as (begun, collected):
             ops = await self._journal.ops_upto(self._context, begun, number)
             here = self._number_of(block)
-            inherited = (await self._journal.inherited(self._context, (here,))).get(here, {})
+            inherited = (await self._inherited({here: block}, exact=number is None)).get(here)
             if inherited:
                 copied = next(at for at, op in enumerate(ops, 1) if op.versions.get(here) == 1)
                 self._follow(history, ops[:copied])
@@ -236,8 +247,11 @@ class HistoryCache:
             self._collecting = [one for one in self._collecting if one is not collected]
 
     def _new_history(self, block: str) -> BlockHistory:
-        parts = each_part(self._document.schema(block))
-        return BlockHistory(block, [names for names, part in parts if is_counter(part)])
+        return new_history(block, self._document.schema(block))
+
+    async def _inherited(self, blocks: Mapping[int, str], *, exact: bool) -> Inherited:
+        authors = InheritedAuthors(self._journal, self._context, self._document.schema)
+        return await authors.read(blocks, exact=exact)
 
     def _number_if_any(self, block: str) -> int:
         return self._number_of(block) if block in self._document else NO_BLOCK
@@ -247,63 +261,10 @@ class HistoryCache:
         for op in ops:
             version = op.versions.get(number)
             if version is not None or op.operation == SYNC:
-                history.follow(_change(op, decode_update(op.update), version or history.version))
-
-
-class Replay:
-    """Histories of several blocks that follow the same transactions, each read once for all."""
-
-    def __init__(
-        self,
-        histories: Mapping[int, BlockHistory],
-        inherited: Mapping[int, Mapping[str | None, Sequence[InheritedRun]]],
-    ) -> None:
-        """
-        Args:
-            histories: new ones, by the block's number.
-            inherited: who wrote the texts of blocks that are copies.
-        """
-        self._histories = histories
-        self._inherited = inherited
-        numbers = {history.block: number for number, history in histories.items()}
-        self._owners = ItemOwners(lambda block: numbers.get(block, NO_BLOCK))
-
-    def follow(self, op: StoredOp) -> None:
-        """Follow the next transaction that concerns one of the blocks."""
-        update = decode_update(op.update)
-        if op.operation != SYNC and len(op.versions) == 1:
-            (block,) = op.versions
-            parts = {block: update}
-            self._owners.assign(update, block)
-        else:
-            parts = self._owners.split(update)
-        for block in (op.versions.keys() | parts.keys()) & self._histories.keys():
-            history, version = self._histories[block], op.versions.get(block)
-            if version is None and op.operation != SYNC:
-                continue
-            part = parts.get(block, _NOTHING)
-            history.follow(_change(op, part, version or history.version))
-            if version == 1 and block in self._inherited:
-                inherit(history, self._inherited[block])
-
-
-def _change(op: StoredOp, update: DecodedUpdate, version: int) -> HistoryChange:
-    turn = UndoDirection(op.operation) if op.unit and op.operation in tuple(UndoDirection) else None
-    return HistoryChange(update, Stamp(op.principal, version, op.time), op.unit, turn, op.revivals)
+                history.follow(
+                    history_change(op, decode_update(op.update), version or history.version)
+                )
 
 
 def _difference(block: str) -> RuntimeError:
     return RuntimeError(f"the journal and the document differ in block {block}")
-
-
-def inherit(history: BlockHistory, inherited: Mapping[str | None, Sequence[InheritedRun]]) -> None:
-    """Name those who wrote a copied block before; its history must stand at the copy.
-
-    Args:
-        inherited: the runs of each of its texts, by section.
-    """
-    for section, runs in inherited.items():
-        stamps = (
-            Run(run.end - run.start, Stamp(run.principal, run.version, run.time)) for run in runs
-        )
-        history.inherit(section, stamps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
+from collections.abc import Iterator
 
 from antiphon_kernel.access import WriteGuard
 from antiphon_kernel.contexts.block_owners import BlockOwners
@@ -55,6 +56,9 @@ class OpenContexts:
     def get(self, context: ContextId) -> Context | None:
         """None if it is not open."""
         return self._open.get(context)
+
+    def __iter__(self) -> Iterator[Context]:
+        return iter(tuple(self._open.values()))
 
     async def open(self, context: ContextId) -> Context:
         """A context of the directory, opened if it is not yet.

@@ -105,7 +105,6 @@ def _lock(lock: int) -> bool:
 
 
 def _wait_for_holder(lock: int) -> int | None:
-    """The process that says it holds the lock."""
     deadline = time.monotonic() + HOLDER_SECONDS
     while time.monotonic() < deadline:
         holder = os.pread(lock, 32, 0).decode("ascii", "replace")

@@ -1,29 +1,75 @@
-"""Copying a block into another document, its content container by container."""
+"""Copying blocks into a new document, each as one update."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pycrdt import Array, Map, Text
 
 from antiphon_kernel.document.containers import Container, insert_items, items_of
-from antiphon_kernel.document.document import Document
-from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.document.document import BLOCKS, Document
+from antiphon_kernel.document.header import CONTENT, stored_header
+from antiphon_kernel.types.records import BlockHeader, Member
+from antiphon_kernel.yjs.map_writer import MapWriter
+from antiphon_kernel.yjs.merge import merge
+from antiphon_kernel.yjs.state_vector import encode_state_vector
+from antiphon_kernel.yjs.update import decode_update
 
 
-def copy_block(source: Document, block: str, target: Document, header: BlockHeader) -> None:
-    """Add a block under `header` whose content reads as that of `block`.
+class BlockCopier:
+    """Writer of copies of blocks into a new document, which itself is not needed."""
 
-    Raises:
-        KeyError: if there is no such block.
-        ValueError: if the target has a block of this id.
-    """
-    content = source.container(block)
-    container = _copied(content) if content is not None else None
-    with target.transaction("copy"):
-        target.create_block(header, schema=source.schema(block), container=container)
-        if content is not None and container is not None:
-            _copy_items(content, container)
+    def __init__(self, source: Document, client_id: int) -> None:
+        self._source = source
+        self._client = client_id
+        self._writer = MapWriter(client_id, 0)
+
+    def add_members(self, members: Iterable[Member]) -> bytes | None:
+        """Return the update that introduces principals; None if there are none."""
+        target = self._target()
+        with target.transaction("copy") as transaction:
+            for member in members:
+                target.set_member(member)
+        target.close()
+        if transaction.update is not None:
+            self._writer.take(transaction.update)
+        return transaction.update
+
+    def copy(self, block: str, header: BlockHeader) -> bytes:
+        """Return the update that adds a block under `header` with the content of `block`.
+
+        Raises:
+            KeyError: if there is no such block.
+        """
+        text = self._source.plain_text(block)
+        if text is not None:
+            place = (BLOCKS, header.id)
+            return self._writer.write(place, stored_header(header), (CONTENT, text))
+        target, content = self._target(), self._source.container(block)
+        container = _copied(content) if content is not None else None
+        with target.transaction("copy") as transaction:
+            schema = self._source.schema(block)
+            target.create_block(header, schema=schema, container=container)
+            if content is not None and container is not None:
+                _copy_items(content, container)
+        target.close()
+        assert transaction.update is not None, "a block is new"
+        self._writer.take(transaction.update)
+        return transaction.update
+
+    def state(self, founded: bytes) -> tuple[bytes, bytes]:
+        """Return the whole document as one update, and its state vector.
+
+        Args:
+            founded: the first transaction of the document, by another CRDT client.
+        """
+        clocks = {one.client: one.clock + one.length for one in decode_update(founded).structs}
+        vector = encode_state_vector({**clocks, self._client: self._writer.clock})
+        return merge([founded, self._writer.everything()]), vector
+
+    def _target(self) -> Document:
+        return Document.continued(self._client, self._writer.clock)
 
 
 def _copied(container: Container) -> Container:

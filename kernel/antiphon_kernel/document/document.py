@@ -63,6 +63,9 @@ from antiphon_kernel.yjs.merge import merge
 from antiphon_kernel.yjs.update import ContentKind, Struct
 from antiphon_kernel.yjs.update_writer import encode_update
 
+BLOCKS: Final = "blocks"
+"""The name of the root map that holds the blocks."""
+
 _TEXTS_AT_HAND: Final = 64
 
 
@@ -79,7 +82,7 @@ class Document:
         """A document for this CRDT client id; `loaded` makes one of a `stored` one."""
         self._doc = stored if stored is not None else Doc(client_id=client_id, skip_gc=True)
         self._meta: Map[Any] = self._doc.get("meta", type=Map)
-        self._blocks: Map[Any] = self._doc.get("blocks", type=Map)
+        self._blocks: Map[Any] = self._doc.get(BLOCKS, type=Map)
         self._members: Map[Any] = self._doc.get("members", type=Map)
         self.order = BlockOrder()
         """Every block in document order, with places; only to be read."""
@@ -88,7 +91,7 @@ class Document:
         self._mirrors: dict[str, TextMirror] = {}
         """Texts that have been read, kept up to date; see `_place` for the key."""
         self._at_hand: dict[str, Text] = {}
-        """Texts that were written last. One stays where it is while no map around it changes."""
+        """Texts that were used last. One stays where it is while no map around it changes."""
         self._spliced: dict[str, list[TextSplice]] = {}
         """This document's own splices in the current transaction."""
         self._live_tails: set[str] = set()
@@ -271,6 +274,18 @@ class Document:
         content = self._content(block, section)
         return str(content) if content is not None else ""
 
+    def plain_text(self, block: str) -> str | None:
+        """The text of a block whose content is one text, not kept in memory; None of another.
+
+        Raises KeyError if there is no such block.
+        """
+        with self._doc.transaction():
+            stored = self._stored(block)
+            if SCHEMA in stored and self.schema(block) != TEXT:
+                return None
+            content = stored.get(CONTENT)
+            return str(content) if isinstance(content, Text) else ""
+
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""
         mirror = self._mirrors.get(_place(block, section))
@@ -286,8 +301,16 @@ class Document:
         return stored
 
     def _content(self, block: str, section: str | None) -> Text | None:
-        content = self.container(block, section)
-        return content if isinstance(content, Text) else None
+        place = _place(block, section)
+        content = self._at_hand.get(place)
+        if content is None:
+            found = self.container(block, section)
+            if not isinstance(found, Text):
+                return None
+            if len(self._at_hand) >= _TEXTS_AT_HAND:
+                self._at_hand.clear()
+            content = self._at_hand[place] = found
+        return content
 
     def _mirror(self, block: str, section: str | None) -> TextMirror:
         """The text in a place as a string; empty if there is none."""
@@ -436,19 +459,12 @@ class Document:
         self._live_tails.add(_place(block, section))
 
     def _writable(self, block: str, section: str | None) -> Text:
-        place = _place(block, section)
-        content = self._at_hand.get(place)
+        content = self._content(block, section)
         if content is None:
-            content = self._content(block, section)
-            if content is None:
-                raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
-            if len(self._at_hand) >= _TEXTS_AT_HAND:
-                self._at_hand.clear()
-            self._at_hand[place] = content
+            raise ValueError(f"there is no text in {section or 'the content'} of block {block}")
         return content
 
     def _own_splices(self, block: str, section: str | None) -> list[TextSplice]:
-        """Return the list of this document's own splices of a text in the current transaction."""
         return self._spliced.setdefault(_place(block, section), [])
 
     def set_fields(self, block: str, **fields: object) -> None:

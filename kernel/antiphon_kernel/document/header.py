@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from enum import Enum, StrEnum, auto
+from operator import attrgetter
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from pycrdt import Map
@@ -57,6 +58,8 @@ ENUMS: Final[Mapping[str, type[StrEnum]]] = {"kind": BlockKind, "role": Role, "s
 """The fields whose values this version knows some of."""
 
 _SORTED: Final = sorted(FIELDS)
+_values: Final = attrgetter(*_SORTED)
+_UNSET: Final[tuple[object, ...]] = (None, False, {})
 _WITHOUT: Final[Mapping[str, Any]] = {
     "kind": BlockKind.TEXT,
     "role": Role.USER,
@@ -95,9 +98,17 @@ def stored_value(name: str, value: object) -> object | None:
 
 def stored_header(header: BlockHeader) -> dict[str, object]:
     """Every key of a new block but its content."""
-    said = ((name, getattr(header, name)) for name in _SORTED)
-    stored = ((name, stored_value(name, value)) for name, value in said if value is not None)
+    stored = ((name, stored_value(name, value)) for name, value in stated_fields(header))
     return {name: value for name, value in stored if value is not None}
+
+
+def stated_fields(header: BlockHeader) -> list[tuple[str, Any]]:
+    """Return the name and value of each field that is stored, without the id."""
+    return [
+        (name, value)
+        for name, value in zip(_SORTED, _values(header), strict=True)
+        if value not in _UNSET
+    ]
 
 
 def write_keys(stored: Map[Any], values: Mapping[str, object]) -> None:
@@ -168,7 +179,7 @@ _FIELDS: Final = [field.name for field in fields(BlockHeader)]
 
 def encode_headers(headers: Sequence[BlockHeader]) -> bytes:
     """One JSON document."""
-    rows = [[getattr(header, name) for name in _FIELDS] for header in headers]
+    rows = list(map(attrgetter(*_FIELDS), headers))
     return json.dumps({"fields": _FIELDS, "rows": rows}, ensure_ascii=False).encode()
 
 

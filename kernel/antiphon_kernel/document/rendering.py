@@ -88,7 +88,6 @@ def _indented(head: str, value: Any) -> Iterator[str]:
 
 
 def _plain(value: Any) -> str:
-    """Texts as they are, other values as JSON, no value as nothing."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -2,8 +2,11 @@
 
 from antiphon_kernel.layout.arrange import arrange
 from antiphon_kernel.layout.blocks import SUMMARY_TYPE, BlockAuthor, LayoutBlock
+from antiphon_kernel.layout.cache_points import CachePoints, cache_points
 from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
+from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
+from antiphon_kernel.layout.model_view import BlockPosition, ModelView, model_view
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
@@ -17,6 +20,8 @@ from antiphon_kernel.layout.paths import (
     is_path,
     parse_path,
 )
+from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
@@ -24,6 +29,9 @@ __all__ = [
     "ArtifactPath",
     "BlockAuthor",
     "BlockPath",
+    "BlockPosition",
+    "BreakReason",
+    "CachePoints",
     "CallPath",
     "CodePath",
     "ContributionFilter",
@@ -33,15 +41,24 @@ __all__ = [
     "LayoutBlock",
     "LayoutItem",
     "LayoutPath",
+    "LayoutReader",
     "LayoutTurn",
+    "ModelView",
     "PathError",
+    "PrefixBreak",
     "SourcesPath",
     "SummaryPath",
     "arrange",
+    "cache_points",
+    "first_break",
     "is_path",
+    "item_text",
+    "model_view",
     "parse_path",
     "rounds_of",
+    "stream_text",
     "tool_call_id",
     "turn_id",
     "visible",
+    "why_not_hidden",
 ]

@@ -16,6 +16,7 @@ from antiphon_kernel.layout.paths import (
     CallPath,
     FilePath,
     SummaryPath,
+    is_path,
 )
 from antiphon_kernel.types.enums import BlockKind, Role
 
@@ -33,7 +34,7 @@ def arrange(blocks: Iterable[LayoutBlock]) -> Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _TurnBlocks:
     """A turn while its blocks are collected."""
 
     opening: LayoutBlock
@@ -49,7 +50,7 @@ class _Turn:
         return self.opening if self.opening.begins_turn else None
 
 
-def _turns(stored: Sequence[LayoutBlock], by_id: Mapping[str, LayoutBlock]) -> list[_Turn]:
+def _turns(stored: Sequence[LayoutBlock], by_id: Mapping[str, LayoutBlock]) -> list[_TurnBlocks]:
     """Return the turns in the order of their prompts, first the one that has none."""
     begun: dict[str, list[LayoutBlock]] = {}
     latest: dict[str, str | None] = {}
@@ -73,11 +74,11 @@ def _turns(stored: Sequence[LayoutBlock], by_id: Mapping[str, LayoutBlock]) -> l
         opening = at.id if at.id in begun else opening_of.get(at.id, latest[at.id])
         opening_of.update(dict.fromkeys(chain, opening))
         (without_prompt if opening is None else begun[opening]).append(block)
-    turns = [_Turn(by_id[opening], blocks) for opening, blocks in begun.items()]
-    return [_Turn(without_prompt[0], without_prompt), *turns] if without_prompt else turns
+    turns = [_TurnBlocks(by_id[opening], blocks) for opening, blocks in begun.items()]
+    return [_TurnBlocks(without_prompt[0], without_prompt), *turns] if without_prompt else turns
 
 
-def _ordered(turn: _Turn, by_id: Mapping[str, LayoutBlock]) -> list[LayoutItem]:
+def _ordered(turn: _TurnBlocks, by_id: Mapping[str, LayoutBlock]) -> list[LayoutItem]:
     """Return the items of a turn without its header, in order and with their rounds.
 
     The paths are not yet told apart.
@@ -128,12 +129,13 @@ def _in_rounds(
             for index in open_texts.pop(block.author.id, ()):
                 items[index] = _leading_to(items[index], call)
             path: BlockPath = CallPath(turn, call, "call")
-            items.append(LayoutItem(ItemType.TOOL_CALL, turn, block, path, call))
+            tool = block.tool_name
+            items.append(LayoutItem(ItemType.TOOL_CALL, turn, block, path, call, tool))
             for result in results.get(block.id, ()):
                 path = CallPath(turn, call, "result")
-                if result.file is not None:
+                if result.file is not None and not is_path(result.file):
                     path = FilePath(turn, "files", result.file)
-                items.append(LayoutItem(ItemType.TOOL_RESULT, turn, result, path, call))
+                items.append(LayoutItem(ItemType.TOOL_RESULT, turn, result, path, call, tool))
         else:
             item = _contribution(turn, block)
             if item.type in (ItemType.ASSISTANT_COMPLETION, ItemType.THINKING):
@@ -176,7 +178,7 @@ def _contribution(turn: str, block: LayoutBlock) -> LayoutItem:
     return LayoutItem(kind, turn, block, ArtifactPath(turn, name))
 
 
-def _with_paths(turn: _Turn, items: Sequence[LayoutItem]) -> LayoutTurn:
+def _with_paths(turn: _TurnBlocks, items: Sequence[LayoutItem]) -> LayoutTurn:
     """Tell apart the blocks of one path, so that later ones do not take it from earlier ones."""
     alike: dict[BlockPath, list[LayoutItem]] = {}
     for item in items:

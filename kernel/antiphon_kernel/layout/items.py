@@ -59,10 +59,17 @@ class LayoutItem:
     """None of a header."""
     round: str | None = None
     """Key of its round: the id of the call, or the turn and author whose last texts they are."""
+    tool: str | None = None
+    """Name of the tool that is called; of a call and its results."""
 
     @property
     def is_block(self) -> bool:
         return self.type is not ItemType.TURN_HEADER
+
+    @property
+    def is_exchange(self) -> bool:
+        """Return whether it is a call or a result, which are read together or not at all."""
+        return self.type in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,17 +77,13 @@ def _without_unread(items: Sequence[LayoutItem], admitted: ContributionFilter) -
     """Return the items of a turn that are read, without its header."""
     read = [item for item in items if item.is_block and _is_read(item, admitted)]
     parted = _parted_calls(items, read)
-    return [item for item in read if not (_is_exchange(item) and item.round in parted)]
+    return [item for item in read if not (item.is_exchange and item.round in parted)]
 
 
 def _is_read(item: LayoutItem, admitted: ContributionFilter) -> bool:
     if item.type is ItemType.SUMMARY or item.block.excluded or not admitted.admits(item.type):
         return False
-    return _is_exchange(item) or bool(item.block.text.strip()) or bool(item.block.file)
-
-
-def _is_exchange(item: LayoutItem) -> bool:
-    return item.type in (ItemType.TOOL_CALL, ItemType.TOOL_RESULT)
+    return item.is_exchange or bool(item.block.text.strip()) or bool(item.block.file)
 
 
 def _parted_calls(items: Sequence[LayoutItem], read: Sequence[LayoutItem]) -> Collection[str]:

@@ -26,6 +26,7 @@ from antiphon_kernel.storage import (
     JournalReader,
     SearchTable,
     copy_pages,
+    op_id,
     row_number,
     versions_of,
 )
@@ -338,6 +339,26 @@ async def check_authors(
             if block is None or length is None or at != length:
                 what = f"the authors of the text that block {block or number} was copied with"
                 replay.report.find(Check.INHERITED, f"{what} do not add up to it")
+
+
+async def check_origin(database: Database, row: ContextRow, report: ContextReport) -> None:
+    """The copied blocks of a fork are in its source, which has had the version that was copied."""
+    origin = row.origin
+    if origin is None:
+        return
+    copied = op_id(origin.source, origin.seq)
+    if not await database.select("SELECT 1 FROM ops WHERE id = ?", (copied,)):
+        what = f"it is said to be copied from version {origin.seq}, which its source does not have"
+        report.find(Check.INHERITED, what)
+    sql = (
+        "SELECT count(*) FROM blocks b JOIN contexts c ON c.number = ?"
+        " JOIN blocks s ON s.id = c.id || substr(b.id, length(c.id) + 1)"
+        " WHERE b.context = ? AND b.number BETWEEN 1 AND ?"
+    )
+    rows = await database.select(sql, (origin.source, row.number, origin.blocks))
+    if rows[0][0] != origin.blocks:
+        what = f"{origin.blocks} blocks are said to be copied, of {rows[0][0]} there is an original"
+        report.find(Check.INHERITED, what)
 
 
 async def check_search(database: Database, row: ContextRow, replay: TransactionReplay) -> None:

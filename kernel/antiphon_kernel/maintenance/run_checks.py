@@ -14,6 +14,7 @@ from antiphon_kernel.maintenance.checks import (
     check_authors,
     check_blobs,
     check_document,
+    check_origin,
     check_restored,
     check_search,
     check_trigrams,
@@ -109,6 +110,7 @@ async def _check_context(database: Database, row: ContextRow) -> ContextReport:
         await _check_undo(database, row, replay)
         check_restored(revived, replay)
         await check_authors(database, inherited, replay)
+        await check_origin(database, row, report)
         await check_search(database, row, replay)
     return report
 

@@ -10,6 +10,9 @@ from antiphon_kernel.messages.blocks import (
     ToolUse,
     UnknownBlock,
 )
+from antiphon_kernel.messages.coalescing import JOIN, coalesce
+from antiphon_kernel.messages.comparison import comparison_form, message_digest
+from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
 from antiphon_kernel.messages.errors import (
     CorrelationError,
     MessageError,
@@ -25,18 +28,41 @@ from antiphon_kernel.messages.message import (
     is_text_only,
     tool_uses,
 )
+from antiphon_kernel.messages.normal_form import (
+    dump_block,
+    dump_message,
+    normalize_message,
+    normalize_messages,
+    parse_arguments,
+    parse_block,
+)
+from antiphon_kernel.messages.tokens import (
+    Calibration,
+    FileSize,
+    estimate_json,
+    estimate_message,
+    estimate_request,
+    estimate_text,
+    estimate_tools,
+)
+from antiphon_kernel.messages.windows import InputTooLongError, ModelWindow, clamp_max_tokens
 
 __all__ = [
+    "JOIN",
     "AssistantMessage",
+    "Calibration",
     "ContentBlock",
     "CorrelationError",
     "DocumentBlock",
+    "FileSize",
     "ImageBlock",
     "InputBlock",
+    "InputTooLongError",
     "Message",
     "MessageError",
     "MessageProblem",
     "MessageRole",
+    "ModelWindow",
     "TextBlock",
     "Thinking",
     "ToolArgumentParseError",
@@ -44,6 +70,23 @@ __all__ = [
     "ToolUse",
     "UnknownBlock",
     "UserMessage",
+    "check_correlation",
+    "clamp_max_tokens",
+    "coalesce",
+    "comparison_form",
+    "dump_block",
+    "dump_message",
+    "estimate_json",
+    "estimate_message",
+    "estimate_request",
+    "estimate_text",
+    "estimate_tools",
     "is_text_only",
+    "message_digest",
+    "normalize_message",
+    "normalize_messages",
+    "open_tool_uses",
+    "parse_arguments",
+    "parse_block",
     "tool_uses",
 ]

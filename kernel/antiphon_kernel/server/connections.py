@@ -149,7 +149,6 @@ class Connections:
                     one.drop()
 
     def _is_stalled(self, one: TrackedProtocol, now: float, patience: float) -> bool:
-        """Whether the client has read nothing of what waits for it for `patience` seconds."""
         unsent = one.transport.get_write_buffer_size()
         if unsent != one.unsent:
             one.unsent, one.unsent_since = unsent, now

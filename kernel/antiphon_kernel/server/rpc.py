@@ -246,7 +246,6 @@ async def _refuse(socket: WebSocket, code: CloseCode, reason: str) -> None:
 
 
 async def _lines(result: Mapping[str, Any], subscription: Subscription) -> AsyncIterator[str]:
-    """The answer and then the events, for as long as somebody reads."""
     yield json.dumps(result) + "\n"
     async for message in pushed(subscription):
         yield json.dumps(message) + "\n"

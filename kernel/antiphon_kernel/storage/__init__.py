@@ -31,9 +31,11 @@ from antiphon_kernel.storage.rows import (
     BlockRow,
     Commit,
     ContextRow,
+    ForkOrigin,
     InheritedRun,
     InheritedText,
     SessionRow,
+    Snapshot,
     StoredContext,
     StoredOp,
     Touch,
@@ -48,7 +50,7 @@ from antiphon_kernel.storage.search_table import (
     SearchTable,
     row_number,
 )
-from antiphon_kernel.storage.snapshots import Snapshot, Snapshots
+from antiphon_kernel.storage.snapshots import Snapshots
 
 __all__ = [
     "AUTH_FILE",
@@ -68,6 +70,7 @@ __all__ = [
     "CorruptContextError",
     "Credential",
     "Database",
+    "ForkOrigin",
     "Indexed",
     "InheritedRun",
     "InheritedText",

@@ -225,11 +225,7 @@ class AuthStore:
 
 
 def _known(words: type[Word], stored: str, what: str) -> Word:
-    """Return what a row says, which is one of a few words.
-
-    Raises:
-        AntiphonError: storage_failed, if it is another.
-    """
+    """Return what a row says; raises AntiphonError storage_failed for an unknown word."""
     if stored in (allowed := tuple(words)):
         return words(stored)
     raise AntiphonError(

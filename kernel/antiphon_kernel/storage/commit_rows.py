@@ -7,8 +7,9 @@ from typing import Final
 
 from antiphon_kernel.storage.database import Row, Statement
 from antiphon_kernel.storage.op_rows import encode_runs, op_id, stored_blocks, stored_operation
-from antiphon_kernel.storage.rows import Commit, SessionRow, UndoRow
+from antiphon_kernel.storage.rows import Commit, ForkOrigin, SessionRow, UndoRow
 from antiphon_kernel.storage.schema import RECORD_FORMAT
+from antiphon_kernel.storage.snapshots import snapshot_rows
 from antiphon_kernel.yjs.restored_ids import encode_restored
 
 _BLOB: Final = (
@@ -77,19 +78,33 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
             for text in one.inherited
         ],
     )
+    yield snapshot_rows((one.context, one.snapshot) for one in group if one.snapshot is not None)
 
 
 def _contexts(group: Sequence[Commit]) -> Iterator[Statement]:
-    founded = [one.context for one in group if one.seq == 1]
+    founded = [(one.context, one.context.origin) for one in group if one.seq == 1]
     restated = [one.context for one in group if one.restated]
+    insert = (
+        "INSERT INTO contexts (number, id, label, epoch, created, source, source_seq, copied)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    )
     yield (
-        "INSERT INTO contexts (number, id, label, epoch, created) VALUES (?, ?, ?, ?, ?)",
-        [(row.number, row.id, row.label, row.epoch, row.created) for row in founded],
+        insert,
+        [
+            (row.number, row.id, row.label, row.epoch, row.created, *_origin(origin))
+            for row, origin in founded
+        ],
     )
     yield (
         "UPDATE contexts SET label = ?, archived = ? WHERE number = ?",
         [(row.label, row.archived, row.number) for row in restated],
     )
+
+
+def _origin(origin: ForkOrigin | None) -> tuple[int | None, int | None, int | None]:
+    if origin is None:
+        return None, None, None
+    return origin.source, origin.seq, origin.blocks
 
 
 def _op(commit: Commit, principals: Mapping[str, int]) -> Row:

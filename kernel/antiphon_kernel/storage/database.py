@@ -161,7 +161,6 @@ class Database:
                 self._files.close()
 
     async def _checkpoint(self) -> None:
-        """Bring everything into the database file, and empty the write-ahead log."""
         await self.select(_CHECKPOINT)
 
     def _raise_if_closed(self) -> None:

@@ -230,7 +230,6 @@ class Journal(JournalReader):
                 self._idle.set()
 
     def _is_current(self, commit: Commit) -> bool:
-        """Whether nothing that the commit was built on has been lost."""
         return commit.generation == self._generations.get(commit.context.number, 0)
 
     def _start_generation(self, contexts: set[int], error: AntiphonError) -> None:

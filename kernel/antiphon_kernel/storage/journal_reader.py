@@ -13,6 +13,7 @@ from antiphon_kernel.storage.rows import (
     Blob,
     BlockChangeRow,
     ContextRow,
+    ForkOrigin,
     InheritedRun,
     SessionRow,
     StoredOp,
@@ -79,9 +80,31 @@ class JournalReader:
 
     async def contexts(self) -> list[ContextRow]:
         """Every context, oldest first."""
-        sql = "SELECT number, id, label, epoch, created, archived FROM contexts ORDER BY number"
-        rows = await self._database.select(sql)
-        return [ContextRow(row[0], ContextId(row[1]), *row[2:]) for row in rows]
+        return await self._contexts("ORDER BY number")
+
+    async def source(self, origin: ForkOrigin) -> ContextRow:
+        """The context that a fork was made of."""
+        (found,) = await self._contexts("WHERE number = ?", origin.source)
+        return found
+
+    async def _contexts(self, which: str, *values: object) -> list[ContextRow]:
+        sql = (
+            "SELECT number, id, label, epoch, created, archived, source, source_seq, copied"
+            f" FROM contexts {which}"
+        )
+        found: list[ContextRow] = []
+        for row in await self._database.select(sql, values):
+            number, context, label, epoch, created, archived, *copied = row
+            origin = ForkOrigin(*copied) if copied[0] is not None else None
+            known = ContextId(context)
+            found.append(ContextRow(number, known, label, epoch, created, archived, origin))
+        return found
+
+    async def block_numbers(self, context: ContextRow) -> dict[str, int]:
+        """The number of each block of a context, by id."""
+        sql = "SELECT id, number FROM blocks WHERE context = ?"
+        rows = await self._database.select(sql, (context.number,))
+        return {str(block): int(number) for block, number in rows}
 
     async def blob(self, hash_: str) -> bytes | None:
         """The bytes with this SHA-256; None if there are none, or they are not those any more."""
@@ -291,11 +314,7 @@ def versions_of(touched: str) -> dict[int, int]:
 
 
 def _checked(context: ContextRow, after: int, rows: Sequence[sqlite3.Row]) -> list[bytes]:
-    """The third column of rows (seq, format, changes, ...).
-
-    Raises:
-        CorruptContextError: if one is missing or its record cannot be read.
-    """
+    """Return the third column of rows (seq, format, changes, ...), if all can be read."""
     for expected, (seq, format_, changes, *_) in enumerate(rows, after + 1):
         if seq != expected:
             raise CorruptContextError(context, f"transaction {expected} is missing", expected)

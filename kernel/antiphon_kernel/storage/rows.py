@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
+from typing import Final
 
 from antiphon_kernel.types.ids import ContextId
 from antiphon_kernel.types.records import Actor, Principal
 from antiphon_kernel.yjs.restored_ids import RestoredRange
+
+
+@dataclass(frozen=True, slots=True)
+class ForkOrigin:
+    """Source and extent of what a fork was copied from."""
+
+    source: int
+    """The number of the context."""
+    seq: int
+    """The version that was copied."""
+    blocks: int
+    """How many blocks were copied: in the fork those with the numbers from 1 to this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +36,8 @@ class ContextRow:
     created: int
     archived: int | None = None
     """When it was put out of the way, in milliseconds; None if it is not."""
+    origin: ForkOrigin | None = None
+    """None if it is no fork, or one that states the authors of its texts itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +115,31 @@ class InheritedText:
     runs: tuple[InheritedRun, ...]
 
 
+SNAPSHOT_FORMAT: Final = 1
+"""Format of the snapshots written by this version; others are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A context as it was after transaction `seq`."""
+
+    seq: int
+    state_vector: bytes
+    state: bytes
+    """The whole document as one update."""
+    headers: bytes
+    """The header of every block, in whatever form the reader of headers understands."""
+
+    def digest(self, context: ContextRow) -> bytes:
+        """Return the checksum to verify when it is read."""
+        parts = (self.state_vector, self.state, self.headers)
+        about = json.dumps([SNAPSHOT_FORMAT, context.id, self.seq, *map(len, parts)])
+        digest = hashlib.blake2b(about.encode(), digest_size=16)
+        for part in parts:
+            digest.update(part)
+        return digest.digest()
+
+
 @dataclass(frozen=True, slots=True)
 class Blob:
     """Bytes that blocks refer to by their hash."""
@@ -110,7 +151,7 @@ class Blob:
     @classmethod
     def of(cls, data: bytes) -> Blob:
         """Return the blob of these bytes."""
-        return cls(sha256(data).hexdigest(), data)
+        return cls(hashlib.sha256(data).hexdigest(), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +183,8 @@ class Commit:
     """Authors of what it copies."""
     blobs: tuple[Blob, ...] = ()
     """Bytes that its blocks name; those that are there already are not written again."""
+    snapshot: Snapshot | None = None
+    """The context as this transaction leaves it."""
     generation: int = 0
     """As the context was loaded with: a failed commit begins another one."""
 

@@ -142,5 +142,12 @@ CREATE TABLE searched_contexts (
 );
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL,)
+# Who wrote the copied blocks of a fork is in the transactions of its source.
+_ORIGINS: Final = """
+ALTER TABLE contexts ADD COLUMN source INTEGER REFERENCES contexts (number);
+ALTER TABLE contexts ADD COLUMN source_seq INTEGER;
+ALTER TABLE contexts ADD COLUMN copied INTEGER;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS)
 """In order; a new one goes to the end. What has been released is never edited."""

@@ -6,40 +6,13 @@ and everything is read from the transactions. There is one snapshot a context, t
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable
 
-from antiphon_kernel.storage.database import Database
-from antiphon_kernel.storage.rows import ContextRow
-
-SNAPSHOT_FORMAT: Final = 1
-"""Format of the snapshots written by this version; others are left out."""
+from antiphon_kernel.storage.database import Database, Statement
+from antiphon_kernel.storage.rows import SNAPSHOT_FORMAT, ContextRow, Snapshot
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A context as it was after transaction `seq`."""
-
-    seq: int
-    state_vector: bytes
-    state: bytes
-    """The whole document as one update."""
-    headers: bytes
-    """The header of every block, in whatever form the reader of headers understands."""
-
-    def digest(self, context: ContextRow) -> bytes:
-        """Return the checksum to verify when it is read."""
-        parts = (self.state_vector, self.state, self.headers)
-        about = json.dumps([SNAPSHOT_FORMAT, context.id, self.seq, *map(len, parts)])
-        digest = hashlib.blake2b(about.encode(), digest_size=16)
-        for part in parts:
-            digest.update(part)
-        return digest.digest()
 
 
 class Snapshots:
@@ -89,14 +62,21 @@ class Snapshots:
         Raises:
             AntiphonError: storage_failed.
         """
-        row = (
+        await self._database.write([snapshot_rows([(context, snapshot)])])
+
+
+def snapshot_rows(snapshots: Iterable[tuple[ContextRow, Snapshot]]) -> Statement:
+    """Return the statement that puts snapshots in the place of those before."""
+    rows = [
+        (
             context.number,
             SNAPSHOT_FORMAT,
-            snapshot.seq,
-            snapshot.state_vector,
-            snapshot.state,
-            snapshot.headers,
-            snapshot.digest(context),
+            one.seq,
+            one.state_vector,
+            one.state,
+            one.headers,
+            one.digest(context),
         )
-        sql = "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)"
-        await self._database.write([(sql, [row])])
+        for context, one in snapshots
+    ]
+    return "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)", rows

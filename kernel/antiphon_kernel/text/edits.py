@@ -194,7 +194,6 @@ def _pieces(
 
 
 def _length(lines: list[str], start: int, end: int) -> int:
-    """Code points of some lines, each with a newline."""
     return sum(map(len, lines[start:end])) + end - start
 
 

@@ -170,11 +170,7 @@ def _is_kept(line: HunkLine) -> bool:
 
 
 def _place(target: _Haystack, hunks: Sequence[Hunk]) -> list[tuple[Hunk, int]]:
-    """Each hunk with the offset where it belongs.
-
-    Raises:
-        AntiphonError: patch_failed.
-    """
+    """Yield each hunk with the offset where it belongs; raises AntiphonError patch_failed."""
     wanted = [_HunkMatcher.of(number, hunk) for number, hunk in enumerate(hunks)]
     stated = [_stated_place(target, one) for one in wanted]
     offsets = stated

@@ -63,7 +63,6 @@ _NOTHING: Final = object()
 
 
 def _path_to(section: str | None, field: str | None) -> str | None:
-    """The path of a field in a section."""
     return section if field is None else joined(section, field)
 
 
@@ -145,7 +144,6 @@ def _fill_content(context: Context, block: str, path: str | None, value: Any) ->
 
 
 def _fill_item(context: Context, block: str, path: str | None, value: Any) -> Any:
-    """Give one item its defaults; raises the same."""
     part = part_of(context.document, block, path)
     schema = part.item_schema if isinstance(part, ListSchema | FieldSchema) else None
     filled = fill_item(schema, value)

@@ -13,7 +13,7 @@ from antiphon_kernel.contexts import (
     Context,
     Fork,
     InitialContent,
-    read_authors,
+    read_now,
     read_version,
     split_surrogates,
     start_fork,
@@ -202,31 +202,34 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
             field="at",
             current_version=context.seq,
         )
-    now = context.document
-    headers = [now.header(block) for block in now.block_ids()] if at == context.seq else []
-    await context.wait_persisted()
-    kernel, journal = call.kernel, call.kernel.journal
-    document, ops = await read_version(journal, context.row, at, kernel.ids.client_id(), headers)
+    kernel, client = call.kernel, call.kernel.ids.client_id()
+    if at == context.seq:
+        document = await read_now(context, client)
+    else:
+        await context.wait_persisted()
+        document = await read_version(kernel.journal, context.row, at, client)
     try:
         blocks = await _chosen(call, params.blocks or BlockRange(), context, document)
-        numbers = {block: context.number(block) for block in blocks}
-        authors = await read_authors(journal, context.row, document, ops, numbers)
-        fork = Fork(context.id, document, tuple(blocks), authors)
+        fork = Fork(context.row, at, document, tuple(blocks))
+
+        version = 1
 
         async def copies(row: ContextRow) -> InitialContent:
+            nonlocal version
             time, client = kernel.clock.now_ms(), kernel.ids.client_id()
-            return await start_fork(row, fork, call.actor, time, client, kernel.limits)
+            made = await start_fork(row, fork, call.actor, time, client, kernel.limits)
+            version += len(made.commits)
+            return made
 
         label = params.label
         if label is None:
             label = kernel.contexts.free_label(f"{context.label}-fork")
-        made = await kernel.create_context(label, copies, call.actor)
+        made = await kernel.contexts.create(label, kernel.system, copies, asker=call.actor)
     finally:
         document.close()
-    await made.wait_persisted()
     return ContextForkResult(
-        **context_info(call, made.row).model_dump(),
-        context_version=made.seq,
+        **context_info(call, made).model_dump(),
+        context_version=version,
         source_context=context.id,
         source_version=at,
         blocks=len(blocks),

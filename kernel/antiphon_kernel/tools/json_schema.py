@@ -19,7 +19,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 COMMON: Final[Mapping[str, str]] = {
-    "block_id": "The block: full id, `context.name.number`, or either with the parts cut short.",
+    "block_id": "The block: full id, `context.name.number`, either with the parts cut short, or a"
+    " path that `context.layout` shows.",
     "name": "The block by the names of its parts, like `default.aria.12`.",
     "context": "Label or id of the context; the default context if absent.",
     "context_id": "Id of the context.",

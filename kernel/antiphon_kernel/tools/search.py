@@ -181,7 +181,6 @@ def _query(wanted: str, is_regex: bool, limits: Limits) -> Query:
 
 
 async def _after(call: Call, block_id: str | None) -> int:
-    """The row behind which the search begins."""
     if block_id is None:
         return 0
     _, block = await call.block(block_id)

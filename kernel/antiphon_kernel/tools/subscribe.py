@@ -164,7 +164,6 @@ def _check_section(section: str | None, named: Sequence[tuple[Context, str]]) ->
 
 
 async def _known(call: Call, versions: Versions) -> dict[str, int]:
-    """By full block id."""
     pairs = versions.items() if isinstance(versions, dict) else versions
     return {(await call.block(reference))[1]: version for reference, version in pairs}
 

@@ -120,7 +120,6 @@ def _block(
 
 
 def _named(line: BlockLine) -> set[str]:
-    """The principals that a line names, be it in the id of a block."""
     named: set[str] = {line.header["author"], *(run.principal for run in line.authors)}
     for block in (line.id, line.header.get("parent")):
         if block is not None:

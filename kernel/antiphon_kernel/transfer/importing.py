@@ -443,7 +443,6 @@ def _inherited(
     moved: str,
     principals: Mapping[str, Principal],
 ) -> Iterator[InheritedText]:
-    """Who wrote each text of a new block."""
     for names, part in each_part(document.schema(moved)):
         if is_text(part):
             section = path_of(names)

@@ -344,6 +344,5 @@ async def _wait_for_human(context: Context) -> None:
 
 
 def _report(task: asyncio.Task[None]) -> None:
-    """A failure that nobody awaits is logged."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.error("%s failed: %s", task.get_name(), error, exc_info=error)

@@ -18,6 +18,7 @@ from typing import Final, Protocol, Self
 from antiphon_kernel.types.quoting import quote
 
 _HEX32 = re.compile(r"[0-9a-f]{32}")
+_BLOCK_ID = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})\.(0|[1-9][0-9]{0,15})")
 
 
 class Id(str):
@@ -154,15 +155,15 @@ class BlockId:
         Raises:
             ValueError: if `text` is not two times 32 hex digits and a number, joined by dots.
         """
-        parts = text.split(".")
-        if (
-            len(parts) != 3
-            or not _HEX32.fullmatch(parts[0])
-            or not _HEX32.fullmatch(parts[1])
-            or not re.fullmatch(r"0|[1-9][0-9]{0,15}", parts[2])
-        ):
+        parts = _BLOCK_ID.fullmatch(text)
+        if parts is None:
             raise ValueError(f"not a full block id: {quote(text)}")
-        return cls(ContextId(parts[0]), PrincipalId(parts[1]), int(parts[2]))
+        return cls(ContextId(parts[1]), PrincipalId(parts[2]), int(parts[3]))
+
+
+def moved_block(block: str, context: ContextId) -> str:
+    """Return the full id of a block under another context: what a copy of it there is called."""
+    return context + block[len(context) :]
 
 
 def _is_other(part: object, kind: type[Id]) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import MISSING, fields, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from antiphon_kernel.document.header import ENUMS, FIELDS, Form
+from antiphon_kernel.document.header import ENUMS, FIELDS, Form, stated_fields
 from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.clock import is_iso_time
@@ -113,14 +113,16 @@ def without_damage(header: BlockHeader, limits: Limits) -> BlockHeader:
 
     Words that a later version may know stay.
     """
-    odd = [name for name in FIELDS if _is_damaged(name, getattr(header, name), limits)]
+    odd = [name for name, value in stated_fields(header) if _is_damaged(name, value, limits)]
     absent: dict[str, Any] = {name: _ABSENT[name]() for name in odd}
     return replace(header, **absent) if odd else header
 
 
 def _is_damaged(name: str, value: object, limits: Limits) -> bool:
-    if value is None or (name in _CLOSED and _is_line(value, limits)):
+    if name in _CLOSED and (isinstance(value, StrEnum) or _is_line(value, limits)):
         return False
+    if FIELDS[name] is Form.STRING and isinstance(value, str) and name not in _JSON:
+        return len(value) > limits.header_code_points or _expected(name, value) is not None
     try:
         check_value(name, value, limits)
     except AntiphonError:

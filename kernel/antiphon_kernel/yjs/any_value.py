@@ -28,6 +28,8 @@ def encode_any(value: object) -> bytes:
         TypeError: if the value is something else.
     """
     match value:
+        case str():
+            return b"\x77" + _block(value.encode())
         case None:
             return b"\x7e"
         case Undefined.UNDEFINED:
@@ -42,8 +44,6 @@ def encode_any(value: object) -> bytes:
             return b"\x7a" + struct.pack(">q", value)
         case float():
             return b"\x7b" + struct.pack(">d", value)
-        case str():
-            return b"\x77" + _block(value.encode())
         case bytes():
             return b"\x74" + _block(value)
         case list():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_SHORT = [bytes([value]) for value in range(0x80)]
+
 MAX_VAR_UINT = 2**53 - 1
 """The largest integer a JavaScript peer can hold."""
 
@@ -30,6 +32,8 @@ def read_var_uint(data: bytes, at: int) -> tuple[int, int]:
 
 def write_var_uint(value: int) -> bytes:
     """`value` (0 or more) as bytes."""
+    if value < len(_SHORT):
+        return _SHORT[value]
     out = bytearray()
     while value > 0x7F:
         out.append(0x80 | (value & 0x7F))

@@ -16,7 +16,7 @@ from tests.waiting import until
 
 async def test_header_says_how_the_kernel_is(here: World) -> None:
     await here.close_doors()
-    async with opened(here) as there:
+    async with opened(here, live=False) as there:
         await there.sees("offline")
         await here.open_doors()
         await there.sees("live")
@@ -26,7 +26,6 @@ async def test_header_says_how_the_kernel_is(here: World) -> None:
 async def test_editing_goes_on_without_a_connection_and_arrives_later(here: World) -> None:
     block = await here.cell("some text")
     async with opened(here) as there:
-        await there.live()
         await there.sees("some text")
         await here.close_doors()
         await there.sees("offline")
@@ -45,7 +44,6 @@ async def test_editing_goes_on_without_a_connection_and_arrives_later(here: Worl
 async def test_leaving_with_unsaved_changes_has_to_be_said_twice(here: World) -> None:
     await here.cell("some text")
     async with opened(here) as there:
-        await there.live()
         await there.sees("some text")
         await here.close_doors()
         await there.sees("offline")
@@ -63,7 +61,6 @@ async def test_leaving_with_unsaved_changes_has_to_be_said_twice(here: World) ->
 async def test_connection_that_was_missed_is_told_to_be_back(here: World) -> None:
     block = await here.cell("some text")
     async with opened(here) as there:
-        await there.live()
         await there.sees("some text")
         await here.close_doors()
         await there.sees("offline")
@@ -85,7 +82,6 @@ async def test_app_that_started_the_kernel_starts_it_again(here: World) -> None:
         asyncio.run_coroutine_threadsafe(here.open_doors(), loop).result(10)
 
     async with opened(here, restart=restart) as there:
-        await there.live()
         await here.close_doors()
         await there.sees("starting the kernel")
         await until(lambda: there.app.session.is_live, "live again")
@@ -99,7 +95,6 @@ async def test_kernel_that_cannot_be_started_again_is_named(here: World) -> None
         raise AntiphonError(ErrorCode.NO_KERNEL, "The kernel ended a second time.")
 
     async with opened(here, restart=restart) as there:
-        await there.live()
         await here.close_doors()
         await there.sees("The kernel ended a second time.")
         await there.sees("offline")
@@ -110,7 +105,6 @@ async def test_kernel_that_cannot_be_started_again_is_named(here: World) -> None
 async def test_refused_edit_is_named_and_what_was_typed_beside_it_stays(here: World) -> None:
     block = await here.cell("some text")
     async with opened(here) as there:
-        await there.live()
         await there.sees("some text")
         document = there.app.session.document
         document.set_fields(block, status="error")
@@ -140,7 +134,6 @@ async def test_editor_typing_during_rejected_edit_continues_at_same_place(here: 
     block = await here.cell("begin end")
     kernels = (await here.context()).document
     async with opened(here) as there:
-        await there.live()
         await there.sees("begin end")
         await there.edit()
         await there.press(*["right"] * 6)
@@ -169,7 +162,6 @@ async def test_deleted_journal_is_shown_and_the_key_that_finds_it_is_kept(
     async with world(tmp_path) as here:
         await here.cell("some text")
         async with opened(here, size=(120, 30)) as there:
-            await there.live()
             await there.sees("some text")
             await there.edit()
             (here.data / "journal.db").unlink()

@@ -13,7 +13,6 @@ TEXT = "".join(f"word{number} " for number in range(40))
 
 async def ask(here: World, there: Opened) -> None:
     """A turn of aria begins."""
-    await there.live()
     await there.type("go")
     await there.press("enter")
     await until(lambda: here.aria.prompts, "the turn")
@@ -65,7 +64,6 @@ async def test_undo_takes_back_only_what_is_mine(here: World, there: Opened) -> 
 
 
 async def test_ctrl_y_brings_back_what_u_took_from_a_cell(there: Opened) -> None:
-    await there.live()
     await there.type("words of mine")
     await there.press("enter")
     await there.sees("│ words of mine")
@@ -83,7 +81,6 @@ async def test_ctrl_y_brings_back_what_u_took_from_a_cell(there: Opened) -> None
 async def test_undo_key_without_own_edits_shows_hint(here: World) -> None:
     await here.cell("not mine")
     async with opened(here) as there:
-        await there.live()
         await there.sees("not mine")
         await there.press("up", "u")
         await until(lambda: "nothing to undo" in (there.screen.hint_shown or ""), "a hint")
@@ -92,7 +89,6 @@ async def test_undo_key_without_own_edits_shows_hint(here: World) -> None:
 async def test_editor_cursor_is_published_to_others(here: World) -> None:
     block = await here.cell("some text")
     async with opened(here) as there:
-        await there.live()
         await there.sees("some text")
         await there.edit()
         await there.press("right", "right")
@@ -121,7 +117,6 @@ async def test_ctrl_c_stops_the_model_of_the_focused_cell(here: World, there: Op
 
 
 async def test_ctrl_c_copies_a_selection_instead(there: Opened) -> None:
-    await there.live()
     await there.type("copy me")
     await there.press("shift+home", "ctrl+c")
     await until(lambda: "clipboard" in (there.screen.hint_shown or ""), "it says where")
@@ -166,7 +161,6 @@ async def test_tail_is_left_by_scrolling_and_found_again(here: World, there: Ope
 async def test_unread_badge_lies_over_the_last_row_and_moves_nothing(
     here: World, there: Opened
 ) -> None:
-    await there.live()
     for number in range(40):
         await here.cell(f"cell {number}")
     await there.sees("cell 39")
@@ -183,7 +177,6 @@ async def test_unread_badge_lies_over_the_last_row_and_moves_nothing(
 async def test_blame_shows_who_wrote_what_and_ends_again(here: World) -> None:
     await here.cell("a line of theirs\n\nanother line of theirs")
     async with opened(here) as there:
-        await there.live()
         await there.sees("another line of theirs")
         await there.edit()
         await there.press("ctrl+end", "down", "down", "end", *" and mine", "escape")
@@ -238,7 +231,6 @@ async def test_undo_theirs_of_a_streaming_author_stops_the_turn_first(
 async def test_undo_says_how_much_it_took_back(here: World, there: Opened) -> None:
     cell = await here.cell("some text")
     await here.call("block.splice", block_id=cell, offset=0, insert="a few words ")
-    await there.live()
     await there.sees("a few words some text")
     await there.press("up", "u")
     await there.sees("Took back 3 words · Ctrl+Y brings them back")
@@ -251,7 +243,6 @@ async def test_undo_says_how_much_it_took_back(here: World, there: Opened) -> No
 async def test_draft_of_another_is_not_edited_and_a_click_on_it_says_why(
     here: World, there: Opened
 ) -> None:
-    await there.live()
     guest = here.kernel.open_session(await here.kernel.principal("guest"), "test")
     new = {"role": "user", "kind": "text", "content": "I wonder"}
     draft = (await here.kernel.call(guest, "block.create", new))["block_id"]
@@ -274,7 +265,6 @@ async def test_blame_stays_with_a_structured_block_in_view(here: World, there: O
     schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
     new = {"role": "system", "kind": "text", "status": "done", "schema": schema}
     await here.call("block.create", **new, content={"title": "structured"})
-    await there.live()
     await there.sees("words of bela")
     await there.sees("structured")
     await there.press("up")
@@ -291,7 +281,6 @@ async def test_the_terminal_cursor_is_in_the_cell_as_soon_as_it_is_edited(
 ) -> None:
     await here.cell("first")
     await here.cell("second")
-    await there.live()
     await there.sees("second")
     row = next(y for y, line in enumerate(there.lines) if "second" in line)
     await there.press("up", "enter")

@@ -9,7 +9,6 @@ async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World) -> Non
     await here.cell("first")
     last = await here.cell("last")
     async with opened(here) as there:
-        await there.live()
         await there.sees("last")
         assert there.screen.mode is Mode.WRITE
         assert there.lines[-1].strip().startswith("WRITE")
@@ -22,7 +21,6 @@ async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World) -> Non
 async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(here: World) -> None:
     await here.cell("something to edit")
     async with opened(here) as there:
-        await there.live()
         await there.sees("something")
         await there.edit()
         await there.press("shift+right", "escape")
@@ -35,7 +33,6 @@ async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(h
 
 async def test_esc_in_a_draft_leads_to_the_cells_and_keeps_it(here: World, there: Opened) -> None:
     cell = await here.cell("something")
-    await there.live()
     await there.sees("something")
     await there.type("one")
     await there.press("shift+left", "escape")
@@ -51,7 +48,6 @@ async def test_up_on_the_first_row_of_a_draft_leads_to_the_cells(
     here: World, there: Opened
 ) -> None:
     await here.cell("something")
-    await there.live()
     await there.sees("something")
     await there.type("one\ntwo")
     await there.press("up")
@@ -66,7 +62,6 @@ async def test_letters_are_commands_in_navigate_and_text_elsewhere(here: World) 
     first = await here.cell("first")
     last = await here.cell("last")
     async with opened(here) as there:
-        await there.live()
         await there.sees("last")
         await there.type("jkgi")
         assert there.message == "jkgi"
@@ -96,7 +91,6 @@ async def test_help_page_opens_in_any_mode_and_closes_on_escape(there: Opened) -
 async def test_palette_performs_actions(here: World) -> None:
     await here.cell("something")
     async with opened(here) as there:
-        await there.live()
         await there.sees("something")
         await there.press("ctrl+p")
         await there.type("go to the")
@@ -107,7 +101,6 @@ async def test_palette_performs_actions(here: World) -> None:
 
 async def test_sidebar_comes_and_goes(here: World) -> None:
     async with opened(here, size=(120, 40)) as there:
-        await there.live()
         await there.sees("people")
         await there.sees("▸ default")
         await there.press("f2")
@@ -117,9 +110,7 @@ async def test_sidebar_comes_and_goes(here: World) -> None:
         await there.mode(Mode.WRITE)
 
 
-async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(
-    there: Opened,
-) -> None:
+async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(there: Opened) -> None:
     await there.type("kept")
     await there.pilot.resize_terminal(30, 8)
     await there.sees("30 × 8")
@@ -130,7 +121,6 @@ async def test_terminal_that_is_too_small_gets_a_sentence_and_keeps_the_mode(
 
 
 async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: Opened) -> None:
-    await there.live()
     await there.type("!echo hello")
     await there.press("enter")
     await there.sees("$ echo hello")
@@ -141,7 +131,6 @@ async def test_cell_that_cannot_be_edited_says_so_and_gives_its_command(there: O
 
 
 async def test_ctrl_c_without_anything_to_stop_hints(there: Opened) -> None:
-    await there.live()
     await there.press("ctrl+c")
     await until(lambda: "Ctrl+Q" in (there.screen.hint_shown or ""), "the hint")
 
@@ -150,7 +139,6 @@ async def test_keys_after_scrolling_act_on_a_cell_that_is_on_the_screen(
     here: World, there: Opened
 ) -> None:
     blocks = [await here.cell(f"cell number {number}") for number in range(60)]
-    await there.live()
     await there.sees("number 59")
     await there.press("up", "g")
     await there.sees("number 0")
@@ -179,7 +167,6 @@ async def test_a_word_typed_in_navigate_does_not_open_the_editor(
     here: World, there: Opened
 ) -> None:
     cell = await here.cell("something")
-    await there.live()
     await there.sees("something")
     await there.press("up")
     await there.mode(Mode.NAVIGATE)

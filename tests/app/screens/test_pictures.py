@@ -29,7 +29,6 @@ async def test_person_edits_in_the_light_theme(snapshot: SnapshotAssertion) -> N
 
 
 async def test_theme_change_redraws_everything(there: Opened) -> None:
-    await there.live()
     before = there.app.export_screenshot()
     there.app.theme = "antiphon-light"
     light = there.app.current_theme.background

@@ -34,7 +34,6 @@ def hint(there: Opened) -> str:
 
 async def test_owner_sees_no_role_and_others_see_theirs(here: World) -> None:
     async with opened(here) as there:
-        await there.live()
         await there.sees("live")
         assert not there.shows("owner")
     async with as_vera(here) as there:
@@ -47,7 +46,6 @@ async def test_viewer_comes_to_read_and_every_other_key_says_why_nothing_happens
     block = await here.cell("some text")
     await a_viewer(here)
     async with as_vera(here, size=(120, 40)) as there:
-        await there.live()
         await there.sees("viewer · live")
         await there.sees("some text")
         await there.mode(Mode.NAVIGATE)
@@ -80,7 +78,6 @@ async def test_viewer_is_told_that_a_model_is_not_theirs_to_stop(here: World) ->
     await a_viewer(here)
     await here.call("block.create", role="user", kind="text", content="Go", status="done")
     async with as_vera(here) as there:
-        await there.live()
         here.aria.write("Going on")
         await there.sees("Going on")
         assert not there.shows("stop aria")
@@ -91,11 +88,8 @@ async def test_viewer_is_told_that_a_model_is_not_theirs_to_stop(here: World) ->
         here.aria.end()
 
 
-async def test_message_that_was_begun_stays_when_its_author_may_not_send_it(
-    here: World,
-) -> None:
+async def test_message_that_was_begun_stays_when_its_author_may_not_send_it(here: World) -> None:
     async with as_vera(here) as there:
-        await there.live()
         await there.type("half a thought")
         await here.call("kernel.role", principal="vera", role="viewer")
         await there.sees("viewer · live")
@@ -116,13 +110,10 @@ async def test_message_that_was_begun_stays_when_its_author_may_not_send_it(
         await until(lambda: there.message == "", "it is sent")
 
 
-async def test_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(
-    here: World,
-) -> None:
+async def test_demotion_stops_typing_in_mid_word_and_a_promotion_gives_it_back(here: World) -> None:
     block = await here.cell("text")
     document = (await here.context()).document
     async with as_vera(here) as there:
-        await there.live()
         await there.sees("text")
         await there.edit()
         await there.type("my ")
@@ -145,7 +136,6 @@ async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and
     block = await here.cell("one\n\ntwo")
     kernels = (await here.context()).document
     async with as_vera(here) as there:
-        await there.live()
         await there.sees("two")
         await there.edit()
         typing = "u b k e  y g z " * 8
@@ -175,12 +165,9 @@ async def test_keys_of_somebody_demoted_in_mid_word_are_text_that_is_refused_and
         assert typing.startswith(arrived + "".join(kept))
 
 
-async def test_editor_typing_after_demotion_is_rejected_once(
-    here: World,
-) -> None:
+async def test_editor_typing_after_demotion_is_rejected_once(here: World) -> None:
     await here.cell("one")
     async with as_vera(here) as there:
-        await there.live()
         await there.sees("one")
         await there.edit()
         await there.type("first ")
@@ -197,12 +184,10 @@ async def test_editor_typing_after_demotion_is_rejected_once(
         assert accounts <= 3
 
 
-async def test_composer_text_typed_before_viewer_role_is_known_stays_local(
-    here: World,
-) -> None:
+async def test_composer_text_typed_before_viewer_role_is_known_stays_local(here: World) -> None:
     await a_viewer(here)
     await here.close_doors()
-    async with as_vera(here) as there:
+    async with as_vera(here, live=False) as there:
         await there.type("hello")
         await here.open_doors()
         await there.sees("viewer · live")
@@ -215,18 +200,14 @@ async def test_composer_text_typed_before_viewer_role_is_known_stays_local(
 
 async def test_kick_is_named_with_its_reason(here: World) -> None:
     async with as_vera(here, size=(120, 40)) as there:
-        await there.live()
         await here.call("kernel.kick", principal="vera", reason="lunch")
         await there.sees("kicked: amy kicked vera: lunch")
 
 
-async def test_kicked_user_reads_writes_nothing_and_joins_again(
-    here: World,
-) -> None:
+async def test_kicked_user_reads_writes_nothing_and_joins_again(here: World) -> None:
     block = await here.cell("some text")
     kernels = (await here.context()).document
     async with as_vera(here, size=(120, 40)) as there:
-        await there.live()
         await there.sees("some text")
         await there.edit()
         await there.type("my ")
@@ -271,7 +252,6 @@ async def test_owner_is_told_who_joins_and_a_revoked_guest_why_it_is_over(
     here: World,
 ) -> None:
     async with opened(here) as owners:
-        await owners.live()
         made = await here.call("kernel.invite", role="viewer", name="vera")
         guests = invited(address_of(here), made["token"], tmp_path)
         async with guests.run_test(size=(120, 40)) as pilot:

@@ -44,7 +44,6 @@ async def test_tool_call_with_damaged_input_is_drawn_and_cannot_be_run_again(
     await damaged_call(here, stored)
     await here.cell("the cell below")
     async with opened(here, size=(100, 70)) as there:
-        await there.live()
         await there.sees("the cell above")
         await there.sees(f"▪ shell {stored[:8]}")
         await there.sees("the cell below")
@@ -65,7 +64,6 @@ async def test_cell_that_cannot_be_drawn_says_so_and_the_app_goes_on(
         block = await damaged_call(here, "{}")
         await here.cell("the cell below")
         async with opened(here, size=(100, 70)) as there:
-            await there.live()
             await there.sees("✗ This cell cannot be drawn (RecursionError)")
             assert there.shows("the cell above")
             assert there.shows("the cell below")

@@ -12,7 +12,7 @@ from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make, refused
 
 CALLS: dict[str, Callable[[str], dict[str, Any]]] = {
     "block.edit": lambda block: {
@@ -34,7 +34,7 @@ CALLS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("tool", CALLS)
 async def test_call_that_waited_for_a_history_is_refused_to_who_was_demoted_meanwhile(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make, monkeypatch: pytest.MonkeyPatch, tool: str
+    kernel: Kernel, call: Caller, bo: Actor, make: Make, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     block = await make("one\ntwo\n")
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 7, "delete_count": 1})
@@ -43,7 +43,7 @@ async def test_call_that_waited_for_a_history_is_refused_to_who_was_demoted_mean
 
     async def demoting(self: HistoryCache, blocks: Sequence[str]) -> list[BlockHistory]:
         histories = await found(self, blocks)
-        await kernel.call(amy, "kernel.role", {"principal": "bo", "role": "viewer"})
+        await call("kernel.role", principal="bo", role="viewer")
         waited.extend(blocks)
         return histories
 

@@ -16,7 +16,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole, Permission
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make, refused
 
 TEXT: Final = "thank you\n"
 
@@ -125,11 +125,9 @@ async def test_tool_changes_a_draft_of_the_callers_own(
     assert (await kernel.context()).version(draft) > before
 
 
-async def test_refusal_names_the_author_and_what_to_do(
-    kernel: Kernel, amy: Actor, draft: str
-) -> None:
+async def test_refusal_names_the_author_and_what_to_do(call: Caller, draft: str) -> None:
     params = {"block_id": draft, "offset": 0, "insert": HIDDEN}
-    error = await refused(kernel, amy, "block.splice", params)
+    error = await call.refused("block.splice", **params)
     assert error.message == (
         f"Block {draft} is a draft of bo, who has not sent it yet: only bo changes it; you are"
         " amy. Wait until it is sent, or write in a block of your own."
@@ -138,20 +136,18 @@ async def test_refusal_names_the_author_and_what_to_do(
 
 
 async def test_streamed_append_to_a_draft_of_another_is_not_buffered(
-    kernel: Kernel, amy: Actor, draft: str
+    kernel: Kernel, call: Caller, draft: str
 ) -> None:
     params = {"block_id": draft, "text": "!id", "stream": True}
-    await refused(kernel, amy, "block.append", params)
+    await call.refused("block.append", **params)
     assert (await kernel.context()).appends.unflushed(draft) == 0
 
 
-async def test_undo_without_a_block_changes_no_draft_of_another(
-    kernel: Kernel, amy: Actor, draft: str
-) -> None:
-    error = await refused(kernel, amy, "block.undo", {"principal": "bo"})
+async def test_undo_without_a_block_changes_no_draft_of_another(call: Caller, draft: str) -> None:
+    error = await call.refused("block.undo", principal="bo")
     assert error.code is ErrorCode.NOTHING_TO_UNDO
     params = {"principal": "bo", "block_id": draft}
-    assert (await refused(kernel, amy, "block.undo", params)).code is ErrorCode.PERMISSION_DENIED
+    assert (await call.refused("block.undo", **params)).code is ErrorCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("who", ["editor", "agent", "founder"])
@@ -175,14 +171,14 @@ async def test_block_that_a_model_is_writing_is_edited_by_everybody_who_writes(
 
 
 async def test_running_block_with_a_schema_is_no_draft(
-    kernel: Kernel, amy: Actor, bo: Actor
+    kernel: Kernel, call: Caller, bo: Actor
 ) -> None:
     schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
     new = {"role": "user", "kind": "text", "schema": schema, "content": {"title": "a"}}
     block = (await kernel.call(bo, "block.create", new))["block_id"]
     title = {"block_id": block, "field": "title", "value": "b"}
-    await kernel.call(amy, "block.set_field", title)
-    assert (await kernel.call(amy, "block.get", {"block_id": block}))["value"] == {"title": "b"}
+    await call("block.set_field", **title)
+    assert (await call("block.get", block_id=block))["value"] == {"title": "b"}
 
 
 async def test_kernel_itself_may_end_a_draft(kernel: Kernel, draft: str) -> None:

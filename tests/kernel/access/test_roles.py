@@ -26,7 +26,7 @@ from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.records import Actor, BlockHeader, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 
 TOOLS = {tool.name: tool for tool in (*KERNEL_TOOLS, *TURN_TOOLS)}
 
@@ -84,14 +84,14 @@ async def test_refusal_names_the_role_and_those_that_would_do(kernel: Kernel) ->
     assert refused.value.details["allowed"] == ["owner", "editor", "agent"]
 
 
-async def test_demotion_counts_for_a_session_that_is_open(kernel: Kernel, amy: Actor) -> None:
+async def test_demotion_counts_for_a_session_that_is_open(kernel: Kernel, call: Caller) -> None:
     bo = await kernel.principal("bo")
     session = kernel.open_session(bo, "test")
     request = {"role": "user", "kind": "text", "content": "x"}
     assert await outcome(kernel, session, "block.create", request) == "done"
     told: list[int] = []
     kernel.sessions.on_dismissal(session, lambda one: told.append(one.code))
-    result = await kernel.call(amy, "kernel.role", {"principal": "bo", "role": "viewer"})
+    result = await call("kernel.role", principal="bo", role="viewer")
     assert (result["role"], result["ended"], told) == ("viewer", 1, [4500])
     assert await outcome(kernel, session, "block.list", {}) == "permission_denied"
     again = kernel.open_session(bo, "test")
@@ -100,14 +100,12 @@ async def test_demotion_counts_for_a_session_that_is_open(kernel: Kernel, amy: A
     assert await outcome(kernel, again, "block.create", request) == "permission_denied"
 
 
-async def test_kernel_session_after_demotion_has_new_role(kernel: Kernel, amy: Actor) -> None:
+async def test_kernel_session_after_demotion_has_new_role(kernel: Kernel, call: Caller) -> None:
     aria = await kernel.principal("aria", PrincipalKind.MODEL)
     turn = kernel.open_session(aria, "turn")
     request = {"role": "tool", "kind": "text", "content": "x"}
     assert await outcome(kernel, turn, "block.create", request) == "done"
-    assert (await kernel.call(amy, "kernel.role", {"principal": "aria", "role": "viewer"}))[
-        "ended"
-    ] == 0
+    assert (await call("kernel.role", principal="aria", role="viewer"))["ended"] == 0
     assert await outcome(kernel, turn, "block.list", {}) == "done"
     assert await outcome(kernel, turn, "block.create", request) == "permission_denied"
 

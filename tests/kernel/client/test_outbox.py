@@ -55,9 +55,7 @@ steps = st.lists(st.sampled_from(["write", "send", "ack", "drop", "connect"]), m
 
 
 @given(steps)
-def test_outbox_counts_edit_as_saved_once_its_frame_is_acknowledged(
-    steps: list[str],
-) -> None:
+def test_outbox_counts_edit_as_saved_once_its_frame_is_acknowledged(steps: list[str]) -> None:
     outbox = Outbox()
     written = 0
     frames: list[int] = []

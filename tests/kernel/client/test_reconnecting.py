@@ -124,9 +124,7 @@ async def test_reconnecting_typists_keep_every_keystroke_once_and_converge(tmp_p
             await proxy.close()
 
 
-async def test_reconnect_transfers_in_proportion_to_missing_changes(
-    tmp_path: Path,
-) -> None:
+async def test_reconnect_transfers_in_proportion_to_missing_changes(tmp_path: Path) -> None:
     async with served_kernel(tmp_path) as served:
         blocks = [await served.block("x" * 50_000) for _ in range(20)]
         proxy = CuttableProxy(served.doors.port)

@@ -157,9 +157,7 @@ async def test_replica_that_does_what_it_may_not_is_refused_and_says_why(
         await replica.saved()
 
 
-async def test_replica_writes_into_blocks_and_drafts_are_accepted(
-    served: ServedKernel,
-) -> None:
+async def test_replica_writes_into_blocks_and_drafts_are_accepted(served: ServedKernel) -> None:
     sections = [{"name": "notes", "schema": {"type": "text"}}, {"name": "log", "schema": LOG}]
     content = {"notes": "a note", "log": ["entry"]}
     schema = {"type": "composite", "sections": sections}

@@ -77,9 +77,7 @@ async def streamed(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> Streame
     return Streamed(kernel, amy, bo, await make())
 
 
-async def test_append_stands_behind_what_was_removed_after_another_run(
-    streamed: Streamed,
-) -> None:
+async def test_append_stands_behind_what_was_removed_after_another_run(streamed: Streamed) -> None:
     await streamed.begin()
     await streamed.delete(4, len("typed two "))
     await streamed.append("three")
@@ -112,9 +110,7 @@ async def test_append_after_a_restart_stands_behind_what_was_removed_before(
     assert await streamed.text() == "one typed two three"
 
 
-async def test_buffered_append_flushed_after_deletion_stands_before_it(
-    streamed: Streamed,
-) -> None:
+async def test_buffered_append_flushed_after_deletion_stands_before_it(streamed: Streamed) -> None:
     editor = await streamed.begin()
     await streamed.append("three ", stream=True)
     await streamed.type(editor, 4, len("typed two "), "")
@@ -151,9 +147,7 @@ async def test_appends_to_a_section_stand_behind_what_was_removed_there(
     assert await streamed.text() == "one typed two three"
 
 
-async def test_append_goes_on_in_the_run_before_if_nothing_was_removed(
-    streamed: Streamed,
-) -> None:
+async def test_append_goes_on_in_the_run_before_if_nothing_was_removed(streamed: Streamed) -> None:
     for _ in range(100):
         await streamed.append("x" * 10)
     document = (await streamed.context()).document

@@ -11,6 +11,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
+from tests.kernel.kernel.calls import Caller
 
 
 async def labels(kernel: Kernel, actor: Actor, **params: Any) -> list[str]:
@@ -71,10 +72,10 @@ async def test_label_that_is_taken_or_cannot_be_one_changes_nothing(
     assert await labels(kernel, amy, archived=True) == ["default", "notes", "taken", "away"]
 
 
-async def test_same_label_again_is_no_change(kernel: Kernel, amy: Actor) -> None:
-    await kernel.call(amy, "context.create", {"label": "notes"})
+async def test_same_label_again_is_no_change(kernel: Kernel, call: Caller) -> None:
+    await call("context.create", label="notes")
     seq = (await kernel.context("notes")).seq
-    done = await kernel.call(amy, "context.rename", {"context": "notes", "label": "notes"})
+    done = await call("context.rename", context="notes", label="notes")
     assert done["context_version"] == seq
 
 
@@ -94,14 +95,14 @@ async def test_rename_to_one_label_at_once_succeeds_once(kernel: Kernel, amy: Ac
 
 
 async def test_labels_may_be_swapped_and_given_anew_at_once(
-    kernel: Kernel, amy: Actor, open_kernel: Any
+    kernel: Kernel, call: Caller, open_kernel: Any
 ) -> None:
     for label in ("one", "two"):
-        await kernel.call(amy, "context.create", {"label": label})
+        await call("context.create", label=label)
     ids = {label: (await kernel.context(label)).id for label in ("one", "two")}
     for context, label in ((ids["one"], "spare"), (ids["two"], "one"), (ids["one"], "two")):
-        await kernel.call(amy, "context.rename", {"context": context, "label": label})
-    spare = await kernel.call(amy, "context.create", {"label": "spare"})
+        await call("context.rename", context=context, label=label)
+    spare = await call("context.create", label="spare")
     expected = [ids["two"], ids["one"], spare["context_id"]]
     assert [(await kernel.context(label)).id for label in ("one", "two", "spare")] == expected
     await kernel.close()
@@ -110,13 +111,13 @@ async def test_labels_may_be_swapped_and_given_anew_at_once(
 
 
 async def test_renaming_and_archiving_at_once_keep_both(
-    kernel: Kernel, amy: Actor, open_kernel: Any
+    kernel: Kernel, call: Caller, open_kernel: Any
 ) -> None:
-    await kernel.call(amy, "context.create", {"label": "notes"})
+    await call("context.create", label="notes")
     context = (await kernel.context("notes")).id
     await asyncio.gather(
-        kernel.call(amy, "context.rename", {"context": context, "label": "ideas"}),
-        kernel.call(amy, "context.archive", {"context": context}),
+        call("context.rename", context=context, label="ideas"),
+        call("context.archive", context=context),
     )
     await kernel.close()
     again = await open_kernel()
@@ -148,6 +149,6 @@ async def test_archived_context_is_hidden_and_nothing_else(
     assert (await again.context("old")).document.archived is None
 
 
-async def test_default_context_is_not_archived(kernel: Kernel, amy: Actor) -> None:
+async def test_default_context_is_not_archived(call: Caller) -> None:
     with raises(ErrorCode.INVALID_PARAMS):
-        await kernel.call(amy, "context.archive", {"context": "default"})
+        await call("context.archive", context="default")

@@ -20,7 +20,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 from tests.waiting import PATIENCE
 
 WRITER = """
@@ -107,26 +107,23 @@ async def test_persons_draft_keeps_its_status_over_a_restart(
 
 
 async def test_failed_commit_is_told_and_the_context_is_read_again_from_disk(
-    kernel: Kernel, amy: Actor, make: Any, data: Path
+    kernel: Kernel, call: Caller, make: Any, data: Path
 ) -> None:
     block = await make("safe", status="done")
     stopped: list[AntiphonError] = []
     context = await kernel.context()
     context.failed.listen(stopped.append)
     async with broken_disk(data):
-        calls = [
-            kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "lost "})
-            for _ in range(5)
-        ]
+        calls = [call("block.splice", block_id=block, offset=0, insert="lost ") for _ in range(5)]
         outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert {one.code for one in outcomes if isinstance(one, AntiphonError)} == {
         ErrorCode.STORAGE_FAILED
     }
     assert len(outcomes) == 5
     assert len(stopped) == 1
-    found = await kernel.call(amy, "block.read", {"block_id": block})
+    found = await call("block.read", block_id=block)
     assert (found["content"], found["version"]) == ("safe", 1)
-    await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "very "})
+    await call("block.splice", block_id=block, offset=0, insert="very ")
     assert (await kernel.context()).document.text(block) == "very safe"
 
 
@@ -161,23 +158,21 @@ async def test_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) 
 
 
 async def test_repeated_call_is_not_acknowledged_before_the_first_is_on_disk(
-    kernel: Kernel, amy: Actor, make: Any, data: Path
+    call: Caller, make: Any, data: Path
 ) -> None:
     draft = await make("draft")
     submit = {"block_id": draft, "status": "done"}
     async with broken_disk(data):
         outcomes = await asyncio.gather(
-            *(kernel.call(amy, "block.status", submit) for _ in range(2)), return_exceptions=True
+            *(call("block.status", **submit) for _ in range(2)), return_exceptions=True
         )
     assert all(isinstance(one, AntiphonError) for one in outcomes)
 
 
-async def test_concurrent_calls_answer_their_own_versions(
-    kernel: Kernel, amy: Actor, make: Any
-) -> None:
+async def test_concurrent_calls_answer_their_own_versions(call: Caller, make: Any) -> None:
     block = await make("x", status="done")
     insert = {"block_id": block, "offset": 0, "insert": "y"}
-    answers = await asyncio.gather(*(kernel.call(amy, "block.splice", insert) for _ in range(5)))
+    answers = await asyncio.gather(*(call("block.splice", **insert) for _ in range(5)))
     assert [one["version"] for one in answers] == [2, 3, 4, 5, 6]
 
 
@@ -206,10 +201,10 @@ async def test_commit_built_on_a_lost_one_is_refused_even_after_reading_again(
     assert fresh.document.text(block) == "safe"
 
 
-async def test_closed_kernel_takes_no_calls(kernel: Kernel, amy: Actor) -> None:
+async def test_closed_kernel_takes_no_calls(kernel: Kernel, call: Caller) -> None:
     await kernel.close()
     with raises(ErrorCode.NO_KERNEL):
-        await kernel.call(amy, "block.list", {})
+        await call("block.list")
 
 
 async def test_call_under_way_at_close_is_not_acknowledged(

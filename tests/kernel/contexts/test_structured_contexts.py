@@ -8,7 +8,7 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 SCHEMA: dict[str, Any] = {
     "type": "composite",
@@ -31,15 +31,15 @@ SCHEMA: dict[str, Any] = {
 
 
 @pytest.fixture
-async def paper(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> str:
+async def paper(kernel: Kernel, call: Caller, bo: Actor, make: Make) -> str:
     """A block that two people have written in; its required field has no value."""
     block = await make(schema=SCHEMA, content=None)
     notes = {"block_id": block, "section": "notes"}
-    await kernel.call(amy, "block.append", {**notes, "text": "amy was here\n"})
+    await call("block.append", **notes, text="amy was here\n")
     await kernel.call(bo, "block.append", {**notes, "text": "漢字 and bo\n"})
     task = {"block_id": block, "section": "task"}
     await kernel.call(bo, "block.set_field", {**task, "field": "title", "value": "cellar"})
-    await kernel.call(amy, "block.increment", {**task, "field": "votes", "by": 3})
+    await call("block.increment", **task, field="votes", by=3)
     steps = {"block_id": block, "section": "steps", "value": [1, {"b": None}]}
     await kernel.call(kernel.system, "block.push_item", steps)
     return block
@@ -75,17 +75,15 @@ async def test_copy_of_a_context_has_the_same_contents_and_authors(
     assert (await exported(kernel, amy, paper))["content"]["task"]["votes"] == 3
 
 
-async def test_block_is_listed_and_found_as_it_is_rendered(
-    kernel: Kernel, amy: Actor, paper: str
-) -> None:
-    rendered = (await kernel.call(amy, "block.render", {"block_id": paper}))["text"]
-    [listed] = (await kernel.call(amy, "block.list", {}))["blocks"]
+async def test_block_is_listed_and_found_as_it_is_rendered(call: Caller, paper: str) -> None:
+    rendered = (await call("block.render", block_id=paper))["text"]
+    [listed] = (await call("block.list"))["blocks"]
     assert (listed["summary"], listed["length"]) == ("## notes", len(rendered))
     for query in ("cellar", "漢字", "[read-only]"):
-        found = await kernel.call(amy, "kernel.search", {"query": query, "kinds": ["text"]})
+        found = await call("kernel.search", query=query, kinds=["text"])
         [match] = found["results"][0]["matches"]
         assert rendered.split("\n")[match["line"]] == match["content"]
-    markdown = await kernel.call(amy, "context.export", {"format": "markdown"})
+    markdown = await call("context.export", format="markdown")
     assert rendered in markdown["text"]
 
 

@@ -79,9 +79,7 @@ async def test_clients_are_told_with_a_code_and_a_reason(tmp_path: Path, path: s
         await ending
 
 
-async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest(
-    tmp_path: Path,
-) -> None:
+async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest(tmp_path: Path) -> None:
     async with running(tmp_path / "data", tmp_path) as one:
         made = await one.call("block.create", role="user", kind="text", content="")
         block = made["block_id"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -16,6 +17,20 @@ Make = Callable[..., Awaitable[str]]
 """Creates a block with these parameters of `block.create`; its id."""
 
 OpenKernel = Callable[[], Awaitable[Kernel]]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Calls as one session makes them."""
+
+    kernel: Kernel
+    actor: Actor
+
+    async def __call__(self, tool: str, /, **params: Any) -> dict[str, Any]:
+        return await self.kernel.call(self.actor, tool, params)
+
+    async def refused(self, tool: str, /, **params: Any) -> AntiphonError:
+        return await refused(self.kernel, self.actor, tool, params)
 
 
 async def refused(kernel: Kernel, actor: Actor, tool: str, params: dict[str, Any]) -> AntiphonError:

@@ -10,11 +10,11 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make
 
 
 async def test_every_answer_with_a_block_id_has_its_name(
-    kernel: Kernel, amy: Actor, bo: Actor
+    kernel: Kernel, call: Caller, bo: Actor
 ) -> None:
     await kernel.create_context("other")
     request = {"context": "other", "role": "user", "kind": "text", "content": "needle"}
@@ -22,15 +22,15 @@ async def test_every_answer_with_a_block_id_has_its_name(
     block, name = made["block_id"], "other.bo.1"
     answers: list[dict[str, Any]] = [made]
     for tool in ("block.read", "block.get", "block.render", "block.export"):
-        answers.append(await kernel.call(amy, tool, {"block_id": name}))
-    answers += (await kernel.call(amy, "block.list", {"context": "other"}))["blocks"]
-    found = await kernel.call(amy, "kernel.search", {"query": "needle", "kinds": ["text"]})
+        answers.append(await call(tool, block_id=name))
+    answers += (await call("block.list", context="other"))["blocks"]
+    found = await call("kernel.search", query="needle", kinds=["text"])
     answers += found["results"]
-    (event,) = (await kernel.call(amy, "block.sync", {"context": "other"}))["new_blocks"]
+    (event,) = (await call("block.sync", context="other"))["new_blocks"]
     answers += [event, event["header"]]
-    await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "x"})
+    await call("block.splice", block_id=block, offset=0, insert="x")
     versions = {"context": "other", "versions": {block: 1}}
-    answers += (await kernel.call(amy, "block.sync", versions))["patches"]
+    answers += (await call("block.sync", **versions))["patches"]
     assert [(one["block_id"], one["name"]) for one in answers] == [(block, name)] * len(answers)
 
 
@@ -50,46 +50,42 @@ async def test_every_author_has_a_username(
     assert event.header is not None and event.header.username == "bo"
 
 
-async def test_the_input_of_a_tool_call_is_an_object_both_ways(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_the_input_of_a_tool_call_is_an_object_both_ways(call: Caller, make: Make) -> None:
     given = {"pattern": "x", "deep": [1, {"none": None}]}
     block = await make("call", kind="tool_call", metadata={"input": given})
-    read = await kernel.call(amy, "block.read", {"block_id": block})
+    read = await call("block.read", block_id=block)
     assert read["input"] == given
-    (listed,) = (await kernel.call(amy, "block.list", {}))["blocks"]
+    (listed,) = (await call("block.list"))["blocks"]
     assert listed["input"] == given
 
 
 @pytest.mark.parametrize(
     "name", ["kind", "role", "status", "order", "created", "author", "parent", "metadata"]
 )
-async def test_metadata_with_the_name_of_a_header_field_is_refused(
-    kernel: Kernel, amy: Actor, name: str
-) -> None:
+async def test_metadata_with_the_name_of_a_header_field_is_refused(call: Caller, name: str) -> None:
     params = {"role": "user", "kind": "text", "metadata": {name: "x"}}
-    error = await refused(kernel, amy, "block.create", params)
+    error = await call.refused("block.create", **params)
     assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, f"metadata.{name}")
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", "..", "out/secret", "out"])
 async def test_a_path_that_leaves_the_project_is_refused(
-    kernel: Kernel, amy: Actor, tmp_path: Path, path: str
+    kernel: Kernel, call: Caller, tmp_path: Path, path: str
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     kernel.project = tmp_path / "inside"
     kernel.project.mkdir()
     (kernel.project / "out").symlink_to(outside)
-    params = {"role": "user", "kind": "file", "metadata": {"path": path}}
-    error = await refused(kernel, amy, "block.create", params)
+    file = {"role": "user", "kind": "file"}
+    error = await call.refused("block.create", **file, metadata={"path": path})
     assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "metadata.path")
     for fine in ("x", "a/../x", "..x", "a b/c"):
-        await kernel.call(amy, "block.create", {**params, "metadata": {"path": fine}})
+        await call("block.create", **file, metadata={"path": fine})
 
 
 async def test_the_end_of_an_id_is_accepted_like_its_beginning(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, call: Caller, bo: Actor, make: Make
 ) -> None:
     block = await make("x")
     context, principal, seq = block.split(".")
@@ -103,5 +99,5 @@ async def test_the_end_of_an_id_is_accepted_like_its_beginning(
         == 1
     )
     for reference in (f"{context[-12:]}.{shortest}.{seq}", f"default.{principal[-20:]}.{seq}"):
-        found = await kernel.call(amy, "block.read", {"block_id": reference})
+        found = await call("block.read", block_id=reference)
         assert found["block_id"] == block

@@ -11,7 +11,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import BlockKind, Role, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, check_error, refused
+from tests.kernel.kernel.calls import Caller, Make, check_error, refused
 from tests.kernel.tools.report import TASK
 
 HALF = "\ud83d"
@@ -31,19 +31,17 @@ HALF = "\ud83d"
     ],
 )
 async def test_a_wrong_word_in_a_request_is_answered_with_those_allowed(
-    kernel: Kernel, amy: Actor, params: dict[str, Any], field: str, allowed: list[str]
+    call: Caller, params: dict[str, Any], field: str, allowed: list[str]
 ) -> None:
-    error = await refused(kernel, amy, "block.create", params)
+    error = await call.refused("block.create", **params)
     (wrong,) = error.details["errors"]
     assert (wrong["field"], wrong["allowed"]) == (field, allowed)
     assert error.details["allowed"] == allowed
 
 
-async def test_a_wrong_word_in_metadata_is_answered_with_those_allowed(
-    kernel: Kernel, amy: Actor
-) -> None:
+async def test_a_wrong_word_in_metadata_is_answered_with_those_allowed(call: Caller) -> None:
     params = {"role": "user", "kind": "text", "metadata": {"tool_kind": "magic"}}
-    error = await refused(kernel, amy, "block.create", params)
+    error = await call.refused("block.create", **params)
     assert error.details["allowed"] == list(ToolKind)
 
 
@@ -59,31 +57,31 @@ async def test_a_wrong_word_in_metadata_is_answered_with_those_allowed(
     ],
 )
 async def test_half_a_surrogate_pair_in_a_request_has_a_sentence_of_its_own(
-    kernel: Kernel, amy: Actor, tool: str, params: dict[str, Any], field: str
+    call: Caller, tool: str, params: dict[str, Any], field: str
 ) -> None:
-    error = await refused(kernel, amy, tool, params)
+    error = await call.refused(tool, **params)
     assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, field)
     assert "half a surrogate pair" in error.message and error.message.endswith("characters.")
 
 
 async def test_half_a_surrogate_pair_in_an_import_has_a_sentence_of_its_own(
-    kernel: Kernel, amy: Actor, make: Make
+    call: Caller, make: Make
 ) -> None:
     await make("smile")
-    text = (await kernel.call(amy, "context.export", {}))["text"]
+    text = (await call("context.export"))["text"]
     params = {"text": text.replace("smile", "\\ud83d"), "label": "copy"}
-    error = await refused(kernel, amy, "context.import", params)
+    error = await call.refused("context.import", **params)
     assert "half a surrogate pair" in error.message and "line" in error.details
 
 
 async def test_a_new_context_is_answered_with_its_version(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
-    made = await kernel.call(amy, "context.create", {"label": "other"})
+    made = await call("context.create", label="other")
     assert made["context_version"] == (await kernel.context("other")).seq
     await make("some text")
-    text = (await kernel.call(amy, "context.export", {}))["text"]
-    copy = await kernel.call(amy, "context.import", {"text": text, "label": "copy"})
+    text = (await call("context.export"))["text"]
+    copy = await call("context.import", text=text, label="copy")
     assert copy["context_version"] == (await kernel.context("copy")).seq
 
 
@@ -103,12 +101,12 @@ async def test_an_error_that_has_nothing_to_say_in_a_field_leaves_it_out(
 
 
 async def test_an_imported_header_that_is_too_long_names_its_limit(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
     await make("text", metadata={"path": "short"})
-    text = (await kernel.call(amy, "context.export", {}))["text"]
+    text = (await call("context.export"))["text"]
     long = text.replace('"short"', json.dumps("x" * 5_000))
     with pytest.raises(AntiphonError) as caught:
-        await kernel.call(amy, "context.import", {"text": long, "label": "copy"})
+        await call("context.import", text=long, label="copy")
     assert caught.value.details["limit_name"] == "header_code_points"
     check_error(kernel, "context.import", caught.value)

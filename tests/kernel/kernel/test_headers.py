@@ -15,7 +15,7 @@ from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make
 
 SOURCE = f"{'a' * 32}.{'b' * 32}.7"
 FIELDS: dict[str, Any] = {
@@ -77,27 +77,25 @@ async def test_header_is_shell_only_for_calls_and_results_of_shell_tools(
 
 
 @pytest.mark.parametrize("drift_kind", list(DriftKind))
-async def test_drift_kind_survives_restart(
-    kernel: Kernel, amy: Actor, make: Make, drift_kind: DriftKind
-) -> None:
+async def test_drift_kind_survives_restart(call: Caller, make: Make, drift_kind: DriftKind) -> None:
     block = await make("x", kind="drift", metadata={"drift_kind": drift_kind})
-    read = await kernel.call(amy, "block.read", {"block_id": block})
+    read = await call("block.read", block_id=block)
     assert read["drift_kind"] == drift_kind
 
 
 async def test_clock_beyond_the_years_that_can_be_written_fails_no_read(
-    kernel: Kernel, amy: Actor, make: Make, clock: ManualClock, data: Path
+    call: Caller, make: Make, clock: ManualClock, data: Path
 ) -> None:
     for ms in (10**15, -(10**12)):
         clock.ms = ms
         block = await make("x", status="done")
         for tool in ("block.read", "block.blame", "block.history"):
-            assert await kernel.call(amy, tool, {"block_id": block})
+            assert await call(tool, block_id=block)
     events = [event.as_json()["time"] for event in await audit_log(data)]
     assert {"1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"} <= set(events)
-    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    exported = (await call("context.export"))["text"]
     imported = {"text": exported, "label": "again"}
-    assert (await kernel.call(amy, "context.import", imported))["blocks"] == 2
+    assert (await call("context.import", **imported))["blocks"] == 2
 
 
 async def test_stored_value_that_is_unknown_is_kept_and_shown(
@@ -149,11 +147,11 @@ async def test_stored_value_that_is_unknown_is_kept_and_shown(
     ],
 )
 async def test_field_that_cannot_be_is_refused_by_name(
-    kernel: Kernel, amy: Actor, metadata: dict[str, Any], names: str
+    kernel: Kernel, call: Caller, metadata: dict[str, Any], names: str
 ) -> None:
     params = {"role": "user", "kind": "text", "metadata": metadata}
     with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await kernel.call(amy, "block.create", params)
+        await call("block.create", **params)
     assert names in caught.value.message
     assert len((await kernel.context()).document) == 0
 
@@ -163,52 +161,46 @@ async def test_field_that_cannot_be_is_refused_by_name(
     [("kind", list(BlockKind)), ("role", list(Role)), ("status", ["pending", "done"])],
 )
 async def test_unknown_value_in_a_request_names_the_allowed_ones(
-    kernel: Kernel, amy: Actor, field: str, allowed: list[str]
+    call: Caller, field: str, allowed: list[str]
 ) -> None:
     params = {"role": "user", "kind": "text", field: "something"}
     with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await kernel.call(amy, "block.create", params)
+        await call("block.create", **params)
     for one in allowed:
         assert one in caught.value.message
 
 
-async def test_exit_code_that_could_not_be_read_back_is_refused(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_exit_code_that_could_not_be_read_back_is_refused(call: Caller, make: Make) -> None:
     block = await make("ran")
     for exit_code in (2**53, 10**400):
         request = {"block_id": block, "status": "done", "exit_code": exit_code}
         with raises(ErrorCode.INVALID_PARAMS):
-            await kernel.call(amy, "block.status", request)
+            await call("block.status", **request)
 
 
 @pytest.mark.parametrize("field", ["path", "input", "own"])
-async def test_field_longer_than_its_limit_is_refused(
-    kernel: Kernel, amy: Actor, field: str
-) -> None:
+async def test_field_longer_than_its_limit_is_refused(call: Caller, field: str) -> None:
     value = "x" * 4_097 if field == "path" else '{"a": "' + "x" * 1_000_000 + '"}'
     params = {"role": "user", "kind": "text", "metadata": {field: value}}
     with raises(ErrorCode.TOO_LARGE):
-        await kernel.call(amy, "block.create", params)
+        await call("block.create", **params)
 
 
 @pytest.mark.parametrize(
     "fields", [{"stopped_by": "\x1b[31m"}, {"stopped_by": "A B"}, {"stop_reason": "\x00"}]
 )
 async def test_status_with_a_field_that_cannot_be_is_refused_by_name(
-    kernel: Kernel, amy: Actor, make: Make, fields: dict[str, str]
+    call: Caller, make: Make, fields: dict[str, str]
 ) -> None:
     block = await make("x")
-    error = await refused(
-        kernel, amy, "block.status", {"block_id": block, "status": "done", **fields}
-    )
+    error = await call.refused("block.status", block_id=block, status="done", **fields)
     assert error.code is ErrorCode.INVALID_PARAMS
     assert error.details["field"] in fields
 
 
-async def test_parameters_without_a_bottom_are_refused(kernel: Kernel, amy: Actor) -> None:
+async def test_parameters_without_a_bottom_are_refused(call: Caller) -> None:
     deep: list[Any] = []
     for _ in range(5_000):
         deep = [deep]
     with raises(ErrorCode.INVALID_PARAMS):
-        await kernel.call(amy, "block.list", {"context": deep})
+        await call("block.list", context=deep)

@@ -14,7 +14,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 LONG = "x" * 20_000
 LONG_THINGS = (
@@ -90,9 +90,9 @@ async def test_parameter_error_quotes_values_shortened(
                     said(error)
 
 
-async def test_unknown_tool_error_quotes_name_shortened(kernel: Kernel, amy: Actor) -> None:
+async def test_unknown_tool_error_quotes_name_shortened(call: Caller) -> None:
     with raises(ErrorCode.UNKNOWN_TOOL) as caught:
-        await kernel.call(amy, LONG, {})
+        await call(LONG)
     assert "block.create" in said(caught.value)
 
 
@@ -149,11 +149,11 @@ def nested() -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize(("tool", "params"), list(nested()))
 async def test_parameter_error_quotes_nested_values_shortened(
-    kernel: Kernel, amy: Actor, make: Make, tool: str, params: dict[str, Any]
+    call: Caller, make: Make, tool: str, params: dict[str, Any]
 ) -> None:
     await make("text\n")
     with pytest.raises(AntiphonError) as caught:
-        await kernel.call(amy, tool, params)
+        await call(tool, **params)
     error = caught.value
     # Which lines were expected is content, as what is there instead is.
     is_about_lines = error.code in (ErrorCode.CONTENT_MISMATCH, ErrorCode.PATCH_FAILED)
@@ -162,21 +162,21 @@ async def test_parameter_error_quotes_nested_values_shortened(
     said(AntiphonError(error.code, error.message, **details))
 
 
-async def test_context_error_names_few_of_many_contexts(kernel: Kernel, amy: Actor) -> None:
+async def test_context_error_names_few_of_many_contexts(call: Caller) -> None:
     for number in range(30):
-        await kernel.call(amy, "context.create", {"label": f"c{number:02}" + "-" * 50})
+        await call("context.create", label=f"c{number:02}" + "-" * 50)
     for tool, params in (
         ("context.create", {"label": "c07" + "-" * 50}),
         ("context.export", {"context": "nowhere"}),
     ):
         with pytest.raises(AntiphonError) as caught:
-            await kernel.call(amy, tool, params)
+            await call(tool, **params)
         assert "and 11 more" in said(caught.value)
         assert caught.value.message.count("---") / 16 < 21
 
 
 @pytest.mark.parametrize("length", [64, 65])
-async def test_label_has_64_code_points_at_most(kernel: Kernel, amy: Actor, length: int) -> None:
+async def test_label_has_64_code_points_at_most(call: Caller, length: int) -> None:
     label = "x" * length
     for tool, params in (
         ("context.create", {"label": label}),
@@ -184,37 +184,35 @@ async def test_label_has_64_code_points_at_most(kernel: Kernel, amy: Actor, leng
         ("context.rename", {"context": "notes", "label": "z" * length}),
     ):
         if tool == "context.rename":
-            await kernel.call(amy, "context.create", {"label": "notes"})
+            await call("context.create", label="notes")
         if length <= 64:
-            await kernel.call(amy, tool, params)
+            await call(tool, **params)
             continue
         with pytest.raises(AntiphonError) as caught:
-            await kernel.call(amy, tool, params)
+            await call(tool, **params)
         assert (caught.value.code, caught.value.details["limit"]) == (ErrorCode.INVALID_PARAMS, 64)
     with_a_name = {"role": "viewer", "name": label}
     if length <= 64:
-        await kernel.call(amy, "kernel.invite", with_a_name)
+        await call("kernel.invite", **with_a_name)
     else:
         with pytest.raises(AntiphonError):
-            await kernel.call(amy, "kernel.invite", with_a_name)
+            await call("kernel.invite", **with_a_name)
 
 
-async def test_forks_of_what_has_a_long_label_are_named_all_the_same(
-    kernel: Kernel, amy: Actor
-) -> None:
+async def test_forks_of_what_has_a_long_label_are_named_all_the_same(call: Caller) -> None:
     label = "x" * 64
-    await kernel.call(amy, "context.create", {"label": label})
-    made = [await kernel.call(amy, "context.fork", {"context": label}) for _ in range(12)]
+    await call("context.create", label=label)
+    made = [await call("context.fork", context=label) for _ in range(12)]
     labels = [one["label"] for one in made]
     assert len({label, *labels}) == 13
     assert all(len(one) <= 64 for one in labels)
 
 
-async def test_empty_label_is_no_label(kernel: Kernel, amy: Actor) -> None:
+async def test_empty_label_is_no_label(call: Caller) -> None:
     for tool, params in (
         ("context.fork", {"context": "default", "label": ""}),
         ("context.create", {"label": ""}),
     ):
         with pytest.raises(AntiphonError, match="'' cannot be a label") as caught:
-            await kernel.call(amy, tool, params)
+            await call(tool, **params)
         assert caught.value.code is ErrorCode.INVALID_PARAMS

@@ -12,7 +12,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.resolve_ids import resolve
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 
 def _is_part(identity: str, reference: str) -> bool:
@@ -66,7 +66,7 @@ def test_reference_means_one_thing_or_is_refused() -> None:
 
 
 async def test_every_part_of_a_block_id_may_be_a_name_or_a_prefix(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, call: Caller, bo: Actor, make: Make
 ) -> None:
     await kernel.create_context("other")
     block = await make("x", context="other")
@@ -84,12 +84,12 @@ async def test_every_part_of_a_block_id_may_be_a_name_or_a_prefix(
     for first in ("other", context, shortest(context, contexts)):
         for second in ("amy", principal, shortest(principal, people)):
             reference = f"{first}.{second}.{seq}"
-            found = await kernel.call(amy, "block.read", {"block_id": reference})
+            found = await call("block.read", block_id=reference)
             assert found["block_id"] == block
 
 
 async def test_prefix_of_several_principals_is_ambiguous(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    call: Caller, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make("x")
     context, _, seq = block.split(".")
@@ -98,7 +98,7 @@ async def test_prefix_of_several_principals_is_ambiguous(
     )
     reference = f"{context}.{amy.principal.id[:common]}.{seq}"
     with raises(ErrorCode.AMBIGUOUS_ID) as caught:
-        await kernel.call(amy, "block.read", {"block_id": reference})
+        await call("block.read", block_id=reference)
     assert {amy.principal.id, bo.principal.id} <= set(caught.value.details["candidates"])
 
 
@@ -134,9 +134,9 @@ async def test_name_that_looks_like_the_start_of_an_id_is_the_name(
     ],
 )
 async def test_block_reference_in_unknown_form_is_not_found(
-    kernel: Kernel, amy: Actor, make: Make, reference: str
+    call: Caller, make: Make, reference: str
 ) -> None:
     await make("x")
     with raises(ErrorCode.BLOCK_NOT_FOUND) as caught:
-        await kernel.call(amy, "block.read", {"block_id": reference})
+        await call("block.read", block_id=reference)
     assert caught.value.details["reference"] in reference

@@ -19,6 +19,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from tests.errors import raises
+from tests.kernel.kernel.calls import Caller
 
 
 def contents(document: Document) -> list[tuple[object, str]]:
@@ -26,7 +27,7 @@ def contents(document: Document) -> list[tuple[object, str]]:
 
 
 async def test_backup_of_a_kernel_that_is_writing_is_one_moment_of_it(
-    kernel: Kernel, amy: Actor, make: Any, tmp_path: Path, data: Path
+    kernel: Kernel, call: Caller, make: Any, tmp_path: Path, data: Path
 ) -> None:
     blocks = [await make("", status="done") for _ in range(2)]
     writing = True
@@ -37,7 +38,7 @@ async def test_backup_of_a_kernel_that_is_writing_is_one_moment_of_it(
         while writing:
             for block in blocks:
                 insert = {"block_id": block, "offset": 0, "insert": "x"}
-                await kernel.call(amy, "block.splice", insert)
+                await call("block.splice", **insert)
             written += 1
         return written
 
@@ -66,7 +67,7 @@ async def test_backup_of_a_kernel_that_is_writing_is_one_moment_of_it(
 
 
 async def test_restore_yields_equal_documents_and_rejects_older_replicas(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Any, data: Path, tmp_path: Path, open_kernel: Any
+    kernel: Kernel, call: Caller, bo: Actor, make: Any, data: Path, tmp_path: Path, open_kernel: Any
 ) -> None:
     block = await make("one two three", status="done")
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "insert": "zero "})
@@ -74,8 +75,8 @@ async def test_restore_yields_equal_documents_and_rejects_older_replicas(
     backup = tmp_path / "backup.db"
     back_up(data / "journal.db", backup)
     before = contents((await kernel.context()).document)
-    blame = (await kernel.call(amy, "block.blame", {"block_id": block}))["runs"]
-    await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "later "})
+    blame = (await call("block.blame", block_id=block))["runs"]
+    await call("block.splice", block_id=block, offset=0, insert="later ")
     replica = (await kernel.context()).document.state_vector()
     epoch = (await kernel.context()).epoch
     await kernel.close()

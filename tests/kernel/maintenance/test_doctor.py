@@ -58,6 +58,8 @@ async def sound(kernel: Kernel, data: Path) -> Path:
     await kernel.call(amy, "block.undo", {"block_id": prompt})
     await kernel.create_context("other")
     await kernel.call(amy, "context.fork", {"context": "default", "label": "copy"})
+    exported = await kernel.call(amy, "context.export", {"context": "default"})
+    await kernel.call(amy, "context.import", {"text": exported["text"], "label": "imported"})
     await kernel.call(amy, "kernel.invite", {"role": "viewer", "uses": 1})
     await kernel.call(amy, "kernel.search", {"query": "text"})
     await kernel.search.wait_indexed()
@@ -72,6 +74,7 @@ async def test_sound_journal_is_clean_open_or_closed(sound: Path, open_kernel: A
         ("default", 3),
         ("other", 0),
         ("copy", 3),
+        ("imported", 3),
     ]
     kernel: Kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
@@ -97,6 +100,8 @@ DAMAGES = {
     "inherited: format": "UPDATE inherited_blame SET format = 9 WHERE block = 1",
     "inherited: short": "UPDATE inherited_blame SET runs = '[]' WHERE block = 1",
     "inherited: nobody": "UPDATE inherited_blame SET runs = replace(runs, '0', '1')",
+    "inherited: no version": "UPDATE contexts SET source_seq = 9999 WHERE source",
+    "inherited: no original": "UPDATE contexts SET copied = copied + 1 WHERE source",
     "inherited: no block": "UPDATE inherited_blame SET block = 99 WHERE block = 1",
     "search: version": f"UPDATE searched SET version = 99 WHERE row = {FIRST}",
     "search: length": f"UPDATE searched SET length = 99 WHERE row = {FIRST}",
@@ -126,7 +131,7 @@ async def test_doctor_reports_each_kind_of_damage(sound: Path, damage: str) -> N
     assert check in found
     if ":" in damage:
         assert found == {check}
-    assert {finding.context for finding in report.all()} <= {"default", "copy", None}
+    assert {finding.context for finding in report.all()} <= {"default", "copy", "imported", None}
     assert report.contexts[1].findings == []
     assert path.read_bytes() == before
 

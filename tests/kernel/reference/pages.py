@@ -1,4 +1,4 @@
-"""All generated pages: one a tool, their index, the catalogue of errors, and the limits."""
+"""All generated pages: one a tool, their index, errors, limits, the error of token estimates."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from antiphon_kernel.server.rpc import HTTP_STATUS
 from antiphon_kernel.tools.json_schema import own_field_docs
 from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import ErrorCode
+from tests.kernel.messages.token_errors import tokens_page
 from tests.kernel.reference.examples import ALL_TOOLS, FOLDER, play, read_example
 from tests.kernel.reference.tool_page import DO_NOT_EDIT, render_tool
 
@@ -32,6 +33,7 @@ async def all_pages(failures: list[str]) -> dict[Path, str]:
         Path("tools/README.md"): index_page(),
         Path("errors.md"): errors_page(),
         Path("limits.md"): limits_page(),
+        Path("tokens.md"): tokens_page(),
     }
     for tool in tools_of(ALL_TOOLS):
         example = read_example(tool.name)

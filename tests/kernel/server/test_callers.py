@@ -63,9 +63,7 @@ async def test_connections_of_a_guest_are_recorded_when_they_join(served: Served
     assert (await recorded(served)).count("tcp") == 1
 
 
-async def test_session_of_a_call_is_recorded_with_what_it_commits(
-    served: ServedKernel,
-) -> None:
+async def test_session_of_a_call_is_recorded_with_what_it_commits(served: ServedKernel) -> None:
     block = {"role": "user", "kind": "text"}
     token = (await invite(served, name="ed"))["token"]
     for _ in range(3):

@@ -45,9 +45,7 @@ async def test_every_client_of_an_open_invitation_has_a_name_of_its_own(
     assert {role for _, role in found} == {"editor"}
 
 
-async def test_named_invitation_is_for_one_person_on_many_machines(
-    served: ServedKernel,
-) -> None:
+async def test_named_invitation_is_for_one_person_on_many_machines(served: ServedKernel) -> None:
     token = (await invite(served, name="ed"))["token"]
     assert {(await who(served, token, secret * 32))[0] for secret in "abc"} == {"ed"}
 
@@ -60,9 +58,7 @@ async def test_uses_count_clients_not_connections(served: ServedKernel) -> None:
     assert (await who(served, token, "a" * 32))[0] == "guest"
 
 
-async def test_anonymous_connection_uses_invitation_each_time(
-    served: ServedKernel,
-) -> None:
+async def test_anonymous_connection_uses_invitation_each_time(served: ServedKernel) -> None:
     token = (await invite(served, uses=2))["token"]
     for _ in range(2):
         await who(served, token)

@@ -116,9 +116,7 @@ async def test_large_update_draft_created_by_other_window_is_rejected(returner: 
     assert "already a block" in refused[0]
 
 
-async def test_large_update_accepted_before_demotion_is_applied_whole(
-    returner: Returner,
-) -> None:
+async def test_large_update_accepted_before_demotion_is_applied_whole(returner: Returner) -> None:
     served = returner.served
 
     async def demote() -> None:

@@ -152,9 +152,7 @@ async def test_client_speaks_for_nobody_else(served: ServedKernel) -> None:
     assert 44 not in presence
 
 
-async def test_same_person_takes_their_id_over_from_a_dead_connection(
-    served: ServedKernel,
-) -> None:
+async def test_same_person_takes_their_id_over_from_a_dead_connection(served: ServedKernel) -> None:
     old, new, other = [await served.raw(query=f"as={name}") for name in ("ben", "ben", "amy")]
     for client in (old, new, other):
         await client.join()

@@ -120,9 +120,7 @@ async def test_connection_that_drips_is_closed_at_its_deadline(hasty: ServedKern
     writer.close()
 
 
-async def test_connection_kept_alive_after_a_call_is_a_strangers_again(
-    hasty: ServedKernel,
-) -> None:
+async def test_connection_kept_alive_after_a_call_is_a_strangers_again(hasty: ServedKernel) -> None:
     def call() -> http.client.HTTPConnection:
         connection = http.client.HTTPConnection("127.0.0.1", hasty.doors.port, timeout=PATIENCE)
         bearer = {"Authorization": f"Bearer {hasty.doors.token}"}
@@ -147,9 +145,7 @@ async def test_connection_with_a_session_stays_beyond_every_deadline(hasty: Serv
     await calls.close()
 
 
-async def test_body_held_back_by_somebody_with_a_token_has_a_deadline(
-    hasty: ServedKernel,
-) -> None:
+async def test_body_held_back_by_somebody_with_a_token_has_a_deadline(hasty: ServedKernel) -> None:
     reader, writer = await reach(hasty, "tcp")
     head = (
         f"POST /call/block.create HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
@@ -161,9 +157,7 @@ async def test_body_held_back_by_somebody_with_a_token_has_a_deadline(
     await until(lambda: hasty.doors.connections == 0, "its session is over")
 
 
-async def test_client_of_a_room_that_never_says_what_it_has_is_closed(
-    hasty: ServedKernel,
-) -> None:
+async def test_client_of_a_room_that_never_says_what_it_has_is_closed(hasty: ServedKernel) -> None:
     client = await hasty.raw()
     code, reason = await client.closed()
     assert code == 1013 and "sync step 1" in (reason or "")

@@ -51,9 +51,7 @@ def has_subscription(served: ServedKernel, actor: Actor, identity: str) -> bool:
     return True
 
 
-async def test_events_come_behind_their_answer_and_all_before_the_end(
-    served: ServedKernel,
-) -> None:
+async def test_events_come_behind_their_answer_and_all_before_the_end(served: ServedKernel) -> None:
     block = await served.block("x")
     socket = await open_calls(served)
     await send(socket, 1, "block.subscribe", from_versions=[])
@@ -90,9 +88,7 @@ async def test_events_come_behind_their_answer_and_all_before_the_end(
     await socket.close()
 
 
-async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(
-    served: ServedKernel,
-) -> None:
+async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(served: ServedKernel) -> None:
     block = await served.block("x")
     socket = await open_calls(served, max_queue=1, compression=None)
     await send(socket, 1, "block.subscribe")
@@ -113,9 +109,7 @@ async def test_socket_that_never_reads_holds_nobody_up_and_is_let_go(
     await until(lambda: not has_subscription(served, subscriber, subscription), "it is gone")
 
 
-async def test_post_is_answered_with_lines_for_as_long_as_it_is_read(
-    served: ServedKernel,
-) -> None:
+async def test_post_is_answered_with_lines_for_as_long_as_it_is_read(served: ServedKernel) -> None:
     block = await served.block("x")
     connection = http.client.HTTPConnection(urlsplit(served.doors.http).netloc, timeout=PATIENCE)
     headers = {"Authorization": f"Bearer {served.doors.token}"}

@@ -150,9 +150,7 @@ async def test_update_before_the_first_step_is_malformed(served: ServedKernel) -
     assert (await bad.closed())[0] == 4400
 
 
-async def test_room_without_clients_releases_context(
-    served: ServedKernel,
-) -> None:
+async def test_room_without_clients_releases_context(served: ServedKernel) -> None:
     block = await served.block("a")
     for _ in range(3):
         client = await served.raw()
@@ -164,9 +162,7 @@ async def test_room_without_clients_releases_context(
     await until(lambda: reader.document.text(block) == "ab")
 
 
-async def test_replicas_after_failed_commit_converge_on_stored_state(
-    served: ServedKernel,
-) -> None:
+async def test_replicas_after_failed_commit_converge_on_stored_state(served: ServedKernel) -> None:
     block = await served.block("on disk")
     amy, ben = await served.replica(), await served.replica("ben")
     old = await served.context()

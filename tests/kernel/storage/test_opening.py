@@ -42,6 +42,16 @@ async def test_new_file_has_the_newest_version_and_opens_again(path: Path) -> No
         assert reader.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
 
 
+async def test_file_of_the_first_version_is_brought_to_the_newest(path: Path) -> None:
+    first = await Database.open(path, MIGRATIONS[:1])
+    await first.insert("INSERT INTO contexts VALUES (1, 'a', 'old', 'e', 5, NULL)", ())
+    await first.close()
+    journal = await Journal.open(path)
+    (row,) = await journal.contexts()
+    assert (row.label, row.created, row.archived, row.origin) == ("old", 5, None, None)
+    await journal.close()
+
+
 async def test_file_of_a_newer_version_is_refused(path: Path) -> None:
     with sqlite3.connect(path) as writer:
         writer.execute("PRAGMA user_version = 99")

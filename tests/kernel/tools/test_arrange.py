@@ -11,7 +11,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make, refused
 
 
 async def standing(kernel: Kernel) -> list[str]:
@@ -33,12 +33,12 @@ async def test_blocks_stand_where_a_list_would_have_them_after_every_move(
 
 
 async def test_block_that_stands_there_already_is_not_changed(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
     first, second = await make("1"), await make("2")
     seq = (await kernel.context()).seq
     for params in ({"block_id": second, "after": first}, {"block_id": first, "before": second}):
-        done = await kernel.call(amy, "block.move", params)
+        done = await call("block.move", **params)
         assert done == {"version": 1, "context_version": seq}
 
 
@@ -76,7 +76,7 @@ async def test_stored_keys_that_leave_no_room_or_are_none_are_replaced(
     assert (await standing(kernel))[-1] == appended
 
 
-async def test_move_looks_at_neighbours_only(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_move_looks_at_neighbours_only(kernel: Kernel, call: Caller, make: Make) -> None:
     blocks = [await make(str(n)) for n in range(60)]
     document = (await kernel.context()).document
     asked: list[str] = []
@@ -88,7 +88,7 @@ async def test_move_looks_at_neighbours_only(kernel: Kernel, amy: Actor, make: M
         return whole(block)
 
     order.key = counting  # type: ignore[method-assign]
-    await kernel.call(amy, "block.move", {"block_id": blocks[50], "after": blocks[10]})
+    await call("block.move", block_id=blocks[50], after=blocks[10])
     assert len(asked) <= 4
 
 
@@ -104,13 +104,13 @@ async def test_move_looks_at_neighbours_only(kernel: Kernel, amy: Actor, make: M
     ],
 )
 async def test_move_that_leads_nowhere_changes_nothing(
-    kernel: Kernel, amy: Actor, make: Make, params: dict[str, str], code: ErrorCode
+    kernel: Kernel, call: Caller, make: Make, params: dict[str, str], code: ErrorCode
 ) -> None:
     await kernel.create_context("other")
     await make("elsewhere", context="other")
     for text in ("1", "2"):
         await make(text)
-    error = await refused(kernel, amy, "block.move", {"block_id": "default.amy.1", **params})
+    error = await call.refused("block.move", block_id="default.amy.1", **params)
     assert error.code is code
 
 
@@ -118,15 +118,15 @@ async def test_move_that_leads_nowhere_changes_nothing(
     ("tool", "flag"), [("block.collapse", "collapsed"), ("block.exclude", "excluded")]
 )
 async def test_flag_is_set_and_taken_back_and_the_same_again_is_no_change(
-    kernel: Kernel, amy: Actor, make: Make, tool: str, flag: str
+    call: Caller, make: Make, tool: str, flag: str
 ) -> None:
     block = await make("x", status="done")
     versions = [
-        (await kernel.call(amy, tool, {"block_id": block, **params}))["version"]
+        (await call(tool, block_id=block, **params))["version"]
         for params in ({}, {}, {flag: True}, {flag: False}, {flag: False}, {flag: True})
     ]
     assert versions == [2, 2, 2, 3, 3, 4]
-    found = await kernel.call(amy, "block.read", {"block_id": block})
+    found = await call("block.read", block_id=block)
     assert found[flag] is True
     assert not found["edited_after_done"]
 

@@ -11,7 +11,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 
 
 class Letters:
@@ -169,7 +169,7 @@ async def test_empty_line_is_its_newline(kernel: Kernel, amy: Actor, bo: Actor, 
 
 
 async def test_line_that_was_retyped_is_another_line(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, call: Caller, bo: Actor, make: Make
 ) -> None:
     block = await make("one\ntwo\n")
     splice = {"block_id": block, "offset": 0, "delete_count": 3}
@@ -178,13 +178,11 @@ async def test_line_that_was_retyped_is_another_line(
     change = {"op": "delete", "start_line": 0, "end_line": 1, "expected_text": "one"}
     request = {"block_id": block, "base_version": 1, "operations": [change]}
     with raises(ErrorCode.STALE_VERSION):
-        await kernel.call(amy, "block.edit", request)
+        await call("block.edit", **request)
 
 
 @pytest.mark.parametrize("version", [0, -1, 2])
-async def test_version_that_never_was_is_refused(
-    kernel: Kernel, amy: Actor, make: Make, version: int
-) -> None:
+async def test_version_that_never_was_is_refused(call: Caller, make: Make, version: int) -> None:
     block = await make("one\n")
     for tool, params in (
         ("block.edit", {"operations": [], "base_version": version}),
@@ -192,5 +190,5 @@ async def test_version_that_never_was_is_refused(
         ("block.read", {"version": version}),
     ):
         with raises(ErrorCode.INVALID_PARAMS) as caught:
-            await kernel.call(amy, tool, {"block_id": block, **params})
+            await call(tool, block_id=block, **params)
         assert caught.value.details["version"] == 1

@@ -9,7 +9,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 
 async def blamed(kernel: Kernel, actor: Actor, block: str) -> list[tuple[str, str]]:
@@ -71,9 +71,9 @@ async def test_restored_text_stays_with_its_first_author(
 
 
 async def test_blame_is_the_same_after_a_restart(
-    kernel: Kernel, amy: Actor, shared: str, open_kernel: Any
+    kernel: Kernel, call: Caller, shared: str, open_kernel: Any
 ) -> None:
-    before = await kernel.call(amy, "block.blame", {"block_id": shared})
+    before = await call("block.blame", block_id=shared)
     await kernel.close()
     again = await open_kernel()
     reader = again.open_session(again.owner, "test")

@@ -12,13 +12,13 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make, OpenKernel, refused
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 from tests.waiting import PATIENCE
 
 
-async def test_created_block_reads_back(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_created_block_reads_back(call: Caller, make: Make) -> None:
     block = await make("one\ntwo\n", metadata={"language": "en", "mood": "calm"})
-    found = await kernel.call(amy, "block.read", {"block_id": block})
+    found = await call("block.read", block_id=block)
     assert found["content"] == "one\ntwo\n"
     assert found["line_count"] == 2
     assert found["version"] == 1
@@ -32,17 +32,17 @@ async def test_created_block_reads_back(kernel: Kernel, amy: Actor, make: Make) 
     [("", None, "pending"), ("x", None, "running"), ("x", "done", "done"), ("", "done", "done")],
 )
 async def test_first_status_follows_from_the_content(
-    kernel: Kernel, amy: Actor, make: Make, content: str, asked: str | None, status: str
+    call: Caller, make: Make, content: str, asked: str | None, status: str
 ) -> None:
     extra = {"status": asked} if asked else {}
     block = await make(content, **extra)
-    assert (await kernel.call(amy, "block.read", {"block_id": block}))["status"] == status
+    assert (await call("block.read", block_id=block))["status"] == status
 
 
-async def test_blocks_stand_where_they_were_put(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_blocks_stand_where_they_were_put(call: Caller, make: Make) -> None:
     first, last = await make("1"), await make("3")
     middle = await make("2", after=first)
-    listed = await kernel.call(amy, "block.list", {})
+    listed = await call("block.list")
     assert [one["block_id"] for one in listed["blocks"]] == [first, middle, last]
 
 
@@ -57,34 +57,30 @@ async def test_something_fits_between_blocks_that_concurrency_gave_one_key(
     assert list(document.block_ids()) == [*blocks[:2], new, *blocks[2:]]
 
 
-async def test_missing_neighbour_is_an_error_and_not_the_end(kernel: Kernel, amy: Actor) -> None:
+async def test_missing_neighbour_is_an_error_and_not_the_end(call: Caller) -> None:
     missing = f"default.amy.{99}"
-    error = await refused(
-        kernel, amy, "block.create", {"role": "user", "kind": "text", "after": missing}
-    )
+    error = await call.refused("block.create", role="user", kind="text", after=missing)
     assert error.code is ErrorCode.BLOCK_NOT_FOUND
 
 
-async def test_block_id_in_any_printed_form_is_accepted(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_block_id_in_any_printed_form_is_accepted(call: Caller, make: Make) -> None:
     block = await make("x")
     context, principal, seq = block.split(".")
     for form in (block, f"default.amy.{seq}", f"{context[:20]}.{principal}.{seq}"):
-        assert (await kernel.call(amy, "block.read", {"block_id": form}))["block_id"] == block
+        assert (await call("block.read", block_id=form))["block_id"] == block
 
 
-async def test_ambiguous_prefix_lists_the_candidates(kernel: Kernel, amy: Actor) -> None:
+async def test_ambiguous_prefix_lists_the_candidates(kernel: Kernel, call: Caller) -> None:
     other = await kernel.create_context("other")
     first = await kernel.context()
     common = len([1 for a, b in zip(first.id, other.id, strict=True) if a == b and a])
     prefix = first.id[: min(common, 4)]
-    error = await refused(kernel, amy, "block.list", {"context": prefix})
+    error = await call.refused("block.list", context=prefix)
     assert error.code is ErrorCode.AMBIGUOUS_ID
     assert set(error.details["candidates"]) == {first.id, other.id}
 
 
-async def test_edit_is_all_or_nothing(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_edit_is_all_or_nothing(call: Caller, make: Make) -> None:
     block = await make("a\nb\nc\n", status="done")
     operations = [
         {"op": "replace", "start_line": 0, "end_line": 1, "content": "A", "expected_text": "a"},
@@ -97,75 +93,67 @@ async def test_edit_is_all_or_nothing(kernel: Kernel, amy: Actor, make: Make) ->
             spoilt[broken]["expected_text"] = "something else"
         else:
             spoilt[broken]["line"] = 17
-        error = await refused(kernel, amy, "block.edit", {"block_id": block, "operations": spoilt})
+        error = await call.refused("block.edit", block_id=block, operations=spoilt)
         assert error.code in (ErrorCode.CONTENT_MISMATCH, ErrorCode.LINE_OUT_OF_RANGE)
         assert error.details["operation"] == broken
-    done = await kernel.call(amy, "block.edit", {"block_id": block, "operations": operations})
-    found = await kernel.call(amy, "block.read", {"block_id": block})
+    done = await call("block.edit", block_id=block, operations=operations)
+    found = await call("block.read", block_id=block)
     assert found["content"] == "A\nb\nbetween\n"
     assert found["version"] == done["version"] == 2
     assert found["edited_after_done"]
 
 
 async def test_edit_that_changes_nothing_commits_nothing(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
     block = await make("a\n")
     seq = (await kernel.context()).seq
     same = {"op": "replace", "start_line": 0, "end_line": 1, "content": "a"}
-    done = await kernel.call(amy, "block.edit", {"block_id": block, "operations": [same]})
+    done = await call("block.edit", block_id=block, operations=[same])
     assert done == {"version": 1, "context_version": seq}
 
 
-async def test_splice_counts_code_points(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_splice_counts_code_points(call: Caller, make: Make) -> None:
     block = await make("a😀漢\r\n")
-    await kernel.call(
-        amy, "block.splice", {"block_id": block, "offset": 1, "delete_count": 1, "insert": "é"}
-    )
-    assert (await kernel.call(amy, "block.read", {"block_id": block}))["content"] == "aé漢\r\n"
-    error = await refused(
-        kernel, amy, "block.splice", {"block_id": block, "offset": 5, "delete_count": 1}
-    )
+    await call("block.splice", block_id=block, offset=1, delete_count=1, insert="é")
+    assert (await call("block.read", block_id=block))["content"] == "aé漢\r\n"
+    error = await call.refused("block.splice", block_id=block, offset=5, delete_count=1)
     assert error.code is ErrorCode.INVALID_PARAMS
     assert error.details["length"] == 5
 
 
 async def test_splice_that_changes_nothing_commits_nothing(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
     block = await make("a😀c", status="done")
     seq = (await kernel.context()).seq
     for count, insert in ((0, ""), (1, "😀")):
         params = {"block_id": block, "offset": 1, "delete_count": count, "insert": insert}
-        done = await kernel.call(amy, "block.splice", params)
+        done = await call("block.splice", **params)
         assert done == {"version": 1, "context_version": seq}
-    assert not (await kernel.call(amy, "block.read", {"block_id": block}))["edited_after_done"]
+    assert not (await call("block.read", block_id=block))["edited_after_done"]
 
 
-async def test_pending_block_runs_with_its_first_write(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_pending_block_runs_with_its_first_write(call: Caller, make: Make) -> None:
     block = await make()
-    done = await kernel.call(amy, "block.append", {"block_id": block, "text": "x"})
+    done = await call("block.append", block_id=block, text="x")
     assert done["version"] == 2
-    assert (await kernel.call(amy, "block.read", {"block_id": block}))["status"] == "running"
+    assert (await call("block.read", block_id=block))["status"] == "running"
 
 
-async def test_append_to_done_block_is_rejected(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_append_to_done_block_is_rejected(call: Caller, make: Make) -> None:
     block = await make("x", status="done")
-    error = await refused(kernel, amy, "block.append", {"block_id": block, "text": "y"})
+    error = await call.refused("block.append", block_id=block, text="y")
     assert error.code is ErrorCode.INVALID_TRANSITION
 
 
-async def test_status_goes_forward_only(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_status_goes_forward_only(call: Caller, make: Make) -> None:
     block = await make("x")
-    version = (await kernel.call(amy, "block.status", {"block_id": block, "status": "running"}))[
-        "version"
-    ]
+    version = (await call("block.status", block_id=block, status="running"))["version"]
     assert version == 1
-    await kernel.call(amy, "block.status", {"block_id": block, "status": "done"})
+    await call("block.status", block_id=block, status="done")
     for back in ("pending", "running", "error"):
-        error = await refused(kernel, amy, "block.status", {"block_id": block, "status": back})
+        error = await call.refused("block.status", block_id=block, status=back)
         assert error.code is ErrorCode.INVALID_TRANSITION
         assert error.details["allowed"] == ["done"]
 
@@ -179,16 +167,16 @@ async def test_block_status_of_foreign_block_is_denied(
 
 
 async def test_submitting_a_draft_moves_it_to_the_end_and_tells(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
     heard = []
     kernel.submissions.listen(heard.append)
     draft = await make(role="user")
-    error = await refused(kernel, amy, "block.status", {"block_id": draft, "status": "done"})
+    error = await call.refused("block.status", block_id=draft, status="done")
     assert "empty draft" in error.message
     other = await make("later")
-    await kernel.call(amy, "block.append", {"block_id": draft, "text": "hello"})
-    await kernel.call(amy, "block.status", {"block_id": draft, "status": "done"})
+    await call("block.append", block_id=draft, text="hello")
+    await call("block.status", block_id=draft, status="done")
     assert list((await kernel.context()).document.block_ids()) == [other, draft]
     assert [one.block for one in heard] == [draft]
 
@@ -225,50 +213,43 @@ async def test_message_that_is_done_from_the_start_is_told_too(
     ],
 )
 async def test_bad_call_says_what_was_expected(
-    kernel: Kernel, amy: Actor, tool: str, params: dict[str, Any], code: ErrorCode
+    call: Caller, tool: str, params: dict[str, Any], code: ErrorCode
 ) -> None:
-    error = await refused(kernel, amy, tool, params)
+    error = await call.refused(tool, **params)
     assert error.code is code
     assert error.message.endswith(".")
 
 
-async def test_range_of_lines_is_read_with_numbers(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_range_of_lines_is_read_with_numbers(call: Caller, make: Make) -> None:
     block = await make("a\nb\nc")
-    found = await kernel.call(
-        amy,
-        "block.read",
-        {"block_id": block, "line_numbers": True, "range": {"start": 1, "end": 3}},
+    found = await call(
+        "block.read", block_id=block, line_numbers=True, range={"start": 1, "end": 3}
     )
     assert found["content"] == "1\tb\n2\tc"
-    error = await refused(
-        kernel, amy, "block.read", {"block_id": block, "range": {"start": 1, "end": 4}}
-    )
+    error = await call.refused("block.read", block_id=block, range={"start": 1, "end": 4})
     assert error.code is ErrorCode.LINE_OUT_OF_RANGE
 
 
-async def test_list_filters_and_goes_on_where_it_stopped(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_list_filters_and_goes_on_where_it_stopped(call: Caller, make: Make) -> None:
     root = await make("root")
     children = [await make(str(n), parent_id=root, role="model") for n in range(5)]
     grandchild = await make("g", parent_id=children[0], role="tool")
-    page = await kernel.call(amy, "block.list", {"parent_id": root, "limit": 3})
+    page = await call("block.list", parent_id=root, limit=3)
     assert [one["block_id"] for one in page["blocks"]] == children[:3]
     assert page["truncated"]
-    rest = await kernel.call(amy, "block.list", {"parent_id": root, "after_block": page["next"]})
+    rest = await call("block.list", parent_id=root, after_block=page["next"])
     assert [one["block_id"] for one in rest["blocks"]] == children[3:]
-    deep = await kernel.call(amy, "block.list", {"parent_id": root, "depth": 2, "role": "tool"})
+    deep = await call("block.list", parent_id=root, depth=2, role="tool")
     assert [one["block_id"] for one in deep["blocks"]] == [grandchild]
 
 
 async def test_streamed_append_is_batched_and_flushed_by_a_real_timer(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
     block = await make(role="tool")
     context = await kernel.context()
     answers = [
-        await kernel.call(amy, "block.append", {"block_id": block, "text": t, "stream": True})
-        for t in ("he", "llo")
+        await call("block.append", block_id=block, text=t, stream=True) for t in ("he", "llo")
     ]
     assert [one["unflushed"] for one in answers] == [2, 5]
     assert context.document.text(block) == ""
@@ -280,24 +261,24 @@ async def test_streamed_append_is_batched_and_flushed_by_a_real_timer(
 
 @pytest.mark.parametrize("last", ["line\n", "x" * 51])
 async def test_newline_or_a_full_buffer_flushes_at_once(
-    kernel: Kernel, amy: Actor, make: Make, last: str
+    kernel: Kernel, call: Caller, make: Make, last: str
 ) -> None:
     block = await make(role="tool")
     append = {"block_id": block, "stream": True}
-    await kernel.call(amy, "block.append", {**append, "text": "a"})
-    done = await kernel.call(amy, "block.append", {**append, "text": last})
+    await call("block.append", **append, text="a")
+    done = await call("block.append", **append, text=last)
     assert done["unflushed"] == 0
     assert (await kernel.context()).document.text(block) == "a" + last
 
 
 async def test_call_after_streamed_append_sees_its_text(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, call: Caller, bo: Actor, make: Make
 ) -> None:
     block = await make(role="tool")
     stream = {"block_id": block, "text": "abc", "stream": True}
-    await kernel.call(amy, "block.append", stream)
+    await call("block.append", **stream)
     await kernel.call(bo, "block.append", {"block_id": block, "text": "DEF"})
-    await kernel.call(amy, "block.append", stream)
+    await call("block.append", **stream)
     assert (await kernel.call(bo, "block.read", {"block_id": block}))["content"] == "abcDEFabc"
 
 
@@ -325,20 +306,22 @@ async def test_undo_takes_back_only_ones_own_and_survives_a_restart(
     assert (await again.context()).document.text(block) == text
 
 
-async def test_new_edit_clears_what_could_be_redone(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_new_edit_clears_what_could_be_redone(
+    kernel: Kernel, call: Caller, make: Make
+) -> None:
     block = await make("", status="done")
 
     async def insert(text: str) -> None:
-        await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": text})
+        await call("block.splice", block_id=block, offset=0, insert=text)
 
     await insert("one")
-    await kernel.call(amy, "block.undo", {"block_id": block})
+    await call("block.undo", block_id=block)
     await insert("two")
-    await kernel.call(amy, "block.undo", {"block_id": block})
-    await kernel.call(amy, "block.redo", {"block_id": block})
+    await call("block.undo", block_id=block)
+    await call("block.redo", block_id=block)
     assert (await kernel.context()).document.text(block) == "two"
     with raises(ErrorCode.NOTHING_TO_REDO):
-        await kernel.call(amy, "block.redo", {"block_id": block})
+        await call("block.redo", block_id=block)
 
 
 async def test_undo_of_another_user_is_denied_to_non_owner(
@@ -393,11 +376,11 @@ DELETION = {"op": "delete", "start_line": 0, "end_line": 2}
     ],
 )
 async def test_edit_that_fails_names_the_version_that_its_lines_are_of(
-    kernel: Kernel, amy: Actor, make: Make, operations: list[dict[str, Any]], code: ErrorCode
+    call: Caller, make: Make, operations: list[dict[str, Any]], code: ErrorCode
 ) -> None:
     block = await make("a\nb\n")
-    await kernel.call(amy, "block.splice", {"block_id": block, "offset": 0, "insert": "x\n"})
+    await call("block.splice", block_id=block, offset=0, insert="x\n")
     for base in (None, 1):
         params: dict[str, Any] = {"block_id": block, "operations": operations, "base_version": base}
-        error = await refused(kernel, amy, "block.edit", params)
+        error = await call.refused("block.edit", **params)
         assert (error.code, error.details["version"]) == (code, base or 2)

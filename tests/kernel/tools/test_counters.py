@@ -7,7 +7,7 @@ import asyncio
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make, refused
 from tests.kernel.tools.report import TASK, value
 
 
@@ -40,10 +40,10 @@ async def test_counter_keeps_the_large_part_of_a_sum_whose_small_part_has_many_d
 
 
 async def test_increments_at_the_same_time_each_tell_what_they_have_made_of_the_counter(
-    kernel: Kernel, amy: Actor, make: Make
+    call: Caller, make: Make
 ) -> None:
     block = await make({"title": "votes"}, schema=TASK)
     count = {"block_id": block, "field": "votes"}
-    done = await asyncio.gather(*(kernel.call(amy, "block.increment", count) for _ in range(4)))
+    done = await asyncio.gather(*(call("block.increment", **count) for _ in range(4)))
 
     assert [one["value"] for one in done] == [3, 4, 5, 6]

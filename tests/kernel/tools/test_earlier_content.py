@@ -10,7 +10,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, OpenKernel, refused
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel, refused
 from tests.kernel.tools.report import REPORT, value
 
 
@@ -122,12 +122,10 @@ async def test_restoring_changes_what_is_read_only_for_its_source_alone(
     assert await value(kernel, amy, report, "diagnostics", "raw") == ""
 
 
-async def test_restoring_what_would_break_the_schema_is_refused(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_restoring_what_would_break_the_schema_is_refused(call: Caller, make: Make) -> None:
     field = {"name": "due", "field_type": "timestamp", "required": True}
     block = await make(schema={"type": "map", "fields": [field]}, content=None)
     given = {"block_id": block, "field": "due", "value": "2026-01-31T09:30:00Z"}
-    await kernel.call(amy, "block.set_field", given)
-    error = await refused(kernel, amy, "block.restore", {"block_id": block, "version": 1})
+    await call("block.set_field", **given)
+    error = await call.refused("block.restore", block_id=block, version=1)
     assert (error.code, error.details["rule"]) == (ErrorCode.SCHEMA_VIOLATION, "required")

@@ -11,7 +11,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel
 
 
 async def content(kernel: Kernel, actor: Actor, block: str, version: int | None = None) -> str:
@@ -66,12 +66,12 @@ async def test_block_versions_read_equal_after_restart(open_kernel: OpenKernel, 
 
 
 async def test_history_names_who_when_and_how(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, call: Caller, bo: Actor, make: Make
 ) -> None:
     block = await make("one\n")
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "insert": "X"})
     await kernel.call(bo, "block.undo", {"block_id": block})
-    found = await kernel.call(amy, "block.history", {"block_id": block})
+    found = await call("block.history", block_id=block)
     assert [(one["version"], one["username"], one["operation"]) for one in found["versions"]] == [
         (1, "amy", "create"),
         (2, "bo", "splice"),
@@ -80,15 +80,13 @@ async def test_history_names_who_when_and_how(
     assert not found["truncated"]
 
 
-async def test_long_history_comes_in_pages(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_long_history_comes_in_pages(call: Caller, make: Make) -> None:
     block = await make("")
     for letter in "abcdefg":
-        await kernel.call(amy, "block.append", {"block_id": block, "text": letter})
+        await call("block.append", block_id=block, text=letter)
     seen, after = [], 0
     while True:
-        page = await kernel.call(
-            amy, "block.history", {"block_id": block, "limit": 3, "after_version": after}
-        )
+        page = await call("block.history", block_id=block, limit=3, after_version=after)
         seen += [one["version"] for one in page["versions"]]
         if not page["truncated"]:
             break
@@ -115,11 +113,9 @@ async def test_restoring_can_be_undone_and_changes_only_what_differs(
     assert await content(kernel, amy, block) == "one\nZWEI\nthree\n"
 
 
-async def test_restoring_what_is_there_commits_nothing(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_restoring_what_is_there_commits_nothing(call: Caller, make: Make) -> None:
     block = await make("one\n")
-    restored = await kernel.call(amy, "block.restore", {"block_id": block, "version": 1})
+    restored = await call("block.restore", block_id=block, version=1)
     assert restored["version"] == 1
 
 

@@ -11,7 +11,7 @@ from antiphon_kernel.document.content import read_content
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make
 from tests.kernel.tools.report import value
 
 ITEM: dict[str, Any] = {
@@ -39,17 +39,17 @@ FULL = {"title": "t", "open": True, "tags": ["new"]}
     ],
 )
 async def test_an_item_without_a_required_field_is_refused(
-    kernel: Kernel, amy: Actor, make: Make, tool: str, params: dict[str, Any]
+    call: Caller, make: Make, tool: str, params: dict[str, Any]
 ) -> None:
     block = await make(schema=STEPS, content=None)
-    error = await refused(kernel, amy, tool, {"block_id": block, **params})
+    error = await call.refused(tool, block_id=block, **params)
     assert (error.code, error.details["rule"]) == (ErrorCode.SCHEMA_VIOLATION, "required")
     assert error.details["path"] == "title"
     assert error.details["item"] == (1 if tool == "block.import" else 0)
 
 
 async def test_a_required_field_is_found_in_sections_of_an_item_and_in_first_content(
-    kernel: Kernel, amy: Actor
+    call: Caller,
 ) -> None:
     inside = {"type": "composite", "sections": [{"name": "in", "schema": ITEM}]}
     for schema, content in (
@@ -57,7 +57,7 @@ async def test_a_required_field_is_found_in_sections_of_an_item_and_in_first_con
         (BOARD, {"steps": [{"open": False}]}),
     ):
         request = {"role": "user", "kind": "text", "schema": schema, "content": content}
-        error = await refused(kernel, amy, "block.create", request)
+        error = await call.refused("block.create", **request)
         assert error.details["rule"] == "required"
 
 
@@ -87,30 +87,26 @@ async def test_the_default_of_a_list_has_the_defaults_of_its_items(
     assert await value(kernel, amy, block) == {"steps": [FULL]}
 
 
-async def test_a_default_in_an_item_schema_that_does_not_fit_is_refused(
-    kernel: Kernel, amy: Actor
-) -> None:
+async def test_a_default_in_an_item_schema_that_does_not_fit_is_refused(call: Caller) -> None:
     field = {"name": "a", "field_type": "number", "default": "one"}
     schema = {"type": "list", "item_schema": {"type": "map", "fields": [field]}}
     request = {"role": "user", "kind": "text", "schema": schema}
-    assert (await refused(kernel, amy, "block.create", request)).code is ErrorCode.INVALID_PARAMS
+    assert (await call.refused("block.create", **request)).code is ErrorCode.INVALID_PARAMS
 
 
-async def test_defaults_that_add_too_much_to_an_item_are_refused(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_defaults_that_add_too_much_to_an_item_are_refused(call: Caller, make: Make) -> None:
     field = {"name": "a", "field_type": "text", "default": "x" * 90_000}
     item = {"type": "map", "fields": [field]}
     block = await make(schema={"type": "list", "item_schema": item}, content=None)
     many = {"block_id": block, "content": [{}] * 1_000}
-    assert (await refused(kernel, amy, "block.import", many)).code is ErrorCode.TOO_LARGE
+    assert (await call.refused("block.import", **many)).code is ErrorCode.TOO_LARGE
     deep = {"type": "list", "item_schema": {"type": "list", "item_schema": item}}
     block = await make(schema=deep, content=None)
     value = {"block_id": block, "value": [{}] * 1_000}
-    assert (await refused(kernel, amy, "block.push_item", value)).code is ErrorCode.TOO_LARGE
+    assert (await call.refused("block.push_item", **value)).code is ErrorCode.TOO_LARGE
     first = {"name": "b", "field_type": "list", "item_schema": item, "default": [{}] * 1_000}
     request = {"role": "user", "kind": "text", "schema": {"type": "map", "fields": [first]}}
-    assert (await refused(kernel, amy, "block.create", request)).code is ErrorCode.TOO_LARGE
+    assert (await call.refused("block.create", **request)).code is ErrorCode.TOO_LARGE
 
 
 async def test_an_item_that_lacks_a_required_field_is_reported(
@@ -128,12 +124,12 @@ async def test_an_item_that_lacks_a_required_field_is_reported(
 
 
 async def test_an_edited_export_that_breaks_the_schema_is_refused_by_the_import(
-    kernel: Kernel, amy: Actor, make: Make
+    call: Caller, make: Make
 ) -> None:
     block = await make(schema=BOARD, content={"steps": [{"title": "t"}]})
-    content = (await kernel.call(amy, "block.export", {"block_id": block}))["content"]
+    content = (await call("block.export", block_id=block))["content"]
     del content["steps"][0]["title"]
-    error = await refused(kernel, amy, "block.import", {"block_id": block, "content": content})
+    error = await call.refused("block.import", block_id=block, content=content)
     assert [(one["path"], one["rule"], one["item"]) for one in error.details["violations"]] == [
         ("steps/title", "required", 0)
     ]

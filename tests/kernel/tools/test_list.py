@@ -14,7 +14,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor, BlockHeader
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 
 async def listed(kernel: Kernel, actor: Actor, **params: Any) -> list[str]:
@@ -88,14 +88,14 @@ async def test_list_filters_hold_alone_and_combined(kernel: Kernel, amy: Actor, 
 
 
 async def test_pages_hold_every_block_once_while_others_create_blocks(
-    kernel: Kernel, amy: Actor, make: Make
+    call: Caller, make: Make
 ) -> None:
     rng = random.Random(4)
     there = [await make(str(n)) for n in range(40)]
     found: list[str] = []
     params: dict[str, Any] = {"limit": 3}
     while True:
-        page = await kernel.call(amy, "block.list", params)
+        page = await call("block.list", **params)
         found += [one["block_id"] for one in page["blocks"]]
         if not page["truncated"]:
             break
@@ -122,21 +122,21 @@ async def test_pages_hold_every_block_once_while_others_create_blocks(
     ],
 )
 async def test_filter_that_cannot_hold_is_an_error(
-    kernel: Kernel, amy: Actor, make: Make, params: dict[str, Any], code: ErrorCode
+    kernel: Kernel, call: Caller, make: Make, params: dict[str, Any], code: ErrorCode
 ) -> None:
     await kernel.create_context("other")
     await make("x")
     with raises(code):
-        await kernel.call(amy, "block.list", params)
+        await call("block.list", **params)
 
 
 async def test_next_page_is_of_the_context_of_its_block(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
     await kernel.create_context("other")
     blocks = [await make(str(n), context="other") for n in range(3)]
-    page = await kernel.call(amy, "block.list", {"context": "other", "limit": 1})
-    rest = await kernel.call(amy, "block.list", {"after_block": page["next"]})
+    page = await call("block.list", context="other", limit=1)
+    rest = await call("block.list", after_block=page["next"])
     assert [one["block_id"] for one in rest["blocks"]] == blocks[1:]
 
 
@@ -183,12 +183,14 @@ def test_index_of_children_follows_the_document() -> None:
     assert replace(document.header(blocks[0])).parent is None
 
 
-async def test_chain_of_parents_may_not_be_too_long(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_chain_of_parents_may_not_be_too_long(
+    kernel: Kernel, call: Caller, make: Make
+) -> None:
     limit = (await kernel.context()).limits.parent_depth
     block = await make("0")
     for number in range(limit - 1):
         block = await make(str(number), parent_id=block)
     params = {"role": "user", "kind": "text", "parent_id": block}
     with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await kernel.call(amy, "block.create", params)
+        await call("block.create", **params)
     assert caught.value.details["limit"] == limit

@@ -10,7 +10,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import refused
+from tests.kernel.kernel.calls import Caller, refused
 from tests.kernel.tools.report import value
 
 WRITES: list[tuple[str, dict[str, Any], ErrorCode]] = [
@@ -157,9 +157,9 @@ async def test_import_may_name_what_is_read_only_and_the_same(
     ],
 )
 async def test_a_write_to_what_is_read_only_names_that_before_any_other_error(
-    kernel: Kernel, amy: Actor, report: str, tool: str, params: dict[str, Any]
+    call: Caller, report: str, tool: str, params: dict[str, Any]
 ) -> None:
-    error = await refused(kernel, amy, tool, {"block_id": report, **params})
+    error = await call.refused(tool, block_id=report, **params)
     assert error.code in (ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION)
 
 
@@ -174,9 +174,9 @@ async def test_a_write_to_what_is_read_only_names_that_before_any_other_error(
     ],
 )
 async def test_a_section_that_is_rendered_alone_says_that_it_is_read_only(
-    kernel: Kernel, amy: Actor, lsp: Actor, report: str, section: str, shown: str
+    kernel: Kernel, call: Caller, lsp: Actor, report: str, section: str, shown: str
 ) -> None:
     raw = {"block_id": report, "section": "diagnostics/raw", "text": "seen"}
     await kernel.call(lsp, "block.append", raw)
-    found = await kernel.call(amy, "block.render", {"block_id": report, "section": section})
+    found = await call("block.render", block_id=report, section=section)
     assert found["text"].startswith(shown) and bool(found["text"]) is bool(shown)

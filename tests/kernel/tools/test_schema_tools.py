@@ -10,7 +10,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make, refused
 from tests.kernel.tools.report import value
 
 
@@ -63,18 +63,18 @@ async def test_null_takes_a_value_away(kernel: Kernel, amy: Actor, report: str) 
     ],
 )
 async def test_value_that_the_schema_does_not_allow_is_refused(
-    kernel: Kernel, amy: Actor, report: str, field: str, given: Any, rule: str
+    call: Caller, report: str, field: str, given: Any, rule: str
 ) -> None:
     request = {"block_id": report, "section": "task", "field": field, "value": given}
-    error = await refused(kernel, amy, "block.set_field", request)
+    error = await call.refused("block.set_field", **request)
     assert error.code is ErrorCode.SCHEMA_VIOLATION
     assert (error.details["rule"], error.details["path"]) == (rule, f"task/{field}")
     assert error.details["expected"] and error.details["found"]
 
 
-async def test_import_is_refused_whole(kernel: Kernel, amy: Actor, report: str) -> None:
+async def test_import_is_refused_whole(call: Caller, report: str) -> None:
     content = {"notes": "fine", "task": {"effort": "wrong", "open": 3}, "extra": 1}
-    error = await refused(kernel, amy, "block.import", {"block_id": report, "content": content})
+    error = await call.refused("block.import", block_id=report, content=content)
     broken = {one["path"] for one in error.details["violations"]}
     assert broken == {"task/effort", "task/open", "extra"}
 
@@ -95,13 +95,13 @@ async def test_items_come_and_go(kernel: Kernel, amy: Actor, report: str) -> Non
     assert error.details["rule"] == "index"
 
 
-async def test_list_field_is_full_at_its_limit(kernel: Kernel, amy: Actor, report: str) -> None:
+async def test_list_field_is_full_at_its_limit(call: Caller, report: str) -> None:
     tags = {"block_id": report, "section": "task", "field": "tags"}
     for item in "abc":
-        await kernel.call(amy, "block.push_item", {**tags, "value": item})
-    error = await refused(kernel, amy, "block.push_item", {**tags, "value": "d"})
+        await call("block.push_item", **tags, value=item)
+    error = await call.refused("block.push_item", **tags, value="d")
     assert (error.code, error.details["rule"]) == (ErrorCode.SCHEMA_VIOLATION, "max_items")
-    error = await refused(kernel, amy, "block.insert_item", {**tags, "index": 0, "value": 1})
+    error = await call.refused("block.insert_item", **tags, index=0, value=1)
     assert error.details["rule"] == "max_items"
 
 
@@ -139,12 +139,12 @@ async def test_block_export_creates_equal_block(
 
 
 async def test_structured_block_survives_a_restart(
-    kernel: Kernel, open_kernel: Callable[[], Awaitable[Kernel]], amy: Actor, report: str
+    kernel: Kernel, open_kernel: Callable[[], Awaitable[Kernel]], call: Caller, report: str
 ) -> None:
     task = {"block_id": report, "section": "task"}
-    await kernel.call(amy, "block.set_field", {**task, "field": "title", "value": "漢"})
-    await kernel.call(amy, "block.increment", {**task, "field": "votes"})
-    before = await kernel.call(amy, "block.export", {"block_id": report})
+    await call("block.set_field", **task, field="title", value="漢")
+    await call("block.increment", **task, field="votes")
+    before = await call("block.export", block_id=report)
     await kernel.close()
     reopened = await open_kernel()
     again = reopened.open_session(reopened.owner, "test")
@@ -172,7 +172,7 @@ async def test_text_tools_write_in_sections(kernel: Kernel, amy: Actor, report: 
 
 
 async def test_write_begins_a_pending_block_and_marks_a_finished_one(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, call: Caller, make: Make
 ) -> None:
     for status, field, expected in (
         (None, "status", "running"),
@@ -180,17 +180,17 @@ async def test_write_begins_a_pending_block_and_marks_a_finished_one(
     ):
         extra = {"status": status} if status else {}
         block = await make(schema={"type": "list"}, content=None, **extra)
-        await kernel.call(amy, "block.push_item", {"block_id": block, "value": 1})
+        await call("block.push_item", block_id=block, value=1)
         context, found = await kernel.find_block(block)
         assert getattr(context.document.header(found), field) == expected
         assert context.version(found) == 2
 
 
 async def test_set_text_keeps_what_others_write_in_it(
-    kernel: Kernel, amy: Actor, report: str
+    kernel: Kernel, call: Caller, report: str
 ) -> None:
     title = {"block_id": report, "section": "task", "field": "title"}
-    await kernel.call(amy, "block.set_field", {**title, "value": "one two three\n"})
+    await call("block.set_field", **title, value="one two three\n")
     context, block = await kernel.find_block(report)
     seen: list[int] = []
     context.document.watch(
@@ -198,6 +198,6 @@ async def test_set_text_keeps_what_others_write_in_it(
             splice.deleted for text in change.texts for splice in text.splices
         )
     )
-    await kernel.call(amy, "block.set_field", {**title, "value": "one 2 three\n"})
+    await call("block.set_field", **title, value="one 2 three\n")
     assert context.document.text(block, "task/title") == "one 2 three\n"
     assert sum(seen) == len("two")

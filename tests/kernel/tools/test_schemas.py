@@ -8,13 +8,12 @@ import pytest
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
-from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make, refused
+from tests.kernel.kernel.calls import Caller, Make
 from tests.kernel.tools.report import TASK
 
 
-async def test_new_block_has_its_defaults(kernel: Kernel, amy: Actor, report: str) -> None:
-    found = await kernel.call(amy, "block.get", {"block_id": report})
+async def test_new_block_has_its_defaults(call: Caller, report: str) -> None:
+    found = await call("block.get", block_id=report)
     assert found["value"] == {
         "notes": "",
         "task": {
@@ -30,7 +29,7 @@ async def test_new_block_has_its_defaults(kernel: Kernel, amy: Actor, report: st
         "steps": [],
     }
     assert found["violations"] == []
-    assert (await kernel.call(amy, "block.render", {"block_id": report}))["text"] == (
+    assert (await call("block.render", block_id=report))["text"] == (
         "## notes\n\n"
         "## task\ntitle:\neffort:\nopen: true\ntags: []\ndue:\nvotes: 2\n"
         "Found by [read-only]: lsp\n\n"
@@ -61,44 +60,40 @@ async def test_new_block_has_its_defaults(kernel: Kernel, amy: Actor, report: st
         {"type": "text", "colour": "red"},
     ],
 )
-async def test_schema_that_means_nothing_is_refused(
-    kernel: Kernel, amy: Actor, schema: dict[str, Any]
-) -> None:
+async def test_schema_that_means_nothing_is_refused(call: Caller, schema: dict[str, Any]) -> None:
     request = {"role": "user", "kind": "text", "schema": schema}
-    assert (await refused(kernel, amy, "block.create", request)).code is ErrorCode.INVALID_PARAMS
+    assert (await call.refused("block.create", **request)).code is ErrorCode.INVALID_PARAMS
 
 
-async def test_block_begins_with_a_content_that_fits(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_block_begins_with_a_content_that_fits(call: Caller, make: Make) -> None:
     request = {"role": "user", "kind": "text", "schema": TASK}
     for content in ("text", {"effort": 1}, {"title": None}, {"title": "t", "open": None}, [1]):
-        error = await refused(kernel, amy, "block.create", {**request, "content": content})
+        error = await call.refused("block.create", **request, content=content)
         assert error.code is ErrorCode.SCHEMA_VIOLATION
-    error = await refused(
-        kernel, amy, "block.create", {"role": "user", "kind": "text", "content": [1]}
-    )
+    error = await call.refused("block.create", role="user", kind="text", content=[1])
     assert error.code is ErrorCode.SCHEMA_VIOLATION
     block = await make(schema=TASK, content={"title": "t", "Found by": "me", "votes": 5})
-    found = await kernel.call(amy, "block.get", {"block_id": block})
+    found = await call("block.get", block_id=block)
     assert found["version"] == 1
     assert (found["value"]["Found by"], found["value"]["votes"]) == ("me", 5)
 
 
-async def test_schema_beyond_any_limit_is_rejected(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_schema_beyond_any_limit_is_rejected(
+    kernel: Kernel, call: Caller, make: Make
+) -> None:
     deep: dict[str, Any] = {"type": "text"}
     for _ in range(40):
         deep = {"type": "composite", "sections": [{"name": "in", "schema": deep}]}
     request = {"role": "user", "kind": "text", "schema": deep}
-    assert (await refused(kernel, amy, "block.create", request)).code is ErrorCode.TOO_LARGE
+    assert (await call.refused("block.create", **request)).code is ErrorCode.TOO_LARGE
     block = await make(schema={"type": "list"}, content=None)
     limit = kernel.limits.value_code_points
     big = {"block_id": block, "value": "x" * limit}
-    assert (await refused(kernel, amy, "block.push_item", big)).code is ErrorCode.TOO_LARGE
+    assert (await call.refused("block.push_item", **big)).code is ErrorCode.TOO_LARGE
     many = {"block_id": block, "content": [0] * (kernel.limits.list_items + 1)}
-    assert (await refused(kernel, amy, "block.import", many)).code is ErrorCode.TOO_LARGE
+    assert (await call.refused("block.import", **many)).code is ErrorCode.TOO_LARGE
     nested: Any = 0
     for _ in range(100):
         nested = [nested]
-    error = await refused(kernel, amy, "block.push_item", {"block_id": block, "value": nested})
+    error = await call.refused("block.push_item", block_id=block, value=nested)
     assert error.code is ErrorCode.SCHEMA_VIOLATION

@@ -13,7 +13,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 
 OpenKernel = Callable[[], Awaitable[Kernel]]
 
@@ -38,13 +38,9 @@ async def refused(kernel: Kernel, actor: Actor, tool: str, **params: Any) -> Ant
     return caught.value
 
 
-async def test_match_says_where_it_is_in_lines_and_code_points(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_match_says_where_it_is_in_lines_and_code_points(call: Caller, make: Make) -> None:
     block = await make("zero\none\n\N{GRINNING FACE} two two\nthree\n")
-    answer = await kernel.call(
-        amy, "block.search", {"block_id": block, "query": "two", "context_lines": 1}
-    )
+    answer = await call("block.search", block_id=block, query="two", context_lines=1)
     around = {"line": 2, "content": "\N{GRINNING FACE} two two"}
     around |= {"before": ["one"], "after": ["three"]}
     assert answer == {
@@ -94,16 +90,14 @@ async def test_regular_expression_that_is_bad_or_runs_away_is_an_error(
     assert error.code is ErrorCode.INVALID_PARAMS
 
 
-async def test_slow_regular_expression_does_not_block_other_calls(
-    kernel: Kernel, amy: Actor, make: Make
-) -> None:
+async def test_slow_regular_expression_does_not_block_other_calls(call: Caller, make: Make) -> None:
     block = await make("a" * 60 + "!", kind="file")
     request = {"block_id": block, "query": "(a|aa)+$", "regex": True}
-    running = asyncio.create_task(kernel.call(amy, "block.search", request))
+    running = asyncio.create_task(call("block.search", **request))
     longest = 0.0
     while not running.done():
         begun = time.process_time()
-        await kernel.call(amy, "block.read", {"block_id": block})
+        await call("block.read", block_id=block)
         await asyncio.sleep(0)
         longest = max(longest, time.process_time() - begun)
     assert longest < 0.25
@@ -144,9 +138,7 @@ async def test_search_finds_buffered_appends(kernel: Kernel, amy: Actor, make: M
     assert await found(kernel, amy, "needle") == [block]
 
 
-async def test_contexts_that_are_not_open_are_searched_too(
-    open_kernel: OpenKernel,
-) -> None:
+async def test_contexts_that_are_not_open_are_searched_too(open_kernel: OpenKernel) -> None:
     kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
     blocks = []
@@ -205,12 +197,14 @@ async def test_index_that_was_thrown_away_is_made_again(
         await kernel.search.clear()
 
 
-async def test_search_index_skips_unchanged_blocks(kernel: Kernel, amy: Actor, make: Make) -> None:
+async def test_search_index_skips_unchanged_blocks(
+    kernel: Kernel, call: Caller, make: Make
+) -> None:
     block, other = await make("needle"), await make("other")
     assert [one.block for one in (await kernel.search.changes()).blocks] == [block, other]
     await kernel.search.wait_indexed()
     assert (await kernel.search.changes()).blocks == []
-    await kernel.call(amy, "block.splice", {"block_id": other, "offset": 0, "insert": "x"})
+    await call("block.splice", block_id=other, offset=0, insert="x")
     assert [one.block for one in (await kernel.search.changes()).blocks] == [other]
 
 

@@ -18,10 +18,11 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
+from tests.kernel.kernel.calls import Caller
 
 
 @pytest.fixture
-async def written(kernel: Kernel, amy: Actor, bo: Actor, make: Any) -> str:
+async def written(kernel: Kernel, call: Caller, bo: Actor, make: Any) -> str:
     """A conversation of two people and a model; the first block."""
     aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
     first = str(await make("one\n漢字 😀\nthree", status="done", metadata={"a": [1, "ü"]}))
@@ -30,7 +31,7 @@ async def written(kernel: Kernel, amy: Actor, bo: Actor, make: Any) -> str:
     await kernel.call(aria, "block.create", answer)
     await kernel.call(bo, "block.create", {"role": "user", "kind": "text", "content": "a draft"})
     between = {"role": "user", "kind": "text", "content": "in between", "after": first}
-    await kernel.call(amy, "block.create", {**between, "status": "done"})
+    await call("block.create", **between, status="done")
     return first
 
 
@@ -65,9 +66,9 @@ def short(block: str, names: dict[str, str]) -> str:
 
 
 async def test_import_into_another_kernel_is_exported_as_the_same(
-    kernel: Kernel, amy: Actor, written: str, tmp_path: Path
+    call: Caller, written: str, tmp_path: Path
 ) -> None:
-    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    exported = (await call("context.export"))["text"]
     folder = tmp_path / "other"
     other = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS), owner="zoe")
     zoe = other.open_session(other.owner, "test")
@@ -91,22 +92,22 @@ async def test_import_into_another_kernel_is_exported_as_the_same(
     assert [str(finding) for finding in (await run_checks(folder)).all()] == []
 
 
-async def test_import_keeps_authors_of_text(kernel: Kernel, amy: Actor, written: str) -> None:
-    exported = (await kernel.call(amy, "context.export", {}))["text"]
-    await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
-    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+async def test_import_keeps_authors_of_text(call: Caller, written: str) -> None:
+    exported = (await call("context.export"))["text"]
+    await call("context.import", text=exported, label="copy")
+    again = (await call("context.export", context="copy"))["text"]
     assert [one.get("authors") for one in told(again)] == [
         one.get("authors") for one in told(exported)
     ]
 
 
 async def test_export_comes_back_beside_the_original(
-    kernel: Kernel, amy: Actor, written: str
+    kernel: Kernel, call: Caller, written: str
 ) -> None:
-    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    exported = (await call("context.export"))["text"]
     with raises(ErrorCode.INVALID_PARAMS):
-        await kernel.call(amy, "context.import", {"text": exported})
-    made = await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
+        await call("context.import", text=exported)
+    made = await call("context.import", text=exported, label="copy")
     document = (await kernel.context("copy")).document
     original = (await kernel.context()).document
     assert [document.text(one) for one in document.block_ids()] == [
@@ -140,13 +141,13 @@ BROKEN_OFF = '{"type": "error", "error": {"code": "storage_failed", "message": "
     ],
 )
 async def test_import_of_damaged_export_is_rejected_and_leaves_nothing(
-    kernel: Kernel, amy: Actor, written: str, damage: Any, says: str
+    kernel: Kernel, call: Caller, written: str, damage: Any, says: str
 ) -> None:
-    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    exported = (await call("context.export"))["text"]
     text = "\n".join(damage(exported.splitlines()))
     assert text != exported.rstrip("\n")
     with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await kernel.call(amy, "context.import", {"text": text, "label": "copy"})
+        await call("context.import", text=text, label="copy")
     assert says in caught.value.message
     assert [row.label for row in kernel.context_rows()] == ["default"]
     await kernel.create_context("copy")
@@ -201,9 +202,9 @@ def number_of(block: dict[str, Any]) -> int:
 
 
 async def test_markdown_shows_every_text_under_who_wrote_it(
-    kernel: Kernel, amy: Actor, written: str
+    kernel: Kernel, call: Caller, written: str
 ) -> None:
-    text = (await kernel.call(amy, "context.export", {"format": "markdown"}))["text"]
+    text = (await call("context.export", format="markdown"))["text"]
     document = (await kernel.context()).document
     at = 0
     for block in document.block_ids():
@@ -270,22 +271,22 @@ async def test_import_by_another_owner_takes_what_they_and_strangers_wrote(
     ("name", "kind"), [("system", "human"), ("zoe", "system"), ("bo", "model"), ("aria", "human")]
 )
 async def test_author_of_another_kind_than_the_one_here_is_refused(
-    kernel: Kernel, amy: Actor, written: str, name: str, kind: str
+    kernel: Kernel, call: Caller, written: str, name: str, kind: str
 ) -> None:
-    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    exported = (await call("context.export"))["text"]
     params = {"text": credited_to(exported, name, kind), "label": "forged"}
     with pytest.raises(AntiphonError, match=name) as caught:
-        await kernel.call(amy, "context.import", params)
+        await call("context.import", **params)
     assert caught.value.code is ErrorCode.INVALID_PARAMS
     assert "zoe" not in kernel.members
 
 
-async def test_import_by_owner_accepts_blocks_of_kernel(kernel: Kernel, amy: Actor) -> None:
+async def test_import_by_owner_accepts_blocks_of_kernel(kernel: Kernel, call: Caller) -> None:
     said = {"role": "system", "kind": "text", "content": "begin", "status": "done"}
     await kernel.call(kernel.system, "block.create", said)
-    exported = (await kernel.call(amy, "context.export", {}))["text"]
-    await kernel.call(amy, "context.import", {"text": exported, "label": "copy"})
-    again = (await kernel.call(amy, "context.export", {"context": "copy"}))["text"]
+    exported = (await call("context.export"))["text"]
+    await call("context.import", text=exported, label="copy")
+    again = (await call("context.export", context="copy"))["text"]
     assert without_label(told(again)) == without_label(told(exported))
 
 
@@ -294,13 +295,13 @@ def without_label(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 async def test_an_import_makes_no_source_that_is_not_here(
-    kernel: Kernel, amy: Actor, written: str
+    kernel: Kernel, call: Caller, written: str
 ) -> None:
-    exported = (await kernel.call(amy, "context.export", {}))["text"]
+    exported = (await call("context.export"))["text"]
     params = {"text": credited_to(exported, "a-feed", "source"), "label": "copy"}
     with pytest.raises(AntiphonError, match="a-feed") as caught:
-        await kernel.call(amy, "context.import", params)
+        await call("context.import", **params)
     assert caught.value.code is ErrorCode.INVALID_PARAMS
     assert "a-feed" not in kernel.members
     await kernel.principal("a-feed", PrincipalKind.SOURCE)
-    await kernel.call(amy, "context.import", params)
+    await call("context.import", **params)

@@ -180,6 +180,29 @@ async def test_export_of_a_random_context_has_the_authors_of_each_history(
     assert await as_exported(kernel, story.context) == await as_each_history_says(story.context)
 
 
+@pytest.mark.parametrize("seed", range(SEEDS))
+async def test_fork_of_a_random_fork_has_the_authors_of_each_history(
+    kernel: Kernel, actors: list[Actor], seed: int
+) -> None:
+    source = await kernel.context()
+    for generation in range(3):
+        story = Story(kernel, source, actors, 10 * seed + generation)
+        story.texts = [one for one in source.document.block_ids() if source.document.text(one)]
+        await story.go_on(STEPS // 3)
+        label = f"copy-{generation}"
+        params: dict[str, Any] = {"context": source.id, "label": label}
+        if generation == 1:
+            params |= {"at": source.seq - 1}
+            await story.create()
+        expected = await as_each_history_says(source)
+        await kernel.call(actors[0], "context.fork", params)
+        source = await kernel.context(label)
+        if generation != 1:
+            said = [(one["text"], one["authors"]) for one in expected]
+            for found in (await as_each_history_says(source), await as_exported(kernel, source)):
+                assert [(one["text"], one["authors"]) for one in found] == said
+
+
 @pytest.mark.parametrize("way", ["fork", "import"])
 async def test_export_of_a_copy_that_is_written_on_has_the_authors_of_each_history(
     kernel: Kernel, actors: list[Actor], way: str

@@ -161,9 +161,7 @@ async def test_daemon_that_keeps_the_pipe_does_not_hold_the_command_up(
     assert screen.text == "now\n"
 
 
-async def test_reader_that_fails_ends_the_command_and_its_error_is_raised(
-    tmp_path: Path,
-) -> None:
+async def test_reader_that_fails_ends_the_command_and_its_error_is_raised(tmp_path: Path) -> None:
     async def broken(text: str) -> None:
         raise RuntimeError(text)
 

@@ -145,9 +145,7 @@ async def test_text_that_was_streamed_before_an_interrupt_is_kept(open_stage: Op
     assert stage.headers()[1].stopped_by == "amy"
 
 
-async def test_interrupt_ends_the_command_and_marks_call_and_result(
-    open_stage: OpenStage,
-) -> None:
+async def test_interrupt_ends_the_command_and_marks_call_and_result(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [call("echo $$; sleep 100")])))
     await stage.submit("Sleep.")
     await until(lambda: stage.shown()[-1][2].strip().isdigit())

@@ -18,6 +18,7 @@ from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from tests.errors import raises
+from tests.kernel.kernel.calls import Caller
 from tests.kernel.validation.offline import (
     BetweenParts,
     Offline,
@@ -311,10 +312,10 @@ def void(future: asyncio.Future[int]) -> None:
 
 
 async def test_message_sent_within_a_large_update_says_what_its_author_left_in_it(
-    kernel: Kernel, context: Context, amy: Actor, bo: Actor
+    call: Caller, context: Context, bo: Actor
 ) -> None:
     created = {"role": "system", "kind": "text", "content": "there"}
-    there = (await kernel.call(amy, "block.create", created))["block_id"]
+    there = (await call("block.create", **created))["block_id"]
     before = Offline(context, bo, 1, 4710)
     draft = before.draft()
     await take_in(context, bo, before.update())

@@ -13,9 +13,9 @@ import pytest
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.content import read_content
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Caller
 from tests.kernel.validation.peers import Peer, changed, refused, value
 from tests.kernel.validation.structured_edits import EDITS, Change
 
@@ -95,11 +95,11 @@ async def test_edits_of_texts_by_a_stock_client_are_taken(
 
 
 async def test_repeated_deletion_in_a_list_changes_nothing(
-    kernel: Kernel, context: Context, amy: Actor, bo: Actor, block: str
+    call: Caller, context: Context, bo: Actor, block: str
 ) -> None:
     """A client that joins sends the deletions that it has been told of."""
     request = {"block_id": block, "section": "things", "index": 0}
-    await kernel.call(amy, "block.delete_item", request)
+    await call("block.delete_item", **request)
     peer, seq = Peer(context), context.seq
     await context.apply_update(bo, peer.doc.get_update(), "client")
     assert context.seq == seq

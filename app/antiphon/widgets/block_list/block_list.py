@@ -227,7 +227,6 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self._clock.request_throttled(_UNSEEN_FRAME)
 
     def _start_preloading(self) -> None:
-        """Find the drafts of a long document bit by bit."""
         if self.is_mounted and not self._is_preloading:
             self._preload()
 

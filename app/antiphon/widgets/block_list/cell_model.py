@@ -327,6 +327,5 @@ class CellModel:
         )
 
     def _stopper(self, username: str | None) -> str | None:
-        """Whoever stopped a block, as the person here calls them."""
         own = self.document.member(self.me) if self.me is not None else None
         return OWN_NAME if own is not None and username == own.username else username

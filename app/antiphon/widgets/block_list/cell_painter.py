@@ -105,7 +105,6 @@ class CellPainter:
         return strip.adjust_cell_length(columns.width).apply_style(theme.background)
 
     def _is_gutter_free(self, line: int) -> bool:
-        """Whether the gutter names nobody there."""
         look = self.look
         if look.tints:
             return False

@@ -112,7 +112,6 @@ class GutterPainter:
 
 
 def _short(name: str) -> str:
-    """A name that fits before the bar."""
     if cell_len(name) <= _NAME_WIDTH - 1:
         return name
     return set_cell_size(name, _NAME_WIDTH - 2) + "…"

@@ -194,7 +194,6 @@ class DraftSync:
             self._carried = self.text
 
     def _take_block(self, block: str) -> None:
-        """Make the shared text of a draft block the message."""
         self.block = block
         with self._shared.transaction(ORIGIN):
             self._shared.splice(block, 0, len(self._shared.text(block)), self.text)

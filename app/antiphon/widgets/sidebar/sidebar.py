@@ -124,7 +124,6 @@ class Sidebar(ThemedWidget, can_focus=True):
         self._layout_rows()
 
     def _layout_rows(self) -> None:
-        """Redraw the rows that say something else than before."""
         before, self._rows = self._rows, self._new_rows()
         count = max(len(before), len(self._rows))
         changed = [y for y in range(count) if before[y : y + 1] != self._rows[y : y + 1]]

@@ -86,7 +86,6 @@ class HintBar(StatusLine):
         return len(self._rows(width)) or 1
 
     def _rows(self, width: int) -> list[str]:
-        """Return the hint in rows; the last one is cut if there are too many."""
         rows = _wrap(self._hint or "", max(width - self.margin - 1, 1))
         return [*rows[: MAX_ROWS - 1], " ".join(rows[MAX_ROWS - 1 :])] if rows[MAX_ROWS:] else rows
 

@@ -261,7 +261,6 @@ class BlockHistory:
         return [part for segment in held for part in self._items.current(segment)]
 
     def _position(self, version: int) -> int:
-        """The number of changes that had been made as of a version."""
         return bisect_right(self._stamps, version, key=lambda stamp: stamp.version)
 
     # Authors

@@ -45,11 +45,7 @@ class SyncServer(WebsocketServer):
             room.dismiss(_storage_lost(error))
 
     async def _open_room(self, name: str) -> Room:
-        """The room of the context that `name` (a label or an id) refers to.
-
-        Raises:
-            AntiphonError: context_not_found, ambiguous_id.
-        """
+        """Return the room of the context that `name` (a label or an id) refers to."""
         context = await self._kernel.context(name)
         room = self.rooms.get(context.id)
         if room is None or room.context is not context:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeVar
 
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 from textual.theme import BUILTIN_THEMES
 
 from antiphon.render.cell_theme import CellTheme
@@ -140,6 +142,21 @@ class SampleApp(App[None]):
         """The rows of the terminal, without the scroll bar."""
         width = self.size.width - 1
         return [row.crop(0, width).text.rstrip() for row in terminal_rows(self)]
+
+    def row_with(self, text: str) -> int:
+        rows = [row for row, shown in enumerate(self.screen_text()) if text in shown]
+        assert len(rows) == 1, (text, self.screen_text())
+        return rows[0]
+
+
+@contextlib.asynccontextmanager
+async def on_screen(
+    sample: Sample, *, size: tuple[int, int] = (80, 24), heard: Heard | None = None
+) -> AsyncIterator[tuple[SampleApp, Pilot[None]]]:
+    """An app that shows the document, and its pilot."""
+    app = SampleApp(sample)
+    async with app.run_test(size=size, message_hook=heard) as pilot:
+        yield app, pilot
 
 
 class Heard:

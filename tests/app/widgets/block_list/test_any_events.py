@@ -16,7 +16,7 @@ from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.transform import shift_offset
 from antiphon_kernel.types.enums import BlockKind, Status
 from tests.app.render.notation import render_cell
-from tests.app.widgets.block_list.sample import AMY, THEME, Sample, SampleApp
+from tests.app.widgets.block_list.sample import AMY, THEME, Sample, SampleApp, on_screen
 from tests.app.widgets.editor.texts import edits, splice_of, texts
 
 numbers = st.integers(0, 50)
@@ -102,8 +102,7 @@ def check_screen(app: SampleApp) -> None:
 async def play(steps: list[tuple[str, object, object]]) -> None:
     sample = Sample()
     sample.add_turns(3)
-    app = SampleApp(sample)
-    async with app.run_test(size=(60, 16)) as pilot:
+    async with on_screen(sample, size=(60, 16)) as (app, pilot):
         watcher = Watcher(app)
         for what, which, how in steps:
             sample.sync()
@@ -153,7 +152,5 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
 @given(steps=steps)
 @example(steps=[("splice", 0, (0.0, 0.0, "漢a")), ("edit", 0, None)])
 @example(steps=[("splice", 0, (0.0, 0.0, "👩\u200d👩\u200d👧a")), ("edit", 0, None)])
-def test_screen_is_what_a_cold_drawing_would_be(
-    steps: list[tuple[str, object, object]],
-) -> None:
+def test_screen_is_what_a_cold_drawing_would_be(steps: list[tuple[str, object, object]]) -> None:
     asyncio.run(play(steps))

@@ -13,18 +13,16 @@ from tests.app.widgets.block_list.sample import (
     AMY,
     BEN,
     Sample,
-    SampleApp,
     aria_writing,
     ben_at,
+    on_screen,
 )
 from tests.waiting import until
 
 
-async def test_block_list_at_tail_follows_streamed_text() -> None:
-    sample = Sample()
+async def test_block_list_at_tail_follows_streamed_text(sample: Sample) -> None:
     sample.add_turns(4)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)):
+    async with on_screen(sample) as (app, _):
         block = sample.add("start", status=Status.RUNNING)
         for number in range(60):
             sample.peer.append(block, f"\n\nparagraph {number}")
@@ -32,11 +30,9 @@ async def test_block_list_at_tail_follows_streamed_text() -> None:
         assert app.cells.following and app.cells.unread_lines == 0
 
 
-async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted() -> None:
-    sample = Sample()
+async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted(sample: Sample) -> None:
     blocks = sample.add_turns(6)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.cells.scroll_rows(-20)
         await pilot.pause()
         before = app.screen_text()
@@ -56,8 +52,7 @@ async def test_away_from_the_tail_nothing_moves_and_new_lines_are_counted() -> N
 async def test_text_that_others_insert_above_in_the_cell_one_reads_does_not_move_it() -> None:
     sample = Sample()
     block = sample.add("\n\n".join(f"paragraph {number}" for number in range(60)))
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.cells.scroll_rows(-40)
         await pilot.pause()
         before = app.screen_text()
@@ -66,11 +61,9 @@ async def test_text_that_others_insert_above_in_the_cell_one_reads_does_not_move
         assert app.screen_text() == before
 
 
-async def test_second_block_in_front_and_behind_are_put_in_order() -> None:
-    sample = Sample()
+async def test_second_block_in_front_and_behind_are_put_in_order(sample: Sample) -> None:
     first = sample.add("first")
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)):
+    async with on_screen(sample) as (app, _):
         sample.add("zeroth", before=first)
         sample.add("second", author=BEN)
         await until(lambda: " │ second" in app.screen_text(), "all are drawn")
@@ -78,10 +71,8 @@ async def test_second_block_in_front_and_behind_are_put_in_order() -> None:
         assert rows == [" aria", " │ zeroth", " │ first", " ben", " │ second"]
 
 
-async def test_block_list_with_many_new_blocks_shows_their_end() -> None:
-    sample = Sample()
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)):
+async def test_block_list_with_many_new_blocks_shows_their_end(sample: Sample) -> None:
+    async with on_screen(sample) as (app, _):
         sample.add_turns(50)
         await until(lambda: "   return x" in app.screen_text()[-1], "the end is drawn")
         assert not app.cells.next_unread()
@@ -89,12 +80,10 @@ async def test_block_list_with_many_new_blocks_shows_their_end() -> None:
         await until(lambda: app.screen_text()[1] == " ┃ What is 0?", "the start")
 
 
-async def test_drafts_are_not_cells_until_they_are_sent() -> None:
-    sample = Sample()
+async def test_drafts_are_not_cells_until_they_are_sent(sample: Sample) -> None:
     sample.add("hello", author=AMY)
     mine = sample.add("my own draft", author=AMY, status=Status.PENDING)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)):
+    async with on_screen(sample) as (app, _):
         bens = sample.add("half a thought", author=BEN, status=Status.RUNNING)
         sample.add("an answer")
         await until(lambda: " │ an answer" in app.screen_text(), "the answer is drawn")
@@ -113,8 +102,7 @@ async def test_drafts_are_not_cells_until_they_are_sent() -> None:
         await until(lambda: " │ my own draft" in app.screen_text(), "mine is sent")
 
 
-def test_old_drafts_of_others_are_found_bit_by_bit() -> None:
-    sample = Sample()
+def test_old_drafts_of_others_are_found_bit_by_bit(sample: Sample) -> None:
     sample.add("an old draft", author=BEN, status=Status.PENDING)
     sample.add_turns(30)
     source = CellModel(sample.here, me=AMY)
@@ -124,12 +112,10 @@ def test_old_drafts_of_others_are_found_bit_by_bit() -> None:
     assert [draft.text for draft in source.drafts()] == ["an old draft"]
 
 
-async def test_list_that_is_mounted_finds_old_drafts_by_itself() -> None:
-    sample = Sample()
+async def test_list_that_is_mounted_finds_old_drafts_by_itself(sample: Sample) -> None:
     sample.add("an old draft", author=BEN, status=Status.PENDING)
     sample.add_turns(80)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)):
+    async with on_screen(sample) as (app, _):
         await until(lambda: bool(app.source.drafts()), "the draft is found")
 
 
@@ -137,8 +123,7 @@ async def test_cursors_of_others_are_drawn_with_their_names_and_go_along_with_th
     sample = Sample()
     done = sample.add("One two three.")
     block = sample.add("I would start", status=Status.RUNNING)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.set_present(5, aria_writing(block, 13))
         app.set_present(6, ben_at(done, 4, 7))
         await pilot.pause()
@@ -159,11 +144,9 @@ async def test_cursors_of_others_are_drawn_with_their_names_and_go_along_with_th
         )
 
 
-async def test_fold_opens_and_closes_where_it_is() -> None:
-    sample = Sample()
+async def test_fold_opens_and_closes_where_it_is(sample: Sample) -> None:
     sample.add_turns(6)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         thinking = [
             place.block
             for place in app.cells.viewport.places
@@ -183,13 +166,11 @@ async def test_fold_opens_and_closes_where_it_is() -> None:
         assert app.screen_text()[row] == before[row]
 
 
-async def test_focus_goes_from_cell_to_cell_and_through_a_high_one() -> None:
-    sample = Sample()
+async def test_focus_goes_from_cell_to_cell_and_through_a_high_one(sample: Sample) -> None:
     first = sample.add("first", author=AMY)
     high = sample.add("\n\n".join(f"paragraph {number}" for number in range(40)))
     last = sample.add("last", author=AMY)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.cells.first_cell()
         await pilot.pause()
         assert app.cells.focused_cell == first
@@ -206,11 +187,9 @@ async def test_focus_goes_from_cell_to_cell_and_through_a_high_one() -> None:
         assert not app.cells.next_cell()
 
 
-async def test_next_unread_goes_to_cells_that_changed_unseen() -> None:
-    sample = Sample()
+async def test_next_unread_goes_to_cells_that_changed_unseen(sample: Sample) -> None:
     blocks = sample.add_turns(10)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.cells.first_cell()
         await pilot.pause()
         sample.peer.splice(blocks[15], 0, 0, "edited ")
@@ -223,22 +202,18 @@ async def test_next_unread_goes_to_cells_that_changed_unseen() -> None:
         assert not app.cells.next_unread()
 
 
-async def test_wide_views_name_authors_in_the_gutter() -> None:
-    sample = Sample()
+async def test_wide_views_name_authors_in_the_gutter(sample: Sample) -> None:
     sample.add("What is in this project?", author=AMY)
     sample.add("A journal.")
-    app = SampleApp(sample)
-    async with app.run_test(size=(120, 40)):
+    async with on_screen(sample, size=(120, 40)) as (app, _):
         rows = [row for row in app.screen_text() if row]
         assert rows == ["you   │ What is in this project?", "aria  │ A journal."]
 
 
-async def test_resizing_keeps_the_first_line_that_one_reads() -> None:
-    sample = Sample()
+async def test_resizing_keeps_the_first_line_that_one_reads(sample: Sample) -> None:
     for number in range(40):
         sample.add(f"cell {number} begins. " + "and goes on with many words " * 8)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.cells.reveal(sample.here.block_ids()[12])
         app.cells.scroll_rows(-2)
         await pilot.pause()
@@ -250,11 +225,9 @@ async def test_resizing_keeps_the_first_line_that_one_reads() -> None:
         assert (now.block, now.row) == (first.block, first.row)
 
 
-async def test_click_focuses_a_cell_and_the_wheel_scrolls() -> None:
-    sample = Sample()
+async def test_click_focuses_a_cell_and_the_wheel_scrolls(sample: Sample) -> None:
     sample.add_turns(8)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         row = next(
             row for row, text in enumerate(app.screen_text()) if text.startswith(" │ What is")
         )
@@ -269,12 +242,10 @@ async def test_click_focuses_a_cell_and_the_wheel_scrolls() -> None:
         assert app.screen_text()[3:] == before[:-3]
 
 
-async def test_stream_is_drawn_thirty_times_a_second_and_a_person_at_once() -> None:
-    sample = Sample()
+async def test_stream_is_drawn_thirty_times_a_second_and_a_person_at_once(sample: Sample) -> None:
     words = sample.add("Words", author=BEN)
     block = sample.add("", status=Status.RUNNING)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         drawn = -1
         while drawn != app.cells.frames:
             drawn = app.cells.frames
@@ -292,13 +263,11 @@ async def test_stream_is_drawn_thirty_times_a_second_and_a_person_at_once() -> N
         assert app.cells.frames > frames
 
 
-async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows() -> None:
-    sample = Sample()
+async def test_folding_the_cell_that_fills_the_view_leaves_no_blank_rows(sample: Sample) -> None:
     for number in range(30):
         sample.add(f"Cell {number}", author=(AMY, BEN)[number % 2])
     long = sample.add("\n\n".join(f"line {number}" for number in range(60)))
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         await pilot.pause()
         app.cells.focus_cell(long)
         app.cells.scroll_rows(-5)

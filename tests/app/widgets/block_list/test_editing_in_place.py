@@ -6,30 +6,22 @@ from antiphon_kernel.types.enums import Status
 from tests.app.widgets.block_list.sample import (
     AMY,
     Sample,
-    SampleApp,
     aria_writing,
     ben_at,
+    on_screen,
 )
 from tests.waiting import until
 
 
-def row_with(app: SampleApp, text: str) -> int:
-    rows = [row for row, shown in enumerate(app.screen_text()) if text in shown]
-    assert len(rows) == 1, (text, app.screen_text())
-    return rows[0]
-
-
-async def test_typing_into_what_a_model_is_writing_never_jumps() -> None:
-    sample = Sample()
+async def test_typing_into_what_a_model_is_writing_never_jumps(sample: Sample) -> None:
     sample.add_turns(3)
     block = sample.add("The queer strat of a journal.\n\n", status=Status.RUNNING)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.set_present(5, aria_writing(block, len(sample.peer.text(block))))
         await pilot.pause()
         assert app.area.edit(block, 11)
         await pilot.pause()
-        row = row_with(app, "The queer")
+        row = app.row_with("The queer")
         streamed = []
         for number, key in enumerate((*["delete"] * 4, *"tart", *" of off", *["delete"] * 3)):
             token = f"token {number} and more of it, " + ("\n\n" if number % 3 == 2 else "")
@@ -39,7 +31,7 @@ async def test_typing_into_what_a_model_is_writing_never_jumps() -> None:
             sample.peer.append(block, "x")
             streamed.append("x")
             await pilot.pause()
-            assert row_with(app, "The queer") == row
+            assert app.row_with("The queer") == row
             assert app.area.editor is not None
             assert app.area.editor.text == sample.here.text(block)
         expected = "The queer start of off a journal.\n\n" + "".join(streamed)
@@ -53,27 +45,24 @@ async def test_text_that_others_insert_above_the_cursor_leaves_its_line_on_its_r
     sample = Sample()
     above = sample.add("above\n\n" * 20)
     block = sample.add("\n".join(f"line {number}" for number in range(30)))
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.area.edit(block, sample.here.text(block).index("line 20") + 3)
         await pilot.pause()
-        row = row_with(app, "line 20")
+        row = app.row_with("line 20")
         sample.peer.splice(block, 0, 0, "several\nnew\nlines\nat the top\n")
         sample.peer.splice(above, 0, 0, "more\n\nabove\n\n")
         await pilot.pause(0.1)
-        assert row_with(app, "line 20") == row
+        assert app.row_with("line 20") == row
         sample.peer.splice(block, 0, 4 + len("several\nnew\nlines"), "")
         await pilot.pause(0.1)
-        assert row_with(app, "line 20") == row
+        assert app.row_with("line 20") == row
         await pilot.press("X")
         assert "\nlinXe 20\n" in sample.here.text(block)
 
 
-async def test_entering_and_leaving_keep_the_line_of_the_cursor_on_its_row() -> None:
-    sample = Sample()
+async def test_entering_and_leaving_keep_the_line_of_the_cursor_on_its_row(sample: Sample) -> None:
     sample.add_turns(8)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.cells.scroll_rows(-8)
         await pilot.pause()
         row = next(row for row, text in enumerate(app.screen_text()) if text == " │ • two")
@@ -90,11 +79,9 @@ async def test_entering_and_leaving_keep_the_line_of_the_cursor_on_its_row() -> 
         assert app.area.editor is None and app.cells.has_focus
 
 
-async def test_cursor_comes_back_to_where_it_was_last() -> None:
-    sample = Sample()
+async def test_cursor_comes_back_to_where_it_was_last(sample: Sample) -> None:
     block = sample.add("one two three", author=AMY)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.area.edit(block, 4)
         await pilot.press("X", "escape")
         sample.sync()
@@ -109,8 +96,7 @@ async def test_editor_without_remembered_place_starts_on_first_finished_visible_
     text = "".join(f"paragraph {number}\n\n" for number in range(30))
     block = sample.add(text + "and this is being wri", status=Status.RUNNING)
     short = sample.add("being wri", status=Status.RUNNING)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         first = next(row for row in app.screen_text() if "paragraph" in row).removeprefix(" │ ")
         app.area.edit(block)
         await pilot.pause()
@@ -120,11 +106,9 @@ async def test_editor_without_remembered_place_starts_on_first_finished_visible_
         assert app.area.editor.block == short and app.area.editor.cursor_offset == 0
 
 
-async def test_editor_shows_cursors_of_others() -> None:
-    sample = Sample()
+async def test_editor_shows_cursors_of_others(sample: Sample) -> None:
     block = sample.add("One two three.\nFour.")
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.area.edit(block, 15)
         app.set_present(6, ben_at(block, 4, 7))
         await until(lambda: " ┃ One two three. ben" in app.screen_text(), "the tag")
@@ -139,8 +123,7 @@ async def test_editor_shows_cursors_of_others() -> None:
 async def test_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back() -> None:
     sample = Sample()
     block = sample.add("\n".join(f"line {number}" for number in range(100)))
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.area.edit(block, 0)
         await pilot.pause()
         assert "line 0" in app.screen_text()[1]
@@ -158,13 +141,11 @@ async def test_wheel_moves_the_cell_under_the_cursor_and_typing_brings_it_back()
         assert any(row.endswith("line 60") for row in app.screen_text())
 
 
-async def test_cell_higher_than_the_screen_is_clipped_to_it() -> None:
-    sample = Sample()
+async def test_cell_higher_than_the_screen_is_clipped_to_it(sample: Sample) -> None:
     sample.add("before")
     block = sample.add("\n".join(f"line {number}" for number in range(5000)))
     sample.add("after", author=AMY)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.area.edit(block, sample.here.text(block).index("line 2500"))
         await pilot.pause()
         assert app.area.editor is not None
@@ -172,4 +153,4 @@ async def test_cell_higher_than_the_screen_is_clipped_to_it() -> None:
         await pilot.press(*["pagedown"] * 3)
         await pilot.pause()
         assert app.area.editor.cursor_offset > sample.here.text(block).index("line 2560")
-        assert row_with(app, f"line {app.area.editor.cursor_location[0]}") < 24
+        assert app.row_with(f"line {app.area.editor.cursor_location[0]}") < 24

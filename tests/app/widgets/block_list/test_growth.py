@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from antiphon_kernel.types.enums import Status
-from tests.app.widgets.block_list.sample import Sample, SampleApp
+from tests.app.widgets.block_list.sample import Sample, on_screen
 
 FEW, MANY = 34, 1_700
 """Turns of three blocks: about 100 and 5,000 blocks."""
@@ -19,10 +19,9 @@ async def costs(turns: int) -> tuple[dict[str, float], dict[str, int]]:
     """CPU seconds of the cheapest of many frames of each kind, and cells drawn for them."""
     sample = Sample()
     sample.add_turns(turns)
-    app = SampleApp(sample)
     seconds: dict[str, float] = {}
     drawn: dict[str, int] = {}
-    async with app.run_test(size=(100, 30)) as pilot:
+    async with on_screen(sample, size=(100, 30)) as (app, pilot):
         cells = app.cells
         while app.source.preload(1000):
             pass

@@ -12,7 +12,7 @@ from antiphon.widgets.block_list.highlights import AuthorRange, Highlight, Highl
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.app.render.notation import render_cell
 from tests.app.rows import terminal_rows
-from tests.app.widgets.block_list.sample import AMY, ANSWER, THEME, Sample, SampleApp
+from tests.app.widgets.block_list.sample import AMY, ANSWER, THEME, Sample, SampleApp, on_screen
 
 TEXT = ANSWER.format("中文 👍🏽") + "\n\ttab and **bold** text that goes on for more than one line."
 
@@ -52,11 +52,9 @@ def styles_of(app: SampleApp, text: str) -> set[Style | None]:
     return {segment.style and segment.style.clear_meta_and_links() for segment in segments}
 
 
-async def test_blame_tints_text_and_names_its_author_in_the_gutter() -> None:
-    sample = Sample()
+async def test_blame_tints_text_and_names_its_author_in_the_gutter(sample: Sample) -> None:
     block = sample.add("mine and yours", author=AMY)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.cells.set_author_ranges(
             {block: (AuthorRange(0, 9, 0, "amy"), AuthorRange(9, 14, 5, "ben"))}
         )

@@ -19,7 +19,7 @@ from antiphon.widgets.editor.overlays import (
     tagged,
 )
 from antiphon.widgets.editor.row_cache import RowCache
-from tests.app.widgets.block_list.sample import AMY, THEME, Sample, SampleApp, ben_at
+from tests.app.widgets.block_list.sample import AMY, THEME, Sample, ben_at, on_screen
 
 FULL = "0123456789" * 40
 
@@ -28,8 +28,7 @@ FULL = "0123456789" * 40
 async def test_cursor_name_without_room_in_line_stands_in_gutter(columns: int, named: str) -> None:
     sample = Sample()
     block = sample.add(FULL)
-    app = SampleApp(sample)
-    async with app.run_test(size=(columns, 24)) as pilot:
+    async with on_screen(sample, size=(columns, 24)) as (app, pilot):
         app.set_present(6, ben_at(block, 120))
         await pilot.pause()
         assert [row for row in app.screen_text() if row.startswith(named)]
@@ -42,12 +41,10 @@ async def test_cursor_name_without_room_in_line_stands_in_gutter(columns: int, n
 
 @pytest.mark.parametrize(("columns", "named"), [(80, "b┃ "), (96, "ben   ┃ ")])
 async def test_cursor_name_without_room_in_edited_cell_stands_in_gutter(
-    columns: int, named: str
+    columns: int, named: str, sample: Sample
 ) -> None:
-    sample = Sample()
     block = sample.add(FULL)
-    app = SampleApp(sample)
-    async with app.run_test(size=(columns, 24)) as pilot:
+    async with on_screen(sample, size=(columns, 24)) as (app, pilot):
         assert app.area.edit(block, 0)
         await pilot.pause()
         app.set_present(6, ben_at(block, 120))
@@ -58,11 +55,9 @@ async def test_cursor_name_without_room_in_edited_cell_stands_in_gutter(
         assert not [row for row in app.screen_text() if row.startswith(named)]
 
 
-async def test_gutter_that_names_the_author_keeps_that_name() -> None:
-    sample = Sample()
+async def test_gutter_that_names_the_author_keeps_that_name(sample: Sample) -> None:
     block = sample.add(FULL, author=AMY)
-    app = SampleApp(sample)
-    async with app.run_test(size=(110, 24)) as pilot:
+    async with on_screen(sample, size=(110, 24)) as (app, pilot):
         before = app.screen_text()[0][:8]
         for _ in range(2):
             app.set_present(6, ben_at(block, 3))
@@ -92,11 +87,9 @@ def test_first_overflowing_is_first_label_without_room(
         assert drawn.cell_length >= strip.cell_length + sum(cell_len(name) for name in names)
 
 
-async def test_row_is_drawn_anew_when_the_name_in_it_moves_to_the_gutter() -> None:
-    sample = Sample()
+async def test_row_is_drawn_anew_when_the_name_in_it_moves_to_the_gutter(sample: Sample) -> None:
     block = sample.add("0123456789" * 4)
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         assert app.area.edit(block, 0)
         await pilot.pause()
         editor, rows = app.query_one(TextArea), RowCache()

@@ -43,7 +43,6 @@ async def did_not_run(here: World) -> None:
 async def test_enter_asks_if_the_mark_of_a_command_came_from_elsewhere(
     here: World, there: Opened, text: str
 ) -> None:
-    await there.live()
     await there.type("thank you")
     await put_before(here, there, text)
     await there.press("enter")
@@ -58,7 +57,6 @@ async def test_enter_asks_if_the_mark_of_a_command_came_from_elsewhere(
 async def test_enter_asks_if_a_part_of_a_typed_command_came_from_elsewhere(
     here: World, there: Opened
 ) -> None:
-    await there.live()
     await there.type("!true")
     await until(lambda: there.screen.composer.draft.block, "a draft block")
     block = there.screen.composer.draft.block
@@ -75,7 +73,6 @@ async def test_enter_asks_if_a_part_of_a_typed_command_came_from_elsewhere(
 
 async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: World) -> None:
     async with opened(here) as there:
-        await there.live()
         await there.type("!touch ran")
         document = (await here.context()).document
         await until(
@@ -83,7 +80,6 @@ async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: 
             "the draft is in the kernel",
         )
     async with opened(here) as again:
-        await again.live()
         await until(lambda: again.message == "!touch ran", "the draft")
         await again.sees("? !touch ran")
         await again.press("enter")
@@ -98,7 +94,6 @@ async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: 
 async def test_copied_command_runs_when_the_person_says_so(here: World) -> None:
     await here.cell("touch ran", kind="tool_call")
     async with opened(here) as there:
-        await there.live()
         await there.sees("touch ran")
         await there.press("up", "enter")
         await until(lambda: there.message == "!touch ran", "the command")
@@ -112,7 +107,6 @@ async def test_copied_command_runs_when_the_person_says_so(here: World) -> None:
 async def test_copied_command_runs_at_once_when_it_has_been_edited_here(here: World) -> None:
     await here.cell("touch ra", kind="tool_call")
     async with opened(here) as there:
-        await there.live()
         await there.sees("touch ra")
         await there.press("up", "enter")
         await until(lambda: there.message == "!touch ra", "the command")
@@ -122,7 +116,6 @@ async def test_copied_command_runs_at_once_when_it_has_been_edited_here(here: Wo
 
 
 async def test_command_that_an_undo_brought_back_is_asked_about(here: World, there: Opened) -> None:
-    await there.live()
     there.app.post_message(events.Paste("!touch ran"))
     document = (await here.context()).document
     await until(lambda: "!touch ran" in [document.text(one) for one in document.block_ids()])
@@ -138,7 +131,6 @@ async def test_command_that_an_undo_brought_back_is_asked_about(here: World, the
 async def test_command_typed_anew_after_another_came_from_elsewhere_runs(
     here: World, there: Opened
 ) -> None:
-    await there.live()
     await there.type("x")
     await put_before(here, there, "!touch other #")
     await there.press("end", "ctrl+u")
@@ -151,7 +143,6 @@ async def test_command_typed_anew_after_another_came_from_elsewhere_runs(
 
 
 async def test_pasted_command_runs(here: World, there: Opened) -> None:
-    await there.live()
     there.app.post_message(events.Paste("!touch ran\ntrue"))
     await until(lambda: there.message == "!touch ran\ntrue", "it is pasted")
     await there.press("enter")
@@ -163,7 +154,6 @@ async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
     here: World, size: tuple[int, int]
 ) -> None:
     async with opened(here, size=size) as there:
-        await there.live()
         there.app.post_message(events.Paste("!touch ran" + "\n" * 60 + "true # the last line"))
         await there.sees("true # the last line")
         await there.press("enter")
@@ -180,7 +170,6 @@ async def test_command_that_is_not_all_on_the_screen_is_shown_to_its_end_first(
 
 
 async def test_command_question_shows_whole_wide_command(there: Opened) -> None:
-    await there.live()
     command = "echo " + "漢字" * 100 + "\t; \u202etouch ran"
     there.screen.composer.draft.write("!" + command)
     await there.press("enter")
@@ -191,7 +180,6 @@ async def test_command_question_shows_whole_wide_command(there: Opened) -> None:
 
 async def test_confirmed_command_that_fails_is_asked_about_again(here: World) -> None:
     async with opened(here, as_name="guest") as there:
-        await there.live()
         there.screen.composer.draft.write("!touch ran")
         await there.press("enter")
         await asks(there)
@@ -203,7 +191,6 @@ async def test_confirmed_command_that_fails_is_asked_about_again(here: World) ->
 
 
 async def test_message_is_sent_whoever_has_written_in_it(here: World, there: Opened) -> None:
-    await there.live()
     await there.type("you")
     await put_before(here, there, "thank ")
     await there.press("enter")

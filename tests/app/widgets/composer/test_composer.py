@@ -66,7 +66,6 @@ async def through_proxy(here: World) -> AsyncIterator[CuttableProxy]:
 
 async def test_draft_being_typed_is_shown_to_others(here: World) -> None:
     async with opened(here, as_name="guest") as there:
-        await there.live()
         await there.type("hello")
         await kernel_has_draft(here, "hello")
         async with opened(here) as mine:
@@ -76,7 +75,6 @@ async def test_draft_being_typed_is_shown_to_others(here: World) -> None:
 
 
 async def test_enter_sends_and_a_turn_begins(here: World, there: Opened) -> None:
-    await there.live()
     await there.type("What is this?")
     await there.press("enter")
     assert there.message == ""
@@ -89,7 +87,6 @@ async def test_enter_sends_and_a_turn_begins(here: World, there: Opened) -> None
 
 
 async def test_typing_goes_on_while_a_message_is_being_sent(here: World, there: Opened) -> None:
-    await there.live()
     await there.pilot.press(*"one", "enter", *"two", "enter", *"three")
     await sent(here, "one")
     await sent(here, "two")
@@ -98,7 +95,6 @@ async def test_typing_goes_on_while_a_message_is_being_sent(here: World, there: 
 
 
 async def test_empty_message_cannot_be_sent(there: Opened) -> None:
-    await there.live()
     await there.type("  ")
     await there.press("enter")
     await until(lambda: there.screen.hint_shown, "a hint")
@@ -121,7 +117,6 @@ async def test_composer_grows_to_half_the_screen_and_then_scrolls(there: Opened)
 async def test_command_runs_in_the_project(tmp_path: Path) -> None:
     (tmp_path / "verse.md").write_text("la\n")
     async with world(tmp_path) as here, opened(here) as there:
-        await there.live()
         await there.type("!cat verse.md")
         await there.press("enter")
         await there.sees("$ cat verse.md")
@@ -132,7 +127,6 @@ async def test_command_runs_in_the_project(tmp_path: Path) -> None:
 
 async def test_command_that_is_not_allowed_comes_back_with_the_reason(here: World) -> None:
     async with opened(here, as_name="guest") as there:
-        await there.live()
         await there.type("!ls")
         await there.press("enter")
         await until(lambda: "owner" in (there.screen.hint_shown or ""), "the reason")
@@ -141,12 +135,10 @@ async def test_command_that_is_not_allowed_comes_back_with_the_reason(here: Worl
 
 async def test_draft_is_there_again_after_quitting(here: World) -> None:
     async with opened(here) as there:
-        await there.live()
         await there.type("half a sen")
         await kernel_has_draft(here, "half a sen")
         await there.press("ctrl+q")
     async with opened(here) as again:
-        await again.live()
         await until(lambda: again.message == "half a sen", "the draft")
         await again.press("end", *"tence")
         await kernel_has_draft(here, "half a sentence")
@@ -155,18 +147,15 @@ async def test_draft_is_there_again_after_quitting(here: World) -> None:
 
 async def test_windows_of_one_user_have_separate_drafts(here: World) -> None:
     async with opened(here) as one:
-        await one.live()
         await one.type("one")
         await kernel_has_draft(here, "one")
         async with opened(here) as two:
-            await two.live()
             await two.type("two")
             await kernel_has_draft(here, "two")
             assert (one.message, two.message) == ("one", "two")
 
 
 async def test_ctrl_z_takes_back_what_was_typed(here: World, there: Opened) -> None:
-    await there.live()
     await there.type("oops")
     await kernel_has_draft(here, "oops")
     await there.press("ctrl+z")
@@ -177,7 +166,7 @@ async def test_ctrl_z_takes_back_what_was_typed(here: World, there: Opened) -> N
 
 async def test_message_written_before_the_kernel_answers_is_sent_then(here: World) -> None:
     await here.close_doors()
-    async with opened(here) as there:
+    async with opened(here, live=False) as there:
         await there.type("early")
         await there.press("enter")
         await until(lambda: "as soon as" in (there.screen.hint_shown or ""), "the hint")
@@ -191,7 +180,6 @@ async def test_kernel_that_does_not_answer_is_named_while_a_message_is_on_its_wa
     here: World,
 ) -> None:
     async with through_proxy(here) as proxy, opened(here) as there:
-        await there.live()
         await there.type("hello")
         await kernel_has_draft(here, "hello")
         proxy.stop()
@@ -210,7 +198,6 @@ async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(
     here: World,
 ) -> None:
     async with through_proxy(here) as proxy, opened(here, size=(120, 30)) as there:
-        await there.live()
         await there.type("he")
         await kernel_has_draft(here, "he")
         await until(lambda: not there.app.session.status.unsaved, "saved")
@@ -226,7 +213,6 @@ async def test_a_kernel_that_leaves_edits_unanswered_is_named_with_their_number(
 
 async def test_a_message_undone_on_its_way_is_in_the_composer_again(here: World) -> None:
     async with through_proxy(here) as proxy, opened(here) as there:
-        await there.live()
         await there.type("hello")
         await kernel_has_draft(here, "hello")
         draft = there.screen.composer.draft.block
@@ -247,7 +233,6 @@ async def test_a_message_with_a_rejected_edit_is_in_the_composer_and_can_be_sent
     here: World, there: Opened
 ) -> None:
     cell = await here.cell("some text")
-    await there.live()
     await there.sees("some text")
     await there.type("hel")
     await kernel_has_draft(here, "hel")

@@ -88,8 +88,7 @@ def test_cell_editor_cursor_stays_at_its_text_while_others_write(
             assert splice.offset <= after <= splice.offset + len(splice.inserted)
 
 
-def test_cursor_at_the_tail_stays_left_of_the_stream() -> None:
-    sample = Sample()
+def test_cursor_at_the_tail_stays_left_of_the_stream(sample: Sample) -> None:
     block = sample.add("I would start")
     editor = CellEditor(sample.here, block, offset=13)
     sample.peer.append(block, " with the journal")
@@ -99,16 +98,14 @@ def test_cursor_at_the_tail_stays_left_of_the_stream() -> None:
     assert editor.cursor_offset == 18
 
 
-def test_selection_over_what_others_write_in_grows_with_it() -> None:
-    sample = Sample()
+def test_selection_over_what_others_write_in_grows_with_it(sample: Sample) -> None:
     block = sample.add("one three")
     editor = CellEditor(sample.here, block, offset=9, anchor=0)
     sample.peer.splice(block, 4, 0, "two ")
     assert editor.selected_text == "one two three"
 
 
-def test_typing_is_one_transaction_with_the_editors_origin() -> None:
-    sample = Sample()
+def test_typing_is_one_transaction_with_the_editors_origin(sample: Sample) -> None:
     block = sample.add("abc")
     origins: list[object] = []
     sample.here.watch(lambda change: origins.append(change.origin))
@@ -118,8 +115,7 @@ def test_typing_is_one_transaction_with_the_editors_origin() -> None:
     assert origins == ["editor"]
 
 
-def test_cell_editor_replaces_lone_surrogate_before_writing() -> None:
-    sample = Sample()
+def test_cell_editor_replaces_lone_surrogate_before_writing(sample: Sample) -> None:
     block = sample.add("")
     editor = CellEditor(sample.here, block)
     editor.insert("a\ud800b")

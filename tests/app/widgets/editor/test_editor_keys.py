@@ -12,36 +12,26 @@ from tests.app.widgets.block_list.sample import (
     AMY,
     Heard,
     Sample,
-    SampleApp,
+    on_screen,
 )
 
 
-def row_with(app: SampleApp, text: str) -> int:
-    rows = [row for row, shown in enumerate(app.screen_text()) if text in shown]
-    assert len(rows) == 1, (text, app.screen_text())
-    return rows[0]
-
-
-async def test_tool_call_is_refused_with_a_reason() -> None:
-    sample = Sample()
+async def test_tool_call_is_refused_with_a_reason(sample: Sample) -> None:
     block = sample.add("ls", kind=BlockKind.TOOL_CALL, tool_kind="shell")
-    app = SampleApp(sample)
     heard = Heard()
-    async with app.run_test(size=(80, 24), message_hook=heard) as pilot:
+    async with on_screen(sample, heard=heard) as (app, pilot):
         assert not app.area.edit(block)
         await pilot.pause()
         (refused,) = heard.of(DocumentView.Refused)
         assert refused.block == block and "composer" in refused.reason
 
 
-async def test_keys_that_are_not_text_become_messages() -> None:
-    sample = Sample()
+async def test_keys_that_are_not_text_become_messages(sample: Sample) -> None:
     first = sample.add("first", author=AMY)
     sample.add("ls", kind=BlockKind.TOOL_CALL, tool_kind="shell")
     second = sample.add("second")
-    app = SampleApp(sample)
     heard = Heard()
-    async with app.run_test(size=(80, 24), message_hook=heard) as pilot:
+    async with on_screen(sample, heard=heard) as (app, pilot):
         app.area.edit(second, 6)
         await pilot.press("!", "ctrl+z", "ctrl+y", "ctrl+up")
         await pilot.pause()
@@ -60,12 +50,10 @@ async def test_keys_that_are_not_text_become_messages() -> None:
         assert heard.of(CellEditor.Left)
 
 
-async def test_every_character_that_is_no_control_is_text() -> None:
-    sample = Sample()
+async def test_every_character_that_is_no_control_is_text(sample: Sample) -> None:
     block = sample.add("")
-    app = SampleApp(sample)
     typed = "a\u00a0b\u3000\u200c\u200d\ufe0f\u2028\u00ad👩\u200d👩\u200d👧\ue000\U000e0067z"
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.area.edit(block)
         await pilot.pause()
         for event in XTermParser().feed(typed + "\x01\x9b"):
@@ -74,24 +62,20 @@ async def test_every_character_that_is_no_control_is_text() -> None:
         assert sample.here.text(block) == typed
 
 
-async def test_paste_has_plain_line_ends_and_the_rest_as_it_was() -> None:
-    sample = Sample()
+async def test_paste_has_plain_line_ends_and_the_rest_as_it_was(sample: Sample) -> None:
     block = sample.add("")
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.area.edit(block)
         await pilot.pause()
         app.post_message(events.Paste("a\r\nb\rc\td\x0c\u2028\x1b[31m"))
         await pilot.pause()
         assert sample.here.text(block) == "a\nb\nc\td\x0c\u2028\x1b[31m"
-        assert row_with(app, "␛[31m") == row_with(app, "c   d␌↵")
+        assert app.row_with("␛[31m") == app.row_with("c   d␌↵")
 
 
-async def test_tab_indents_as_the_text_does() -> None:
-    sample = Sample()
+async def test_tab_indents_as_the_text_does(sample: Sample) -> None:
     spaces, tabs = sample.add("if x:\ny"), sample.add("if x:\n\ty\nz")
-    app = SampleApp(sample)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with on_screen(sample) as (app, pilot):
         app.area.edit(spaces, 6)
         await pilot.press("tab", "end", "enter", "z", "tab", "shift+tab")
         await pilot.pause()

@@ -18,7 +18,6 @@ async def a_context(here: World, label: str, *contents: str) -> str:
 
 async def open_second(there: Opened, label: str) -> None:
     """From the sidebar: the context below the first."""
-    await there.live()
     await there.press("f2")
     await there.mode(Mode.CONTEXTS)
     await there.sees(label)
@@ -27,12 +26,9 @@ async def open_second(there: Opened, label: str) -> None:
     await there.live()
 
 
-async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(
-    here: World,
-) -> None:
+async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(here: World) -> None:
     async with opened(here, size=(120, 40)) as there:
         await a_context(here, "notes", "Buy milk")
-        await there.live()
         await there.type("half a thought")
         await open_second(there, "notes")
         await there.sees("Buy milk")
@@ -45,7 +41,6 @@ async def test_enter_in_the_sidebar_opens_a_context_and_drafts_stay_in_theirs(
 
 async def test_esc_leaves_the_sidebar_and_f2_puts_it_away(here: World) -> None:
     async with opened(here, size=(80, 24)) as there:
-        await there.live()
         await there.press("f2")
         await there.sees("contexts")
         await there.press("escape")
@@ -61,7 +56,6 @@ async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_i
 ) -> None:
     async with opened(here, size=(120, 40)) as there:
         notes = await a_context(here, "notes")
-        await there.live()
         await here.call("context.rename", context=notes, label="plans")
         await open_second(there, "plans")
         await here.call("context.rename", context=notes, label="dreams")
@@ -85,28 +79,23 @@ async def test_app_opens_where_it_was_left(here: World) -> None:
         await there.sees("Note 30")
         left = [line[:79].rstrip() for line in there.lines[1:-3]]
     async with opened(here, size=(80, 24)) as there:
-        await there.live()
         await there.sees("Note 30")
         assert [line[:79].rstrip() for line in there.lines[1:-3]] == left
         assert not there.screen.area.cells.following
 
 
-async def test_view_state_unreadable_is_reported_and_app_opens(
-    here: World,
-) -> None:
-    async with opened(here) as there:
-        await there.live()
+async def test_view_state_unreadable_is_reported_and_app_opens(here: World) -> None:
+    async with opened(here):
+        pass
     [file] = (state_folder() / "places").iterdir()
     file.write_text("{")
     async with opened(here) as there:
-        await there.live()
         await there.sees("Where you are cannot be remembered")
 
 
 async def test_the_palette_lists_a_context_that_was_made_beside_the_open_app(
     here: World, there: Opened
 ) -> None:
-    await there.live()
     await a_context(here, "later")
     await there.press("ctrl+p")
     await there.type("later")
@@ -115,7 +104,7 @@ async def test_the_palette_lists_a_context_that_was_made_beside_the_open_app(
 
 async def test_a_named_context_that_is_missing_ends_the_app_with_the_list(here: World) -> None:
     await a_context(here, "notes")
-    async with opened(here, context="nope") as there:
+    async with opened(here, context="nope", live=False) as there:
         await until(lambda: there.app.return_code is not None, "the end")
         assert there.app.return_code == 1
         [message] = there.app._exit_renderables  # noqa: SLF001  printed by `run` only

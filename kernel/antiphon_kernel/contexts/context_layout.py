@@ -1,0 +1,126 @@
+"""Layout of one context, kept up to date with its document."""
+
+from __future__ import annotations
+
+from antiphon_kernel.document.changes import DocumentChange
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.header import json_object
+from antiphon_kernel.document.rendering import render
+from antiphon_kernel.document.schema import TEXT
+from antiphon_kernel.layout import (
+    BlockAuthor,
+    CallPath,
+    CodePath,
+    Layout,
+    LayoutBlock,
+    LayoutPath,
+    arrange,
+)
+from antiphon_kernel.types.clock import moment_of
+from antiphon_kernel.types.enums import PrincipalKind, Role
+from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME
+from antiphon_kernel.types.records import BlockHeader
+
+
+class ContextLayout:
+    """The blocks of one document in turns and rounds; read when first asked for.
+
+    Reading a block out of the document takes longer than all that is made of it, so what was read
+    is kept until the block changes.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._blocks: dict[str, LayoutBlock] = {}
+        self._arranged: Layout | None = None
+        self._paths: dict[LayoutPath, str] | None = None
+        self._is_watching = False
+
+    def arranged(self) -> Layout:
+        """Return every block in its turn and round, as `arrange` does."""
+        if not self._is_watching:
+            self._is_watching = True
+            self._document.watch(self._follow)
+        if self._arranged is None:
+            self._arranged = arrange(self._read())
+        return self._arranged
+
+    def find(self, path: LayoutPath) -> str | None:
+        """Return the id of the block of a path; None if there is none."""
+        layout = self.arranged()
+        if self._paths is None:
+            self._paths = {
+                item.path: item.block.id for item in layout.items if item.path is not None
+            }
+        if isinstance(path, CodePath):
+            path = CallPath(path.turn, path.call, "call", path.suffix)
+        return self._paths.get(path)
+
+    def _read(self) -> list[LayoutBlock]:
+        document, known, authors = self._document, self._blocks, dict[str, BlockAuthor]()
+        read: list[LayoutBlock] = []
+        for block in document.block_ids():
+            one = known.get(block)
+            if one is None:
+                if document.is_draft(block):
+                    continue
+                one = known[block] = _block(document, document.header(block), authors)
+            read.append(one)
+        return read
+
+    def _follow(self, change: DocumentChange) -> None:
+        for block in change.touched:
+            self._blocks.pop(block, None)
+        self._arranged = self._paths = None
+
+
+def layout_of(document: Document) -> Layout:
+    """Return the layout of a document that is read once."""
+    return ContextLayout(document).arranged()
+
+
+def _block(document: Document, header: BlockHeader, authors: dict[str, BlockAuthor]) -> LayoutBlock:
+    author = authors.get(header.author)
+    if author is None:
+        author = authors[header.author] = _author(document, header)
+    is_text = document.schema(header.id) == TEXT
+    return LayoutBlock(
+        id=header.id,
+        author=author,
+        role=header.role,
+        kind=header.kind,
+        created=_created(header),
+        text=document.peek_text(header.id) if is_text else render(document, header.id),
+        status=header.status,
+        parent=header.parent,
+        excluded=header.excluded,
+        tool_name=header.tool_name,
+        parameters=JsonObject(json_object(header.input)) if header.input else JsonObject(),
+        exit_code=header.exit_code,
+        is_error=header.is_error,
+        truncated=header.truncated,
+        stop_reason=header.stop_reason,
+        file=header.path,
+        metadata=header.metadata,
+    )
+
+
+def _author(document: Document, header: BlockHeader) -> BlockAuthor:
+    """Return the author; what is not known of one is read off the block."""
+    if header.author == SYSTEM:
+        return BlockAuthor(SYSTEM, SYSTEM_NAME, PrincipalKind.SYSTEM)
+    member = document.member(header.author)
+    if member is not None:
+        return BlockAuthor(header.author, member.username, member.kind)
+    is_model = header.role == Role.MODEL
+    kind = PrincipalKind.MODEL if is_model else PrincipalKind.HUMAN
+    return BlockAuthor(header.author, header.author, kind)
+
+
+def _created(header: BlockHeader) -> int:
+    """Return the time of creation in milliseconds; the beginning if what is stored is no time."""
+    try:
+        return moment_of(header.created)
+    except ValueError:
+        return 0

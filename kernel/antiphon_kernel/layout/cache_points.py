@@ -1,0 +1,86 @@
+"""Cache points: places of the stream up to which providers are to keep what they have read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from antiphon_kernel.layout.items import ItemType, LayoutItem, rounds_of
+
+OFFSET_ROUNDS = 4
+"""The pre-tail point stands so many rounds before the last one."""
+
+MIN_ROUNDS = 2
+"""With fewer rounds there is no pre-tail point."""
+
+
+@dataclass(frozen=True, slots=True)
+class CachePoints:
+    """Indices of the items that end a part worth keeping; None where there is no such point."""
+
+    previous_turn: int | None = None
+    """The last item before the header of the current turn."""
+    pre_tail: int | None = None
+    """The end of a round some way back: models hide nothing up to here."""
+    tail: int | None = None
+    """The last item."""
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """Every point once, in the order of the stream."""
+        points = (self.previous_turn, self.pre_tail, self.tail)
+        return tuple(sorted({point for point in points if point is not None}))
+
+
+def cache_points(
+    items: Sequence[LayoutItem],
+    *,
+    live: str | None = None,
+    exact: bool = False,
+    offset: int = OFFSET_ROUNDS,
+    min_rounds: int = MIN_ROUNDS,
+) -> CachePoints:
+    """Return the cache points of a stream.
+
+    A round ends at its last item, and rounds are ordered by their first; without any, items are
+    counted instead. A point between a call and the last of its results moves before the call.
+
+    Args:
+        live: id of the current turn; the last one if absent.
+        exact: leave points where they are, also between a call and its results.
+    """
+    if not items:
+        return CachePoints()
+    ends = [indices[-1] for indices in rounds_of(items).values()] or list(range(len(items)))
+    pre_tail = ends[max(0, len(ends) - 1 - offset)] if len(ends) >= min_rounds else None
+    points = (_previous_turn(items, live), pre_tail, len(items) - 1)
+    return CachePoints(*(point if exact else _outside_calls(point, items) for point in points))
+
+
+def _previous_turn(items: Sequence[LayoutItem], live: str | None) -> int | None:
+    headers = [
+        index
+        for index, item in enumerate(items)
+        if item.type is ItemType.TURN_HEADER and live in (None, item.turn)
+    ]
+    return headers[-1] - 1 if headers and headers[-1] > 0 else None
+
+
+def _outside_calls(point: int | None, items: Sequence[LayoutItem]) -> int | None:
+    """Return the point itself, or that before the calls which it would part from their results."""
+    if point is None:
+        return None
+    spans = [_span(items, indices) for indices in rounds_of(items).values()]
+    for first, last in sorted((span for span in spans if span is not None), reverse=True):
+        if first <= point < last:
+            point = first - 1
+    return point if point >= 0 else None
+
+
+def _span(items: Sequence[LayoutItem], indices: Sequence[int]) -> tuple[int, int] | None:
+    """Return the indices of a call and of its last result, which may be still to come."""
+    exchange = [index for index in indices if items[index].is_exchange]
+    if not exchange:
+        return None
+    is_open = not all(items[index].block.is_finished for index in exchange)
+    return exchange[0], len(items) if is_open else exchange[-1]

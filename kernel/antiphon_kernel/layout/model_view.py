@@ -1,0 +1,157 @@
+"""List of messages that one model is given of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final
+
+from antiphon_kernel.layout.blocks import LayoutBlock
+from antiphon_kernel.layout.items import ItemType, LayoutItem
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text, tool_name
+from antiphon_kernel.messages import (
+    AssistantMessage,
+    InputBlock,
+    Message,
+    TextBlock,
+    Thinking,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+)
+from antiphon_kernel.types.constants import INTERRUPTED
+
+SIGNATURE: Final = "signature"
+"""Key of `metadata` of a thinking block: what the provider signed it with."""
+
+SIGNED_TEXT: Final = "signed_sha256"
+"""Key of `metadata` of a thinking block: the SHA-256 of the text that was signed."""
+
+STILL_RUNNING: Final = "(still running)"
+CANCELLED: Final = "(cancelled)"
+NO_OUTPUT: Final = "(no output)"
+
+
+@dataclass(frozen=True, slots=True)
+class BlockPosition:
+    """Position of a content block in a list of messages."""
+
+    message: int
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """Messages that a model is given, valid by construction."""
+
+    messages: tuple[Message, ...]
+    ends: tuple[BlockPosition | None, ...]
+    """For each item, the last content block up to its end that may be marked for the cache."""
+
+    def marked(self, points: Iterable[int]) -> tuple[BlockPosition, ...]:
+        """Return the content blocks at which these items end, each once."""
+        ends = (self.ends[point] for point in points)
+        return tuple(dict.fromkeys(end for end in ends if end is not None))
+
+
+def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
+    """Return the messages for a model, the same for the same items.
+
+    Its own blocks are messages of the assistant, each call directly followed by its results, which
+    are one message. Everything else is a message of the user, in the form of the text stream.
+
+    Args:
+        items: of a layout that parts no call from its results (see `visible`).
+    """
+    building = _Messages()
+    ends: list[BlockPosition | None] = []
+    results: dict[str, list[LayoutBlock]] = {}
+    for item in items:
+        if item.type is ItemType.TOOL_RESULT and item.round is not None:
+            results.setdefault(item.round, []).append(item.block)
+    for item in items:
+        match item.type:
+            case ItemType.NOTES | ItemType.ASSISTANT_COMPLETION if reader.wrote(item.block):
+                building.say(TextBlock(item.block.text))
+            case ItemType.THINKING if reader.wrote(item.block):
+                if (thinking := signed_thinking(item.block)) is not None:
+                    building.say(thinking)
+            case ItemType.TOOL_CALL if reader.wrote(item.block) and item.round is not None:
+                building.answer_call(_tool_use(item), results.get(item.round, ()), item.block)
+            case ItemType.TOOL_RESULT if item.round in building.calls:
+                pass
+            case _:
+                building.hear(TextBlock(item_text(item, reader)))
+        ends.append(building.end)
+    building.close()
+    return ModelView(tuple(building.messages), tuple(ends))
+
+
+def signed_thinking(block: LayoutBlock) -> Thinking | None:
+    """Return a thinking block as its provider takes it back; None if it is not what was signed."""
+    signature = block.metadata.get(SIGNATURE)
+    is_unchanged = sha256(block.text.encode()).hexdigest() == block.metadata.get(SIGNED_TEXT)
+    return Thinking(block.text, signature) if isinstance(signature, str) and is_unchanged else None
+
+
+@dataclass(slots=True)
+class _Messages:
+    """Messages while they are put together; those of one side in a row are one."""
+
+    messages: list[Message] = field(default_factory=list)
+    calls: set[str] = field(default_factory=set)
+    end: BlockPosition | None = None
+    _said: list[TextBlock | Thinking | ToolUse] = field(default_factory=list)
+    _heard: list[InputBlock] = field(default_factory=list)
+
+    def say(self, block: TextBlock | Thinking | ToolUse) -> None:
+        if self._heard:
+            self.close()
+        self._said.append(block)
+        if not isinstance(block, Thinking):
+            self.end = BlockPosition(len(self.messages), len(self._said) - 1)
+
+    def hear(self, block: TextBlock) -> None:
+        if self._said:
+            self.close()
+        self._heard.append(block)
+        self.end = BlockPosition(len(self.messages), len(self._heard) - 1)
+
+    def answer_call(self, use: ToolUse, results: Sequence[LayoutBlock], call: LayoutBlock) -> None:
+        self.say(use)
+        self.close()
+        self.calls.add(use.id)
+        content = tuple(TextBlock(result_text(one)) for one in results)
+        failed = call.is_error or any(one.is_error for one in results)
+        answer = content or (TextBlock(_without_output(call)),)
+        self.messages.append(ToolMessage(answer, use.id, failed))
+        self.end = BlockPosition(len(self.messages) - 1, len(answer) - 1)
+
+    def close(self) -> None:
+        if self._said:
+            self.messages.append(AssistantMessage(tuple(self._said)))
+        if self._heard:
+            self.messages.append(UserMessage(tuple(self._heard)))
+        self._said.clear()
+        self._heard.clear()
+
+
+def _tool_use(item: LayoutItem) -> ToolUse:
+    return ToolUse(item.round or "", tool_name(item), item.block.parameters)
+
+
+def result_text(block: LayoutBlock) -> str:
+    """Return a result as the model that made the call is given it."""
+    lines = [block.text if block.text.strip() else _without_output(block)]
+    if block.exit_code:
+        lines.append(f"(exit code {block.exit_code})")
+    if block.truncated:
+        lines.append("(the output was longer than what is kept)")
+    return lines[0] if len(lines) == 1 else "\n".join([lines[0].rstrip("\n"), *lines[1:]])
+
+
+def _without_output(block: LayoutBlock) -> str:
+    if not block.is_finished:
+        return STILL_RUNNING
+    return CANCELLED if block.stop_reason == INTERRUPTED else NO_OUTPUT

@@ -1,0 +1,185 @@
+"""Text forms of items: the same bytes for the same blocks, whenever they are rendered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from antiphon_kernel.layout.blocks import LayoutBlock
+from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem
+from antiphon_kernel.layout.paths import is_path
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import PrincipalKind, Role
+from antiphon_kernel.types.frozen_json import thaw
+from antiphon_kernel.types.json_validation import read_json
+
+BETWEEN: Final = "\n\n"
+"""Between two items of the stream."""
+
+_READER: Final = "AI Agent"
+"""Name of the reader in its own stream."""
+
+_MAX_INLINE_JSON: Final = 4_000
+"""Code points of a JSON result that is shown inside its status."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutReader:
+    """The model that reads: it decides which authors are named."""
+
+    model: str | None
+    """Id of its principal; None names every model."""
+    names_people: bool
+    """Several people have written, so each is named."""
+
+    @classmethod
+    def of(cls, layout: Layout, model: str | None = None) -> LayoutReader:
+        """Return the reader of a whole layout.
+
+        Args:
+            model: id of the model's principal; the only model that has written, if absent.
+        """
+        authors = {item.block.author.id: item.block.author for item in layout.items}
+        people = [one for one in authors.values() if one.kind == PrincipalKind.HUMAN]
+        models = [one.id for one in authors.values() if one.kind == PrincipalKind.MODEL]
+        if model is None and len(models) == 1:
+            model = models[0]
+        return cls(model, len(people) > 1)
+
+    def wrote(self, block: LayoutBlock) -> bool:
+        """Return whether a block is the reader's own."""
+        return block.author.id == self.model
+
+    def speaker(self, block: LayoutBlock) -> str:
+        """Return the name by which the author of a text goes."""
+        return _READER if self.wrote(block) else block.author.name
+
+    def name_in_front(self, item: LayoutItem) -> str:
+        """Return the author's name as it stands before an item; empty if the author is clear."""
+        kind = item.block.author.kind
+        is_clear = (
+            self.wrote(item.block)
+            or not item.is_block
+            or item.type in _SPOKEN
+            or kind in (PrincipalKind.SYSTEM, PrincipalKind.SHELL)
+            or (kind == PrincipalKind.HUMAN and not self.names_people)
+        )
+        return "" if is_clear else f"[{item.block.author.name}] "
+
+
+_SPOKEN: Final = (ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING)
+"""Types whose form names the author anyway."""
+
+
+def item_text(item: LayoutItem, reader: LayoutReader) -> str:
+    """Return an item as it is read."""
+    return reader.name_in_front(item) + BETWEEN.join(_parts(item, reader))
+
+
+def stream_text(items: Iterable[LayoutItem], reader: LayoutReader) -> str:
+    """Return the whole stream as one text."""
+    return BETWEEN.join(item_text(item, reader) for item in items)
+
+
+def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
+    block, text = item.block, item.block.text.rstrip("\n")
+    match item.type:
+        case ItemType.TURN_HEADER:
+            return [f"[TURN {item.turn}] ts={iso_time(block.created)}"]
+        case ItemType.NOTES | ItemType.ASSISTANT_COMPLETION:
+            return [f"[{reader.speaker(block)} say]: {text}"]
+        case ItemType.THINKING:
+            return [f"[{reader.speaker(block)} think]: {text}"]
+        case ItemType.ASSISTANT_ERROR:
+            return [f"[ERROR]: {text}"]
+        case ItemType.TOOL_CALL:
+            status = {**_status(item), "params": thaw(block.parameters)}
+            return [f"[{item.type}] (JSON)\n{_json(status)}"]
+        case ItemType.TOOL_RESULT:
+            return _result_parts(item, text)
+        case ItemType.USER_ATTACHMENT:
+            return _attachment_parts(item, text)
+        case _:
+            return [f"{_title(item)}\n[path: {item.path}]\n{text}"]
+
+
+def _title(item: LayoutItem) -> str:
+    match item.type, item.block.role:
+        case ItemType.SUMMARY, _:
+            return "[CONVERSATION SUMMARY]"
+        case ItemType.USER_PROMPT | ItemType.SYSTEM_MESSAGE, Role.SYSTEM:
+            return "[SYSTEM MESSAGE]"
+        case ItemType.USER_PROMPT | ItemType.USER_MESSAGE, _:
+            return "[USER MESSAGE]"
+        case ItemType.FILE, _:
+            return f"[FILE] {_line(item.block.file or '')}"
+        case ItemType.DRIFT, _:
+            return "[DRIFT]"
+        case _:
+            return "[BLOCK]"
+
+
+def _attachment_parts(item: LayoutItem, text: str) -> list[str]:
+    said = item.block.metadata
+    name = _line(item.block.file or "").rpartition("/")[2]
+    lines = [f"[USER ATTACHMENT] {name} | {_line(str(said.get('mime', 'text/plain')))}"]
+    if "summary" in said:
+        lines.append(f"summary: {_line(str(said['summary']))}")
+    lines.append(f"[path: {item.path}]")
+    if "physical_path" in said:
+        lines.append(f"[physical_path: {_line(str(said['physical_path']))}]")
+    head = "\n".join(lines)
+    return [head, text] if text else [head]
+
+
+def _status(item: LayoutItem) -> dict[str, Any]:
+    """Return the fields by which a call or a result is known."""
+    return {"tool_id": tool_name(item), "tool_call_id": item.round}
+
+
+def tool_name(item: LayoutItem) -> str:
+    """Return the name of the tool that is called."""
+    return item.tool if item.tool is not None and item.tool.strip() else "tool"
+
+
+def _result_parts(item: LayoutItem, text: str) -> list[str]:
+    block = item.block
+    value = _small_json(text)
+    parts = []
+    if block.file is None:
+        status = _status(item)
+        if block.exit_code is not None:
+            status["exit_code"] = block.exit_code
+        for name in ("is_error", "truncated"):
+            if getattr(block, name):
+                status[name] = True
+        if not block.is_finished:
+            status["status"] = str(block.status)
+        if value is not None:
+            status["result"] = value
+        parts.append(f"[{item.type}] (JSON status)\n{_json(status)}")
+    if block.file is not None or (value is None and text):
+        path = block.file if block.file is not None and is_path(block.file) else item.path
+        parts.append(f"[{item.type}] (artifact block)\n[path: {path}]\n{text}")
+    return parts
+
+
+def _small_json(text: str) -> Any:
+    """Return the object or list that a text is the JSON of; None of another, or a long one."""
+    if len(text) > _MAX_INLINE_JSON or not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return read_json(text)
+    except ValueError:
+        return None
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _line(text: str) -> str:
+    """Return a text on one line."""
+    return " ".join(text.split())

@@ -1,0 +1,338 @@
+"""Normal form of messages: read from content blocks or the legacy form, written as content blocks.
+
+The legacy form has a string or null as content, and calls beside it in `tool_calls`. Its text
+comes first, then the calls, in order. Blank text is dropped, all other text is kept to the
+character; everything else is kept or refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, cast
+
+from antiphon_kernel.messages.blocks import (
+    ContentBlock,
+    DocumentBlock,
+    ImageBlock,
+    InputBlock,
+    TextBlock,
+    Thinking,
+    ToolUse,
+    UnknownBlock,
+    is_blank,
+    require_text,
+    require_visible,
+)
+from antiphon_kernel.messages.errors import MessageError, MessageProblem, ToolArgumentParseError
+from antiphon_kernel.messages.message import (
+    AssistantMessage,
+    Message,
+    MessageRole,
+    ToolMessage,
+    UserMessage,
+)
+from antiphon_kernel.types.frozen_json import JsonObject, thaw
+from antiphon_kernel.types.json_validation import read_json, unique_names
+from antiphon_kernel.types.quoting import join_names, quote
+
+_Fields = Mapping[str, Any]
+
+_MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_calls"})
+_TOOL_MESSAGE_FIELDS: Final = _MESSAGE_FIELDS | {"tool_call_id", "is_error"}
+_CALL_FIELDS: Final = frozenset({"id", "type", "function"})
+
+
+def normalize_messages(values: object) -> tuple[Message, ...]:
+    """Return the normal form of every message of a list.
+
+    Raises:
+        MessageError: with the index of the first message that has none, and what is wrong in it.
+    """
+    normalized: list[Message] = []
+    for index, value in enumerate(require_list(values, "")):
+        with MessageError.located(index=index):
+            normalized.append(normalize_message(value))
+    return tuple(normalized)
+
+
+def normalize_message(value: object) -> Message:
+    """Return the normal form of a message; one that is in it already is returned itself.
+
+    Args:
+        value: a message, or a JSON object of either form.
+
+    Raises:
+        MessageError: if it has none, with the path of what is wrong.
+    """
+    if isinstance(value, UserMessage | AssistantMessage | ToolMessage):
+        return _without_blank_text(value)
+    fields = require_fields(value, "")
+    role = _read_role(fields.get("role"))
+    allowed = _TOOL_MESSAGE_FIELDS if role is MessageRole.TOOL else _MESSAGE_FIELDS
+    _refuse_other_fields(fields, allowed, f"a message of role {role}")
+    call_id = _read_call_id(fields) if role is MessageRole.TOOL else ""
+    content = (*_read_content(fields, role), *_read_calls(fields.get("tool_calls"), role))
+    if not content:
+        raise _nothing_left(role)
+    if role is MessageRole.USER:
+        return UserMessage(cast(tuple[InputBlock, ...], content))
+    if role is MessageRole.ASSISTANT:
+        return AssistantMessage(content)
+    is_error = fields.get("is_error", False)
+    if not isinstance(is_error, bool):
+        raise _wrong_shape("true or false", is_error, "is_error")
+    return ToolMessage(cast(tuple[InputBlock, ...], content), call_id, is_error)
+
+
+def dump_message(message: Message) -> dict[str, Any]:
+    """Return a message as JSON, always as content blocks."""
+    written: dict[str, Any] = {
+        "role": str(message.role),
+        "content": [dump_block(block) for block in message.content],
+    }
+    if isinstance(message, ToolMessage):
+        written["tool_call_id"] = message.tool_call_id
+        if message.is_error:
+            written["is_error"] = True
+    return written
+
+
+def dump_block(block: ContentBlock) -> dict[str, Any]:
+    """Return a content block as JSON."""
+    match block:
+        case TextBlock(text):
+            return {"type": "text", "text": text}
+        case ToolUse(call_id, name, parameters):
+            return {"type": "tool-use", "id": call_id, "name": name, "parameters": thaw(parameters)}
+        case Thinking(text, None):
+            return {"type": "thinking", "text": text}
+        case Thinking(text, signature):
+            return {"type": "thinking", "text": text, "signature": signature}
+        case ImageBlock(media_type, digest):
+            return {"type": "image", "media_type": media_type, "hash": digest}
+        case DocumentBlock(media_type, digest):
+            return {"type": "document", "media_type": media_type, "hash": digest}
+        case UnknownBlock(raw):
+            return {"type": "unknown", "raw": thaw(raw)}
+
+
+def parse_block(value: object) -> ContentBlock:
+    """Read a content block; one of a type that is not ours is kept whole as an unknown one.
+
+    Raises:
+        MessageError: if it is none, with the path of what is wrong.
+    """
+    fields = require_fields(value, "")
+    kind = fields.get("type")
+    require_visible(kind, "type", MessageProblem.INVALID_VALUE)
+    match kind:
+        case "text":
+            _refuse_other_fields(fields, {"type", "text"}, "a text block")
+            return TextBlock(fields.get("text"))  # type: ignore[arg-type]
+        case "tool-use":
+            _refuse_other_fields(fields, {"type", "id", "name", "parameters"}, "a tool use")
+            return _make_call(fields.get("id"), fields.get("name"), fields.get("parameters"))
+        case "thinking":
+            _refuse_other_fields(fields, {"type", "text", "signature"}, "a thinking block")
+            return Thinking(fields.get("text"), fields.get("signature"))  # type: ignore[arg-type]
+        case "image" | "document":
+            _refuse_other_fields(fields, {"type", "media_type", "hash"}, f"a block of type {kind}")
+            made = ImageBlock if kind == "image" else DocumentBlock
+            return made(fields.get("media_type"), fields.get("hash"))  # type: ignore[arg-type]
+        case "unknown" if fields.keys() == {"type", "raw"} and isinstance(fields["raw"], Mapping):
+            return UnknownBlock(freeze_object(fields["raw"], "raw"))
+    return UnknownBlock(freeze_object(fields, ""))
+
+
+def parse_arguments(call_id: str, name: str, raw: object) -> JsonObject:
+    """Read the arguments of a call: a JSON object or the text of one, none for blank text.
+
+    Raises:
+        ToolArgumentParseError: if they are something else.
+    """
+    if raw is None or (isinstance(raw, str) and is_blank(raw)):
+        return JsonObject()
+    try:
+        value = read_json(raw, pairs=unique_names) if isinstance(raw, str) else raw
+        if not isinstance(value, Mapping):
+            raise ValueError(f"that is {_json_type(value)}")
+        return JsonObject(value)
+    except (ValueError, RecursionError) as error:
+        text = raw if isinstance(raw, str) else _as_text(raw)
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise ToolArgumentParseError(call_id, name, text, reason) from error
+
+
+def freeze_object(value: Mapping[str, Any], path: str) -> JsonObject:
+    """Freeze a JSON object.
+
+    Raises:
+        MessageError: if something in it has no place in JSON.
+    """
+    try:
+        return JsonObject(value)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise MessageError(MessageProblem.INVALID_VALUE, reason, path=path) from error
+
+
+def require_list(value: object, path: str) -> Sequence[object]:
+    """Return the list that a value is.
+
+    Raises:
+        MessageError: if it is something else.
+    """
+    if isinstance(value, list | tuple):
+        return value
+    raise _wrong_shape("a list", value, path)
+
+
+def require_fields(value: object, path: str) -> _Fields:
+    """Return the JSON object that a value is.
+
+    Raises:
+        MessageError: if it is something else.
+    """
+    if isinstance(value, Mapping):
+        for name in value:
+            require_text(name, path)
+        return value
+    raise _wrong_shape("a JSON object", value, path)
+
+
+def _without_blank_text(message: Message) -> Message:
+    kept = tuple(one for one in message.content if not _is_blank_text(one))
+    if len(kept) == len(message.content):
+        return message
+    if not kept:
+        raise _nothing_left(message.role)
+    return replace(message, content=kept)  # type: ignore[arg-type]
+
+
+def _is_blank_text(block: ContentBlock) -> bool:
+    return isinstance(block, TextBlock) and is_blank(block.text)
+
+
+def _read_role(value: object) -> MessageRole:
+    if isinstance(value, str) and value in tuple(MessageRole):
+        return MessageRole(value)
+    raise MessageError(
+        MessageProblem.UNKNOWN_ROLE,
+        f"expected a role of {join_names(MessageRole)}, found {quote(value)}."
+        " Instructions of the system are no message of the conversation: send them apart.",
+        path="role",
+        allowed=[str(role) for role in MessageRole],
+    )
+
+
+def _read_call_id(fields: _Fields) -> str:
+    call_id = fields.get("tool_call_id")
+    require_visible(call_id, "tool_call_id", MessageProblem.BLANK_TOOL_CALL_ID)
+    return str(call_id)
+
+
+def _read_content(fields: _Fields, role: MessageRole) -> tuple[ContentBlock, ...]:
+    content = fields.get("content")
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    elif not isinstance(content, list | tuple):
+        raise _wrong_shape("a string, null or a list of content blocks", content, "content")
+    blocks = located_blocks(content, parse_block)
+    for at, block in enumerate(blocks):
+        if role is not MessageRole.ASSISTANT and isinstance(block, ToolUse | Thinking):
+            raise _not_allowed(role, block, f"content[{at}]")
+    return tuple(block for block in blocks if not _is_blank_text(block))
+
+
+def located_blocks(
+    items: Sequence[object], read: Callable[[object], ContentBlock]
+) -> list[ContentBlock]:
+    """Read the items of a message's content, each error with the item's place.
+
+    Raises:
+        MessageError: whatever `read` raises.
+    """
+    blocks: list[ContentBlock] = []
+    for at, item in enumerate(items):
+        with MessageError.located(path=f"content[{at}]"):
+            blocks.append(read(item))
+    return blocks
+
+
+def _read_calls(value: object, role: MessageRole) -> tuple[ToolUse, ...]:
+    calls: list[ToolUse] = []
+    for at, item in enumerate(require_list(() if value is None else value, "tool_calls")):
+        with MessageError.located(path=f"tool_calls[{at}]"):
+            call = _read_call(item)
+            if role is not MessageRole.ASSISTANT:
+                raise _not_allowed(role, call, "")
+            calls.append(call)
+    return tuple(calls)
+
+
+def _read_call(value: object) -> ToolUse:
+    fields = require_fields(value, "")
+    _refuse_other_fields(fields, _CALL_FIELDS, "a tool call")
+    if fields.get("type", "function") != "function":
+        raise _wrong_shape("the type function", fields["type"], "type")
+    function = require_fields(fields.get("function"), "function")
+    with MessageError.located(path="function"):
+        _refuse_other_fields(function, {"name", "arguments"}, "a function call")
+    require_visible(fields.get("id"), "id", MessageProblem.BLANK_CALL_ID)
+    with MessageError.located(path="function"):
+        return _make_call(fields["id"], function.get("name"), function.get("arguments"))
+
+
+def _make_call(call_id: Any, name: Any, arguments: object) -> ToolUse:
+    require_visible(call_id, "id", MessageProblem.BLANK_CALL_ID)
+    require_visible(name, "name", MessageProblem.BLANK_TOOL_NAME)
+    return ToolUse(call_id, name, parse_arguments(call_id, name, arguments))
+
+
+def _refuse_other_fields(fields: _Fields, allowed: set[str] | frozenset[str], what: str) -> None:
+    if other := sorted(fields.keys() - allowed):
+        raise MessageError(
+            MessageProblem.UNKNOWN_FIELD,
+            f"{what} has the fields {join_names(sorted(allowed))}, not {join_names(other)}",
+            path=other[0],
+            allowed=sorted(allowed),
+        )
+
+
+def _nothing_left(role: MessageRole) -> MessageError:
+    return MessageError(
+        MessageProblem.NO_CONTENT,
+        f"a message of role {role} has content that is not blank, and none is left of this one",
+        path="content",
+    )
+
+
+def _not_allowed(role: MessageRole, block: ContentBlock, path: str) -> MessageError:
+    return MessageError(
+        MessageProblem.BLOCK_NOT_ALLOWED,
+        f"only messages of role {MessageRole.ASSISTANT} hold {quote(block)}; this one is of role"
+        f" {role}",
+        path=path,
+    )
+
+
+def _wrong_shape(expected: str, found: object, path: str) -> MessageError:
+    return MessageError(
+        MessageProblem.WRONG_SHAPE, f"expected {expected}, found {quote(found)}", path=path
+    )
+
+
+def _json_type(value: object) -> str:
+    names = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def _as_text(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)

@@ -1,0 +1,110 @@
+"""Cache points, with every worked case of the design."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from antiphon_kernel.layout import (
+    CachePoints,
+    LayoutItem,
+    arrange,
+    cache_points,
+    visible,
+)
+from antiphon_kernel.types.enums import Status
+from tests.kernel.layout.written import Writing, names, written
+
+SIX_ROUNDS = "H U " + " ".join(f"C{number} R{number}" for number in range(1, 7))
+INTERLEAVED = "H U C1 C2 R1 R2 C3 R3"
+
+
+def in_written_order(words: str) -> list[LayoutItem]:
+    """Return items in the order of the words, also where a layout would put results elsewhere."""
+    blocks = written(words)
+    items = arrange(blocks).items
+    headers = [item for item in items if not item.is_block]
+    by_block = {item.block.id: item for item in items if item.is_block}
+    ordered: list[LayoutItem] = []
+    for block in blocks:
+        ordered += [header for header in headers if header.block == block]
+        ordered.append(by_block[block.id])
+    return ordered
+
+
+@pytest.mark.parametrize(
+    ("words", "offset", "points"),
+    [
+        ("", 4, CachePoints()),
+        ("H U", 4, CachePoints(None, 0, 1)),
+        ("H U C1 R1", 4, CachePoints(None, None, 3)),
+        ("H U C1 R1 C2 R2", 4, CachePoints(None, 3, 5)),
+        (SIX_ROUNDS, 4, CachePoints(None, 5, 13)),
+        ("H U A · H U C1 R1", 4, CachePoints(2, 2, 6)),
+        ("H U A · " * 5, 4, CachePoints(11, 2, 14)),
+        (INTERLEAVED, 1, CachePoints(None, 5, 7)),
+        (INTERLEAVED, 2, CachePoints(None, 4, 7)),
+    ],
+    ids=[
+        "empty",
+        "H U",
+        "H U C1 R1",
+        "H U C1 R1 C2 R2",
+        "H U + 6 rounds",
+        "H U A · H U C1 R1",
+        "five turns of H U A",
+        "H U C1 C2 R1 R2 C3 R3, offset 1",
+        "the same, offset 2",
+    ],
+)
+def test_cache_points_exact_of_worked_case(words: str, offset: int, points: CachePoints) -> None:
+    assert cache_points(in_written_order(words), exact=True, offset=offset) == points
+
+
+def test_cache_point_inside_interleaved_calls_moves_before_both() -> None:
+    points = cache_points(in_written_order(INTERLEAVED), offset=2)
+    assert points == CachePoints(None, 1, 7)
+
+
+def test_cache_points_of_equal_places_are_one_index() -> None:
+    items = in_written_order("H U A · H U C1 R1")
+    assert cache_points(items, exact=True).indices == (2, 6)
+
+
+def test_cache_point_at_the_tail_covers_trailing_messages() -> None:
+    items = arrange(written("U C1 R1 U U")).items
+    assert names(arrange(written("U C1 R1 U U"))) == "H U C R H U H U"
+    assert cache_points(items).tail == len(items) - 1
+
+
+def test_cache_point_at_the_tail_stands_before_a_call_that_is_running() -> None:
+    writing = Writing()
+    prompt = writing.user()
+    call = writing.call(prompt, status=Status.RUNNING)
+    assert cache_points(arrange(writing.blocks).items).tail == 1
+    writing.result(call)
+    assert cache_points(arrange(writing.blocks).items).tail == 1
+    writing.change(call, status=Status.DONE)
+    assert cache_points(arrange(writing.blocks).items).tail == 3
+
+
+def test_cache_points_of_a_live_turn_before_others_begin_there() -> None:
+    items = arrange(written("U A · U A · U A")).items
+    live = items[3].turn
+    assert cache_points(items, live=live).previous_turn == 2
+    assert cache_points(items).previous_turn == 5
+
+
+def test_cache_points_behind_a_summary_keep_it() -> None:
+    items = visible(arrange(written("U A S U A"))).items
+    assert cache_points(items).previous_turn == 0
+
+
+def test_cache_points_of_a_filtered_layout_are_of_items_that_are_left() -> None:
+    blocks = written(SIX_ROUNDS)
+    hidden = [
+        replace(block, excluded=block.is_call and number > 8) for number, block in enumerate(blocks)
+    ]
+    items = visible(arrange(hidden)).items
+    assert max(cache_points(items).indices) == len(items) - 1

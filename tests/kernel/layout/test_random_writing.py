@@ -1,0 +1,208 @@
+"""Rules that hold for any document: no orphan, pure rendering, prefixes that stay."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from antiphon_kernel.layout import (
+    LayoutBlock,
+    LayoutItem,
+    LayoutReader,
+    ModelView,
+    arrange,
+    cache_points,
+    item_text,
+    model_view,
+    stream_text,
+    tool_call_id,
+    visible,
+)
+from antiphon_kernel.messages import (
+    AssistantMessage,
+    ContentBlock,
+    Message,
+    TextBlock,
+    ToolMessage,
+    ToolUse,
+    UserMessage,
+    tool_uses,
+)
+from tests.kernel.layout.random_writing import MODELS, random_blocks
+
+CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
+TOGETHER = 50
+"""Cases of one test."""
+
+
+def seeds() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("first", range(0, max(TOGETHER, CASES), TOGETHER))
+
+
+def orphans(messages: Sequence[Message]) -> list[str]:
+    """Return the calls and results that are without each other, or not directly behind it."""
+    found: list[str] = []
+    waiting: list[str] = []
+    seen: set[str] = set()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id in waiting:
+                waiting.remove(message.tool_call_id)
+            else:
+                found.append(message.tool_call_id)
+            continue
+        found += waiting
+        waiting = [use.id for use in tool_uses(message)]
+        found += [one for one in waiting if one in seen]
+        seen.update(waiting)
+    return found + waiting
+
+
+def views(blocks: Sequence[LayoutBlock]) -> list[ModelView]:
+    """Return what each model is given."""
+    layout = arrange(blocks)
+    items = visible(layout).items
+    return [model_view(items, LayoutReader.of(layout, model.id)) for model in MODELS]
+
+
+@seeds()
+def test_model_view_of_random_documents_parts_no_call_from_its_results(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        for view in views(random_blocks(random.Random(seed)).blocks):
+            assert orphans(view.messages) == [], f"seed {seed}"
+
+
+@seeds()
+def test_model_view_of_random_documents_begins_with_a_user_and_leaves_nothing_out(
+    first: int,
+) -> None:
+    for seed in range(first, first + TOGETHER):
+        layout = arrange(random_blocks(random.Random(seed)).blocks)
+        items = visible(layout).items
+        for model in MODELS:
+            view = model_view(items, LayoutReader.of(layout, model.id))
+            assert not view.messages or isinstance(view.messages[0], UserMessage)
+            given = "\n".join(map(repr, view.messages))
+            said = [
+                item.block.text for item in items if item.type in ("user.prompt", "react.notes")
+            ]
+            assert all(repr(text)[1:-1].rstrip("\\n") in given for text in said), f"seed {seed}"
+
+
+@seeds()
+def test_layout_of_random_documents_holds_each_block_once_under_a_path_of_its_own(
+    first: int,
+) -> None:
+    for seed in range(first, first + TOGETHER):
+        blocks = random_blocks(random.Random(seed)).blocks
+        items = [item for item in arrange(blocks).items if item.is_block]
+        assert sorted(item.block.id for item in items) == sorted(block.id for block in blocks)
+        assert len({item.path for item in items}) == len(items), f"seed {seed}"
+
+
+@seeds()
+def test_layout_of_random_documents_opens_each_turn_once_and_shows_the_live_prompt(
+    first: int,
+) -> None:
+    for seed in range(first, first + TOGETHER):
+        layout = arrange(random_blocks(random.Random(seed)).blocks)
+        read = visible(layout).items
+        headers = [item.turn for item in read if not item.is_block]
+        assert len(headers) == len(set(headers))
+        prompt = layout.turns[-1].prompt if layout.turns else None
+        if prompt is not None and prompt.block.text.strip() and not prompt.block.excluded:
+            assert prompt in read, f"seed {seed}"
+
+
+@seeds()
+def test_rendering_of_random_documents_is_pure(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        blocks = random_blocks(random.Random(seed)).blocks
+        before = repr(blocks)
+        layout = arrange(blocks)
+        reader = LayoutReader.of(layout, MODELS[0].id)
+        assert stream_text(visible(layout).items, reader) == (
+            stream_text(visible(arrange(tuple(blocks))).items, reader)
+        )
+        assert views(blocks) == views(blocks)
+        assert repr(blocks) == before
+
+
+@seeds()
+def test_cache_points_of_random_documents_part_no_call_from_its_results(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        items = visible(arrange(random_blocks(random.Random(seed)).blocks)).items
+        for point in cache_points(items).indices:
+            keys = {item.round for item in items[: point + 1] if item.is_exchange}
+            assert keys.isdisjoint(item.round for item in items[point + 1 :] if item.is_exchange)
+
+
+def contents(messages: Sequence[Message]) -> list[tuple[str, ContentBlock]]:
+    return [(message.role, block) for message in messages for block in message.content]
+
+
+@seeds()
+def test_prefix_up_to_each_cache_point_stays_when_rounds_are_appended(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        rng = random.Random(seed)
+        writing = random_blocks(rng, people=False)
+        if not writing.blocks:
+            continue
+        before = arrange(writing.blocks)
+        items = visible(before).items
+        points = cache_points(items).indices
+        prompt = [block for block in writing.blocks if block.begins_turn][-1]
+        for _ in range(rng.randint(1, 12)):
+            writing.go_on(prompt)
+        writing.finish()
+        after = arrange(writing.blocks)
+        for model in MODELS:
+            reader = LayoutReader.of(before, model.id)
+            old = [item_text(item, reader) for item in items]
+            new = [item_text(item, reader) for item in visible(after).items]
+            for point in points:
+                assert new[: point + 1] == old[: point + 1], f"seed {seed}"
+            assert_same_beginning(items, visible(after).items, reader, points)
+
+
+def assert_same_beginning(
+    before: Sequence[LayoutItem],
+    after: Sequence[LayoutItem],
+    reader: LayoutReader,
+    points: Sequence[int],
+) -> None:
+    old, new = model_view(before, reader), model_view(after, reader)
+    for mark in old.marked(points):
+        length = mark.block + 1 + sum(len(one.content) for one in old.messages[: mark.message])
+        assert contents(new.messages)[:length] == contents(old.messages)[:length]
+
+
+def naive_messages(blocks: Sequence[LayoutBlock], model: str) -> list[Message]:
+    """Return messages in document order, from the last summary on, that begin with no result."""
+    places = [place for place, block in enumerate(blocks) if block.is_summary]
+    read = [block for block in blocks[places[-1] + 1 if places else 0 :] if not block.excluded]
+    while read and read[0].is_result:
+        read = read[1:]
+    messages: list[Message] = []
+    for block in read:
+        text = (TextBlock(block.text or "(no output)"),)
+        if block.author.id == model and block.is_call:
+            use = ToolUse(tool_call_id(block.id), block.tool_name or "tool", block.parameters)
+            messages.append(AssistantMessage((use,)))
+        elif block.author.id == model and block.is_result:
+            messages.append(ToolMessage(text, tool_call_id(block.parent or "")))
+        else:
+            messages.append(UserMessage(text))
+    return messages
+
+
+def test_naive_rule_parts_calls_from_their_results() -> None:
+    failing = [
+        seed
+        for seed in range(TOGETHER)
+        if orphans(naive_messages(random_blocks(random.Random(seed)).blocks, MODELS[0].id))
+    ]
+    assert len(failing) > TOGETHER / 4

@@ -1,0 +1,205 @@
+"""Token estimate: its error over the corpus, its rules, its calibration, the clamp."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_kernel.messages import (
+    AssistantMessage,
+    Calibration,
+    DocumentBlock,
+    FileSize,
+    ImageBlock,
+    InputTooLongError,
+    Message,
+    ModelWindow,
+    ToolUse,
+    UserMessage,
+    clamp_max_tokens,
+    estimate_json,
+    estimate_message,
+    estimate_request,
+    estimate_text,
+)
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.frozen_json import JsonObject
+from tests.kernel.messages.generated import EXAMPLES, MESSAGES
+from tests.kernel.messages.token_errors import (
+    FITTED,
+    LANGUAGES,
+    OTHER,
+    measure,
+    measure_by_length,
+    measure_calibrated,
+)
+
+TEXTS = st.text(st.sampled_from("aB3. \n-ü漢字🎉") | st.characters(exclude_categories=["Cs"]))
+HASH = "0" * 64
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_mean_error_over_the_corpus_is_at_most_an_eighth(language: str) -> None:
+    allowed = 0.25 if language == "emoji" else 0.125
+    assert measure(FITTED, language).mean < allowed
+    assert abs(measure(FITTED, language).bias) < 0.1
+
+
+@pytest.mark.parametrize("language", ["chinese", "json", "emoji"])
+def test_estimate_is_better_than_by_length(language: str) -> None:
+    assert measure(FITTED, language).mean < measure_by_length(FITTED, language).mean
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_calibrated_estimate_of_another_tokenizer_comes_close(language: str) -> None:
+    estimated, true = measure_calibrated(OTHER, language).pairs[-1]
+    assert abs(estimated / true - 1) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "least", "most"),
+    [
+        ("Привет, как твои дела сегодня?", 7, 16),
+        ("こんにちは、元気ですか。", 5, 16),
+        ("안녕하세요, 오늘은 어떠세요?", 7, 22),
+        ("مرحبا، كيف حالك اليوم؟", 6, 20),
+        ("नमस्ते, आप कैसे हैं?", 6, 24),
+        ("สวัสดีครับ วันนี้เป็นอย่างไรบ้าง", 9, 36),
+        ("9f3a1c0b7d5e2846aa01" * 3, 30, 64),
+        ("=" * 80, 1, 8),
+    ],
+)
+def test_estimate_of_other_scripts_is_plausible(text: str, least: int, most: int) -> None:
+    assert least <= estimate_text(text) <= most
+
+
+def test_estimate_of_nothing_is_0() -> None:
+    assert estimate_text("") == 0 and estimate_request([]) == 0
+    assert estimate_text(" ") == 1
+
+
+@EXAMPLES
+@given(TEXTS, TEXTS)
+def test_estimate_of_two_texts_is_about_that_of_both(one: str, other: str) -> None:
+    together, apart = estimate_text(one + other), estimate_text(one) + estimate_text(other)
+    assert apart - 4 <= together <= apart + 2
+
+
+@EXAMPLES
+@given(st.lists(MESSAGES, max_size=5), st.text(max_size=20))
+def test_estimate_of_a_request_is_the_sum_of_its_parts(path: list[Message], system: str) -> None:
+    parts = chain([estimate_text(system)], map(estimate_message, path))
+    assert estimate_request(path, system=system) == sum(parts)
+
+
+def test_tool_use_costs_at_least_its_json() -> None:
+    parameters = JsonObject({"path": "src/main.py", "lines": [1, 2, 3]})
+    message = AssistantMessage((ToolUse("c1", "read", parameters),))
+    assert estimate_message(message) > estimate_json(parameters) > 10
+
+
+def test_tools_count_as_input() -> None:
+    schema = JsonObject({"name": "read", "description": "Read a file.", "input_schema": {}})
+    assert estimate_request([], tools=[schema]) > estimate_json(schema)
+
+
+def test_image_costs_by_its_pixels_and_most_without_them() -> None:
+    message = UserMessage((ImageBlock("image/png", HASH),))
+    small = estimate_message(message, {HASH: FileSize(width=75, height=100)})
+    large = estimate_message(message, {HASH: FileSize(width=9000, height=9000)})
+    assert small < large == estimate_message(message)
+
+
+def test_document_costs_by_its_pages() -> None:
+    message = UserMessage((DocumentBlock("application/pdf", HASH),))
+    one, three = (estimate_message(message, {HASH: FileSize(pages=pages)}) for pages in (1, 3))
+    assert one < three < estimate_message(message)
+
+
+@EXAMPLES
+@given(st.floats(0.3, 3.5), st.integers(100, 100_000))
+def test_calibration_comes_to_what_is_reported_again_and_again(ratio: float, size: int) -> None:
+    calibration = Calibration()
+    for _ in range(60):
+        calibration = calibration.updated(size, round(size * ratio))
+    assert calibration.apply(size) == pytest.approx(size * ratio, rel=0.02, abs=2)
+
+
+@EXAMPLES
+@given(st.lists(st.tuples(st.integers(-5, 10**6), st.integers(-5, 10**9)), max_size=20))
+def test_calibration_stays_within_bounds_whatever_is_reported(
+    reports: list[tuple[int, int]],
+) -> None:
+    calibration = Calibration()
+    for estimated, reported in reports:
+        calibration = calibration.updated(estimated, reported)
+    assert 0.25 <= calibration.factor <= 4
+
+
+def test_calibration_without_a_report_is_the_same() -> None:
+    calibration = Calibration().updated(100, 150)
+    assert calibration.updated(100, 0) is calibration
+    assert Calibration().apply(123) == 123
+
+
+@pytest.mark.parametrize(
+    ("requested", "window", "estimated", "clamped"),
+    [
+        pytest.param(40, ModelWindow(100, 50), 90, 10, id="(40, 100/50, 90) is 10"),
+        pytest.param(20, ModelWindow(100, 50), 150, 1, id="(20, the same, 150) is 1"),
+        pytest.param(100_000, ModelWindow(), 1000, 7192, id="(100000, unknown, 1000) is 7192"),
+        pytest.param(100, ModelWindow(100, 100, 120), 50, 50, id="(100, 100/100/120, 50) is 50"),
+        pytest.param(10.9, ModelWindow(), 0, 10, id="10.9 is 10"),
+        pytest.param(0, ModelWindow(), 0, 1, id="0 is 1"),
+        pytest.param(-5, ModelWindow(), 0, 1, id="-5 is 1"),
+        pytest.param(float("inf"), ModelWindow(100, 50), 90, 10, id="as much as there is room"),
+        pytest.param(
+            40, ModelWindow(100, 50, separate=True), 90, 40, id="separate windows, input fits"
+        ),
+        pytest.param(
+            40, ModelWindow(100, 50, separate=True), 101, 1, id="separate windows, input too long"
+        ),
+    ],
+)
+def test_clamp(requested: float, window: ModelWindow, estimated: int, clamped: int) -> None:
+    assert clamp_max_tokens(requested, window, estimated) == clamped
+
+
+def test_clamp_of_nan_is_an_error() -> None:
+    with pytest.raises(AntiphonError) as refused:
+        clamp_max_tokens(float("nan"), ModelWindow(), 0)
+    assert refused.value.code is ErrorCode.INVALID_PARAMS
+
+
+@pytest.mark.parametrize("estimated", [100, 101])
+def test_clamp_without_room_fails_early_where_asked(estimated: int) -> None:
+    window = ModelWindow(100, 50)
+    with pytest.raises(InputTooLongError) as refused:
+        clamp_max_tokens(10, window, estimated, fail_early=True)
+    assert refused.value.code is ErrorCode.TOO_LARGE
+    assert refused.value.details == {"limit": 100, "found": estimated}
+    assert clamp_max_tokens(10, window, 99, fail_early=True) == 1
+
+
+WINDOWS = st.builds(
+    ModelWindow,
+    st.integers(1, 10**6),
+    st.integers(1, 10**6),
+    st.none() | st.integers(1, 10**6),
+    st.booleans(),
+)
+
+
+@EXAMPLES
+@given(st.floats(allow_nan=False), WINDOWS, st.integers(0, 10**6))
+def test_clamped_answer_is_a_whole_number_within_every_window(
+    requested: float, window: ModelWindow, estimated: int
+) -> None:
+    clamped = clamp_max_tokens(requested, window, estimated)
+    assert isinstance(clamped, int)
+    assert clamped == 1 or clamped <= min(requested, window.output)
+    assert clamped == 1 or window.separate or clamped + estimated <= window.input
+    assert clamped == 1 or window.total is None or clamped + estimated <= window.total
