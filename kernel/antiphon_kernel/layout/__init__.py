@@ -21,6 +21,7 @@ from antiphon_kernel.layout.paths import (
     parse_path,
 )
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
+from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
@@ -42,7 +43,9 @@ __all__ = [
     "LayoutItem",
     "LayoutPath",
     "LayoutReader",
+    "LayoutReading",
     "LayoutTurn",
+    "ModelRequest",
     "ModelView",
     "PathError",
     "PrefixBreak",
@@ -55,6 +58,7 @@ __all__ = [
     "item_text",
     "model_view",
     "parse_path",
+    "read_layout",
     "rounds_of",
     "stream_text",
     "tool_call_id",

@@ -30,7 +30,7 @@ from antiphon_kernel.tools.context import (
 from antiphon_kernel.tools.edit import apply_patch, edit, splice
 from antiphon_kernel.tools.history import blame, history, redo, restore, undo
 from antiphon_kernel.tools.kernel import invite, invites, joins, kick, members, revoke, role
-from antiphon_kernel.tools.layout import layout
+from antiphon_kernel.tools.layout import layout, request, usage
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.tools.session import tools, whoami
@@ -75,6 +75,8 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     archive_context,
     fork_context,
     layout,
+    request,
+    usage,
     export,
     import_,
     whoami,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -12,23 +12,27 @@ from antiphon_kernel.contexts import Context, layout_of, read_version
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import (
     BreakReason,
-    CachePoints,
     ContributionFilter,
     ItemType,
     Layout,
     LayoutItem,
-    LayoutReader,
+    LayoutReading,
     PrefixBreak,
-    cache_points,
     first_break,
-    item_text,
-    visible,
+    read_layout,
+)
+from antiphon_kernel.messages import (
+    ModelWindow,
+    clamp_max_tokens,
+    dump_message,
+    estimate_request,
+    estimate_text,
 )
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import BlockChangeRow
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.quoting import join_names, quote
+from antiphon_kernel.types.quoting import LISTED, join_names, quote
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
@@ -125,12 +129,11 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     context = await call.context(params.context)
     context.appends.flush_all()
     version, now = context.seq, context.layout.arranged()
-    reading = await reading_model(call, now, params.model)
-    reader = LayoutReader.of(now, reading.id if reading is not None else None)
-    items = visible(now, params.admitted).items
-    points = cache_points(items, exact=params.exact)
-    start = max(0, len(items) - params.last) if params.last is not None else 0
-    entries = [_entry(index, items[index], reader, points) for index in range(start, len(items))]
+    model = _reading_model(call, now, params.model)
+    reading = read_layout(now, _id_of(model), params.admitted, exact=params.exact)
+    count = len(reading.items)
+    start = max(0, count - params.last) if params.last is not None else 0
+    entries = [_entry(reading, index) for index in range(start, count)]
     size = sum(len(entry.text) for entry in entries)
     what = f"The items have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "ask for the `last` ones")
@@ -138,17 +141,18 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     changed = None
     if params.since is not None:
         _check_since(context, version, params.since)
-        changed = await _changed(call, context, now, reader.model, params)
+        changed = await _changed(call, context, now, reading.reader.model, params)
     return ContextLayoutResult(
         context_version=version,
-        model=reading.username if reading is not None else None,
+        model=model.username if model is not None else None,
         items=entries,
-        count=len(items),
+        count=count,
         changed=changed,
     )
 
 
-def _entry(index: int, item: LayoutItem, reader: LayoutReader, points: CachePoints) -> LayoutEntry:
+def _entry(reading: LayoutReading, index: int) -> LayoutEntry:
+    item, points = reading.items[index], reading.points
     return LayoutEntry(
         index=index,
         type=item.type,
@@ -157,22 +161,18 @@ def _entry(index: int, item: LayoutItem, reader: LayoutReader, points: CachePoin
         path=str(item.path) if item.path is not None else None,
         block_id=item.block.id,
         username=item.block.author.name,
-        text=item_text(item, reader),
+        text=reading.text(item),
         cache_points=[one.name for one in fields(points) if getattr(points, one.name) == index],
     )
 
 
-async def reading_model(call: Call, layout: Layout, named: str | None) -> Principal | None:
+def _reading_model(call: Call, layout: Layout, named: str | None) -> Principal | None:
     """Return the model that a request names, else the only one that has written.
 
     Raises:
         AntiphonError: invalid_params or ambiguous_id, if there is no such model.
     """
-    wrote = {
-        item.block.author.id: item.block.author.name
-        for item in layout.items
-        if item.block.author.kind == PrincipalKind.MODEL
-    }
+    wrote = _models(layout)
     if named is None:
         return call.kernel.find_principal(next(iter(wrote))) if len(wrote) == 1 else None
     found = call.kernel.find_principal(named)
@@ -184,6 +184,19 @@ async def reading_model(call: Call, layout: Layout, named: str | None) -> Princi
             field="model",
         )
     return found
+
+
+def _models(layout: Layout) -> dict[str, str]:
+    """Return the models that have written, id to name."""
+    return {
+        item.block.author.id: item.block.author.name
+        for item in layout.items
+        if item.block.author.kind == PrincipalKind.MODEL
+    }
+
+
+def _id_of(model: Principal | None) -> str | None:
+    return model.id if model is not None else None
 
 
 def _check_since(context: Context, version: int, since: int) -> None:
@@ -201,7 +214,7 @@ async def _changed(
     call: Call, context: Context, now: Layout, model: str | None, params: ContextLayoutParams
 ) -> PrefixChange | None:
     kernel, since = call.kernel, params.since or 0
-    document, _ = await read_version(kernel.journal, context.row, since, kernel.ids.client_id(), ())
+    document = await read_version(kernel.journal, context.row, since, kernel.ids.client_id())
     try:
         before = layout_of(document)
     finally:
@@ -243,3 +256,151 @@ def _cause(
     if found.reason is BreakReason.LEFT_OUT:
         telling = [one for one in telling if one.operation == "exclude"] or telling
     return next(iter(telling or later), None)
+
+
+class RequestWindow(Params):
+    """Most tokens that the model takes and gives."""
+
+    input: int | None = Field(default=None, ge=1)
+    """Of a request."""
+    output: int | None = Field(default=None, ge=1)
+    """Of an answer."""
+    total: int | None = Field(default=None, ge=1)
+    """Of both together."""
+    separate: bool = False
+    """Whether an answer does not count against the window of the input."""
+
+    def values(self) -> ModelWindow:
+        said = {"input": self.input, "output": self.output, "total": self.total}
+        known = {name: value for name, value in said.items() if value is not None}
+        return ModelWindow(**known, separate=self.separate)
+
+
+class ContextRequestParams(ReadingParams):
+    """A request that is not sent."""
+
+    max_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that the answer may have; as many as the model gives if absent."""
+    window: RequestWindow = Field(default_factory=RequestWindow)
+    """Limits of the model; those of a small one if absent."""
+
+
+class CacheMark(Result):
+    """Content block up to which a provider is to keep what it has read."""
+
+    message: int
+    """Index of the message."""
+    block: int
+    """Index in its content."""
+
+
+class ContextRequestResult(Result):
+    """The messages that a model would be given now."""
+
+    context_version: int
+    model: str | None = None
+    """Username of the model; absent if none has written yet."""
+    messages: list[dict[str, Any]]
+    """Each with `role` (user, assistant, tool) and `content`, a list of content blocks."""
+    cache_marks: list[CacheMark]
+    """In the order of the messages."""
+    estimated_tokens: int
+    """Of the messages."""
+    max_tokens: int
+    """Tokens that are left for the answer, at least 1."""
+
+
+@tool("context.request", needs=Permission.READ, errors=READING)
+async def request(call: Call, params: ContextRequestParams) -> ContextRequestResult:
+    """Show the messages that a model would be given, and send nothing.
+
+    Its own blocks are messages of the assistant, results of its calls tool messages, everything
+    else messages of the user. In a context of several models, name one.
+    """
+    context, model, reading = await _read(call, params)
+    version, made = context.seq, reading.request()
+    estimated = estimate_request(made.messages)
+    window = params.window.values()
+    wanted = params.max_tokens if params.max_tokens is not None else window.output
+    messages = [dump_message(message) for message in made.messages]
+    size = sum(len(reading.text(item)) for item in reading.items)
+    what = f"The messages have {size} code points"
+    check_limit(size, context.limits, "export_code_points", what, "exclude blocks")
+    await context.wait_persisted()
+    return ContextRequestResult(
+        context_version=version,
+        model=model.username if model is not None else None,
+        messages=messages,
+        cache_marks=[CacheMark(message=one.message, block=one.block) for one in made.marks],
+        estimated_tokens=estimated,
+        max_tokens=clamp_max_tokens(wanted, window, estimated),
+    )
+
+
+async def _read(
+    call: Call, params: ReadingParams
+) -> tuple[Context, Principal | None, LayoutReading]:
+    """Return what one model reads now.
+
+    Raises:
+        AntiphonError: invalid_params, if several have written and none is named.
+    """
+    context = await call.context(params.context)
+    context.appends.flush_all()
+    now = context.layout.arranged()
+    model = _reading_model(call, now, params.model)
+    if model is None and len(models := _models(now)) > 1:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"Several models have written in {context.label}: name one as model:"
+            f" {join_names(sorted(models.values()))}.",
+            field="model",
+            allowed=sorted(models.values())[:LISTED],
+        )
+    return context, model, read_layout(now, _id_of(model), params.admitted)
+
+
+class TypeUsage(Result):
+    """Items of one type."""
+
+    type: ItemType
+    items: int
+    """How many there are."""
+    tokens: int
+    """Estimate of their text."""
+
+
+class ContextUsageResult(Result):
+    """Estimate of the tokens that a model reads with each request."""
+
+    context_version: int
+    model: str | None = None
+    """Username of the model; absent if none has written yet."""
+    estimated_tokens: int
+    """Of all messages."""
+    cached_tokens: int
+    """Of those up to the last cache point."""
+    types: list[TypeUsage]
+    """Most tokens first."""
+
+
+@tool("context.usage", needs=Permission.READ, errors=READING)
+async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
+    """Estimate how many tokens a context takes of what a model can read, and what takes them."""
+    context, model, reading = await _read(call, params)
+    version, made = context.seq, reading.request()
+    tokens: dict[ItemType, list[int]] = {}
+    for item in reading.items:
+        tokens.setdefault(item.type, []).append(estimate_text(reading.text(item)))
+    types = [
+        TypeUsage(type=kind, items=len(each), tokens=sum(each)) for kind, each in tokens.items()
+    ]
+    last = made.marks[-1].message if made.marks else -1
+    await context.wait_persisted()
+    return ContextUsageResult(
+        context_version=version,
+        model=model.username if model is not None else None,
+        estimated_tokens=estimate_request(made.messages),
+        cached_tokens=estimate_request(made.messages[: last + 1]),
+        types=sorted(types, key=lambda one: -one.tokens),
+    )

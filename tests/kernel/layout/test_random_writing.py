@@ -29,6 +29,7 @@ from antiphon_kernel.messages import (
     ToolMessage,
     ToolUse,
     UserMessage,
+    check_correlation,
     tool_uses,
 )
 from tests.kernel.layout.random_writing import MODELS, random_blocks
@@ -73,6 +74,7 @@ def test_model_view_of_random_documents_parts_no_call_from_its_results(first: in
     for seed in range(first, first + TOGETHER):
         for view in views(random_blocks(random.Random(seed)).blocks):
             assert orphans(view.messages) == [], f"seed {seed}"
+            check_correlation(view.messages)
 
 
 @seeds()

@@ -1,4 +1,4 @@
-"""`context.layout`, and paths in the place of block ids."""
+"""`context.layout`, `context.request` and `context.usage`, and paths in the place of block ids."""
 
 from __future__ import annotations
 
@@ -228,6 +228,58 @@ async def test_layout_since_the_appended_is_no_change(talk: Conversation, aria: 
     since = (await talk.layout())["context_version"]
     await talk.create(aria, "model", "text", "Hi", parent_id=prompt)
     assert "changed" not in await talk.layout(since=since)
+
+
+# Requests
+
+
+async def test_request_of_a_model_is_what_it_would_be_given(
+    talk: Conversation, aria: Actor
+) -> None:
+    await search_for_restaurants(talk)
+    made = await talk.kernel.call(talk.person, "context.request", {})
+    assert [one["role"] for one in made["messages"]] == [
+        *("user", "assistant", "tool", "assistant", "user")
+    ]
+    call = made["messages"][1]["content"][-1]
+    assert call["parameters"] == {"query": "restaurants", "limit": 3}
+    assert made["messages"][2]["tool_call_id"] == call["id"]
+    assert made["cache_marks"][-1] == {"message": 4, "block": 1}
+
+
+async def test_request_among_several_models_takes_the_one_that_is_named(
+    talk: Conversation, aria: Actor
+) -> None:
+    prompt = await talk.ask("Hello")
+    await talk.create(aria, "model", "text", "Hi", parent_id=prompt)
+    lyra = await talk.actor("lyra", PrincipalKind.MODEL)
+    await talk.create(lyra, "model", "text", "Hi too", parent_id=prompt)
+    error = await refused(talk.kernel, talk.person, "context.request", {})
+    assert error.details["allowed"] == ["aria", "lyra"]
+    made = await talk.kernel.call(talk.person, "context.request", {"model": "aria"})
+    assert [one["role"] for one in made["messages"]] == ["user", "assistant", "user"]
+    assert made["messages"][-1]["content"][0]["text"] == "[lyra say]: Hi too"
+
+
+async def test_request_clamps_to_the_room_that_the_estimate_leaves(talk: Conversation) -> None:
+    await talk.ask("Hello")
+    ask = {"max_tokens": 1_000_000, "window": {"input": 1_000, "output": 5_000}}
+    made = await talk.kernel.call(talk.person, "context.request", ask)
+    assert made["max_tokens"] == 1_000 - made["estimated_tokens"]
+
+
+async def test_usage_grows_with_the_text_and_names_its_type(talk: Conversation) -> None:
+    await talk.ask("Hello")
+    before = await talk.kernel.call(talk.person, "context.usage", {})
+    await talk.ask("word " * 1_000)
+    after = await talk.kernel.call(talk.person, "context.usage", {})
+    assert after["estimated_tokens"] > before["estimated_tokens"] + 500
+    assert after["types"][0]["type"] == "user.prompt" and after["types"][0]["items"] == 2
+
+
+async def test_request_of_an_empty_context_has_no_messages(talk: Conversation) -> None:
+    made = await talk.kernel.call(talk.person, "context.request", {})
+    assert (made["messages"], made["cache_marks"], made["estimated_tokens"]) == ([], [], 0)
 
 
 # Hiding
