@@ -1,5 +1,6 @@
 """Contexts: how each is opened, written to, kept on disk, forked and searched."""
 
+from antiphon_kernel.contexts.announcing import read_announcement
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
@@ -22,9 +23,11 @@ from antiphon_kernel.contexts.ordering import (
     orders_after,
     orders_at_end,
 )
+from antiphon_kernel.contexts.pool_block import read_sources, shown_sources
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
+from antiphon_kernel.contexts.sources_pool import add_sources
 from antiphon_kernel.contexts.undo_stack import UndoKind
 
 __all__ = [
@@ -45,6 +48,7 @@ __all__ = [
     "SearchIndex",
     "Submission",
     "UndoKind",
+    "add_sources",
     "header_fields",
     "header_values",
     "layout_of",
@@ -54,8 +58,11 @@ __all__ = [
     "order_before",
     "orders_after",
     "orders_at_end",
+    "read_announcement",
     "read_now",
+    "read_sources",
     "read_version",
+    "shown_sources",
     "split_surrogates",
     "start_fork",
 ]

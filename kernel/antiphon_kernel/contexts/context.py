@@ -191,6 +191,17 @@ class Context:
         """
         return await self._journal.changes_of(self.row, self.number(block))
 
+    async def changes_since(self, seq: int) -> dict[str, list[BlockChangeRow]]:
+        """Every change after a version of the context that is on disk, by block.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        found = await self._journal.changes_since(self.row, seq)
+        return {
+            block: found[row.number] for block, row in self._blocks.items() if row.number in found
+        }
+
     async def wait_persisted(self) -> None:
         """Wait until everything that has been applied so far is on disk.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.contexts.pool_block import find_pool, is_pool
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import json_object
@@ -14,6 +15,7 @@ from antiphon_kernel.layout import (
     Layout,
     LayoutBlock,
     LayoutPath,
+    SourcesPath,
     arrange,
 )
 from antiphon_kernel.types.clock import moment_of
@@ -53,6 +55,8 @@ class ContextLayout:
             self._paths = {
                 item.path: item.block.id for item in layout.items if item.path is not None
             }
+        if isinstance(path, SourcesPath):
+            return find_pool(self._document)
         if isinstance(path, CodePath):
             path = CallPath(path.turn, path.call, "call", path.suffix)
         return self._paths.get(path)
@@ -63,7 +67,7 @@ class ContextLayout:
         for block in document.block_ids():
             one = known.get(block)
             if one is None:
-                if document.is_draft(block):
+                if document.is_draft(block) or is_pool(document, block):
                     continue
                 one = known[block] = _block(document, document.header(block), authors)
             read.append(one)
@@ -102,6 +106,9 @@ def _block(document: Document, header: BlockHeader, authors: dict[str, BlockAuth
         truncated=header.truncated,
         stop_reason=header.stop_reason,
         file=header.path,
+        media_type=header.media_type,
+        blob=header.blob,
+        blob_bytes=header.blob_bytes,
         metadata=header.metadata,
     )
 

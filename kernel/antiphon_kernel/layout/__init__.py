@@ -1,5 +1,13 @@
 """Layout of what models read: turns, rounds, paths, the text stream and its cache points."""
 
+from antiphon_kernel.layout.announce import (
+    Announcement,
+    BudgetShare,
+    ChangedBlock,
+    ChangedLines,
+    PresentReader,
+    announcement_text,
+)
 from antiphon_kernel.layout.arrange import arrange
 from antiphon_kernel.layout.blocks import SUMMARY_TYPE, BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
@@ -21,19 +29,30 @@ from antiphon_kernel.layout.paths import (
     parse_path,
 )
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
-from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
+from antiphon_kernel.layout.reading import LayoutReading, LayoutTail, ModelRequest, read_layout
+from antiphon_kernel.layout.sources import (
+    Source,
+    SourceError,
+    normal_path,
+    normal_url,
+    sources_text,
+)
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
     "SUMMARY_TYPE",
+    "Announcement",
     "ArtifactPath",
     "BlockAuthor",
     "BlockPath",
     "BlockPosition",
     "BreakReason",
+    "BudgetShare",
     "CachePoints",
     "CallPath",
+    "ChangedBlock",
+    "ChangedLines",
     "CodePath",
     "ContributionFilter",
     "FilePath",
@@ -44,22 +63,30 @@ __all__ = [
     "LayoutPath",
     "LayoutReader",
     "LayoutReading",
+    "LayoutTail",
     "LayoutTurn",
     "ModelRequest",
     "ModelView",
     "PathError",
     "PrefixBreak",
+    "PresentReader",
+    "Source",
+    "SourceError",
     "SourcesPath",
     "SummaryPath",
+    "announcement_text",
     "arrange",
     "cache_points",
     "first_break",
     "is_path",
     "item_text",
     "model_view",
+    "normal_path",
+    "normal_url",
     "parse_path",
     "read_layout",
     "rounds_of",
+    "sources_text",
     "stream_text",
     "tool_call_id",
     "turn_id",

@@ -249,22 +249,37 @@ class JournalReader:
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
         """Every change of the block with this number, in order, without what it wrote."""
+        return (await self._changes(context, 0, block)).get(block, [])
+
+    async def changes_since(
+        self, context: ContextRow, after: int
+    ) -> dict[int, list[BlockChangeRow]]:
+        """The changes behind `after` of each block, by its number."""
+        return await self._changes(context, after, None)
+
+    async def _changes(
+        self, context: ContextRow, after: int, block: int | None
+    ) -> dict[int, list[BlockChangeRow]]:
         sql = (
             "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
             " JOIN principals p ON p.number = o.principal"
             " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?) ORDER BY o.id"
         )
-        everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
-        rows = await self._database.select(sql, (*everything, f" {block}:"))
-        found: list[BlockChangeRow] = []
+        behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
+        wanted = f" {block}:" if block is not None else " "
+        rows = await self._database.select(sql, (*behind, wanted))
+        found: dict[int, list[BlockChangeRow]] = {}
         for seq, touched, time, principal, operation in rows:
             try:
-                version = versions_of(touched)[block]
+                versions = versions_of(touched)
+                chosen = versions if block is None else {block: versions[block]}
             except (ValueError, KeyError, AttributeError) as error:
                 raise CorruptContextError(
                     context, f"its record cannot be read ({error})", seq
                 ) from error
-            found.append(BlockChangeRow(seq, version, time, principal, operation))
+            for number, version in chosen.items():
+                change = BlockChangeRow(seq, version, time, principal, operation)
+                found.setdefault(number, []).append(change)
         return found
 
     async def undo(self, context: ContextRow) -> tuple[UndoRow, ...]:

@@ -34,6 +34,8 @@ from antiphon_kernel.tools.layout import layout, request, usage
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.tools.session import tools, whoami
+from antiphon_kernel.tools.sources import add, list_sources
+from antiphon_kernel.tools.sources import read as read_sources
 from antiphon_kernel.tools.subscribe import subscribe, sync, unsubscribe
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
@@ -79,6 +81,9 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     usage,
     export,
     import_,
+    add,
+    list_sources,
+    read_sources,
     whoami,
     tools,
     members,

@@ -356,6 +356,22 @@ ATTACHING: Final = (
     ),
 )
 
+CITING: Final = (
+    Row("source.add", {"sources": [{"url": "https://example.org/a", "title": FAMILY}]}, by="bo"),
+    Row("source.add", {"sources": [{"url": "https://EXAMPLE.org/a#b"}, {"path": "docs/日本.md"}]}),
+    Row("source.add", {"sources": [{"url": "ftp://example.org"}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"path": "../x"}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": []}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"url": HALF}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"path": "a", "text": "x" * 200_001}]}, Code.TOO_LARGE),
+    Row("source.add", {"sources": [{"path": "a"}]}, Code.PERMISSION_DENIED, by="vic"),
+    Row("source.list", by="vic"),
+    Row("source.list", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("source.read", {"path": "so:sources_pool[1-2]"}, by="vic"),
+    Row("source.read", {"path": "so:sources_pool[3]"}, Code.BLOCK_NOT_FOUND),
+    Row("source.read", {"path": "so:sources_pool[3-1]"}, Code.INVALID_PARAMS),
+)
+
 COPIES: Final = (
     Row("context.fork", {"context": "default", "label": "twin"}),
     Row("context.fork", {"context": "default", "label": "early", "at": 2}),
@@ -410,6 +426,7 @@ ROWS: Final = (
     *ARRANGING,
     *STRUCTURES,
     *ATTACHING,
+    *CITING,
     *COPIES,
     *COMMANDS,
     *MALFORMED,

@@ -19,6 +19,7 @@ from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, OpenKernel, refused
+from tests.kernel.served import ServedKernel
 from tests.kernel.tools.files import FILES, PDF, PNG, sent
 
 
@@ -329,6 +330,20 @@ async def test_attach_at_once_by_two_calls_is_there_once(
     found = await asyncio.gather(*calls)
     assert len({one["block_id"] for (one,) in found}) == 1
     assert sum(one["added"] for (one,) in found) == 1
+
+
+async def test_attach_that_does_not_reach_the_disk_leaves_no_bytes(served: ServedKernel) -> None:
+    message = await served.block("Look", role="user", status="done")
+    request = {"block_id": message, "files": [sent("a.pdf", PDF)]}
+    await served.break_disk()
+    with pytest.raises(AntiphonError) as failure:
+        await served.kernel.call(served.me, "block.attach", request)
+    assert failure.value.code == "storage_failed"
+    await served.mend_disk()
+    digest = sha256(PDF).hexdigest()
+    assert await served.kernel.journal.blob(digest) is None
+    assert await served.kernel.call(served.me, "block.attach", request)
+    assert await served.kernel.journal.blob(digest) == PDF
 
 
 async def test_header_of_an_attached_file_is_not_set_by_other_tools(
