@@ -25,19 +25,18 @@ async def test_burst_after_command_is_not_run(there: Opened) -> None:
     assert not there.shows("echorm")
 
 
-async def test_keys_after_a_change_of_mode_are_of_the_new_mode(here: World) -> None:
+async def test_keys_after_a_change_of_mode_are_of_the_new_mode(here: World, there: Opened) -> None:
     first = await here.cell("one")
     second = await here.cell("two")
-    async with opened(here) as there:
-        await there.sees("two")
-        there.burst("up", "g", "enter", *"text", "escape", "j", "enter", *"more")
-        document = (await here.context()).document
-        await until(lambda: document.text(first) == "textone", "typed into the first")
-        await until(lambda: document.text(second) == "moretwo", "typed into the second")
-        assert there.message == ""
-        there.burst("escape", "i", *"hi")
-        await until(lambda: there.message == "hi", "typed into the message")
-        assert there.screen.mode is Mode.WRITE
+    await there.sees("two")
+    there.burst("up", "g", "enter", *"text", "escape", "j", "enter", *"more")
+    document = (await here.context()).document
+    await until(lambda: document.text(first) == "textone", "typed into the first")
+    await until(lambda: document.text(second) == "moretwo", "typed into the second")
+    assert there.message == ""
+    there.burst("escape", "i", *"hi")
+    await until(lambda: there.message == "hi", "typed into the message")
+    assert there.screen.mode is Mode.WRITE
 
 
 async def test_draft_restored_on_start_is_continued_at_its_end(here: World) -> None:
@@ -51,27 +50,25 @@ async def test_draft_restored_on_start_is_continued_at_its_end(here: World) -> N
         assert again.message == "half the"
 
 
-async def test_ctrl_end_and_home_in_a_cell_move_its_cursor(here: World) -> None:
+async def test_ctrl_end_and_home_in_a_cell_move_its_cursor(here: World, there: Opened) -> None:
     block = await here.cell("first\n" + "line\n" * 60 + "last")
-    async with opened(here) as there:
-        await there.sees("last")
-        there.burst("up", "enter", "ctrl+end", "Z", "ctrl+home", "A", "ctrl+end", "Y")
-        document = (await here.context()).document
-        await until(lambda: document.text(block).endswith("lastZY"), "typed at the end")
-        assert document.text(block).startswith("Afirst")
-        await there.sees("lastZY")
+    await there.sees("last")
+    there.burst("up", "enter", "ctrl+end", "Z", "ctrl+home", "A", "ctrl+end", "Y")
+    document = (await here.context()).document
+    await until(lambda: document.text(block).endswith("lastZY"), "typed at the end")
+    assert document.text(block).startswith("Afirst")
+    await there.sees("lastZY")
 
 
-async def test_sending_goes_to_the_tail(here: World) -> None:
+async def test_sending_goes_to_the_tail(here: World, there: Opened) -> None:
     await here.cell("line\n\n" * 100)
-    async with opened(here) as there:
-        await there.sees("line")
-        await there.press("pageup", "pageup")
-        await until(lambda: not there.screen.area.cells.following, "away from the tail")
-        there.burst(*"hello", "enter")
-        await sent(here, "hello")
-        await until(lambda: there.screen.area.cells.following, "at the tail")
-        await there.sees("hello")
+    await there.sees("line")
+    await there.press("pageup", "pageup")
+    await until(lambda: not there.screen.area.cells.following, "away from the tail")
+    there.burst(*"hello", "enter")
+    await sent(here, "hello")
+    await until(lambda: there.screen.area.cells.following, "at the tail")
+    await there.sees("hello")
 
 
 async def test_message_without_models_shows_hint(tmp_path: Path) -> None:

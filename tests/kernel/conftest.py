@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
 from tests.kernel.kernel.calls import Caller, Make, OpenKernel
@@ -87,6 +89,11 @@ async def kernel(open_kernel: OpenKernel) -> Kernel:
 
 
 @pytest.fixture
+async def context(kernel: Kernel) -> Context:
+    return await kernel.context()
+
+
+@pytest.fixture
 async def served(tmp_path: Path) -> AsyncIterator[ServedKernel]:
     async with served_kernel(tmp_path) as served:
         yield served
@@ -100,6 +107,11 @@ def amy(kernel: Kernel) -> Actor:
 @pytest.fixture
 async def bo(kernel: Kernel) -> Actor:
     return kernel.open_session(await kernel.principal("bo"), "test")
+
+
+@pytest.fixture
+async def aria(kernel: Kernel) -> Actor:
+    return kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`antiphon blame` and `antiphon history`: who wrote a block, and what happened to it."""
+"""`antiphon blame`, `history`, `layout`: who wrote a block, what happened to it, what is read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 
 from antiphon.cli.kernel_option import KernelTarget, kernel_options, run_with_kernel
 from antiphon.time_format import to_the_second
+from antiphon_kernel.types.constants import DEFAULT_CONTEXT
 
 if TYPE_CHECKING:
     from antiphon_kernel.client.tool_client import ToolClient
@@ -69,6 +70,41 @@ def history(block: str, as_json: bool, kernel: KernelTarget) -> None:
     _show(run_with_kernel(kernel, ask, as_json=as_json), as_json, history_rows)
 
 
+@click.command()
+@click.argument("context", required=False)
+@click.option("--model", metavar="NAME", help="The model that reads.  [default: the only one]")
+@_json
+@kernel_options
+def layout(context: str | None, model: str | None, as_json: bool, kernel: KernelTarget) -> None:
+    """Print what a model reads of CONTEXT (id or label; by default `default`).
+
+    A line ──── says that providers keep what they have read up to there.
+
+    Exit codes: 0 printed, 1 the kernel refused, 2 wrong arguments, 3 no kernel could be reached or
+    started.
+    """
+    chosen = context or kernel.context or DEFAULT_CONTEXT
+    params = {"context": chosen} | ({"model": model} if model is not None else {})
+
+    async def ask(calls: ToolClient) -> dict[str, Any]:
+        return await calls.call("context.layout", params)
+
+    _show(run_with_kernel(kernel, ask, as_json=as_json), as_json, layout_rows)
+
+
+def layout_rows(found: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of the stream, with its cache points."""
+    for item in found["items"]:
+        if item["index"]:
+            yield ""
+        yield from item["text"].split("\n")
+        if item["cache_points"]:
+            yield ""
+            yield f"──── cache point: {', '.join(item['cache_points'])} ────".replace("_", "-")
+    if not found["items"]:
+        yield "(nothing to read)"
+
+
 def blame_rows(found: dict[str, Any]) -> Iterator[str]:
     """One row for each part of a line that one change has written."""
     wide = max((len(run["username"]) for run in found["runs"]), default=0)
@@ -117,4 +153,4 @@ def _show(
         click.echo(sanitize(row))
 
 
-COMMANDS = (blame, history)
+COMMANDS = (blame, history, layout)

@@ -38,14 +38,16 @@ class ContextLayout:
         self._arranged: Layout | None = None
         self._paths: dict[LayoutPath, str] | None = None
         self._is_watching = False
+        self._is_stale = False
 
     def arranged(self) -> Layout:
         """Return every block in its turn and round, as `arrange` does."""
         if not self._is_watching:
             self._is_watching = True
             self._document.watch(self._follow)
-        if self._arranged is None:
-            self._arranged = arrange(self._read())
+        if self._arranged is None or self._is_stale:
+            self._arranged = arrange(self._read(), self._arranged)
+            self._is_stale = False
         return self._arranged
 
     def find(self, path: LayoutPath) -> str | None:
@@ -60,6 +62,11 @@ class ContextLayout:
         if isinstance(path, CodePath):
             path = CallPath(path.turn, path.call, "call", path.suffix)
         return self._paths.get(path)
+
+    def turn_of(self, block: str) -> str | None:
+        """Return the id of a block's turn; None if there is no such block, or it is a draft."""
+        items = (item for item in self.arranged().items if item.is_block)
+        return next((item.turn for item in items if item.block.id == block), None)
 
     def _read(self) -> list[LayoutBlock]:
         document, known, authors = self._document, self._blocks, dict[str, BlockAuthor]()
@@ -76,7 +83,8 @@ class ContextLayout:
     def _follow(self, change: DocumentChange) -> None:
         for block in change.touched:
             self._blocks.pop(block, None)
-        self._arranged = self._paths = None
+        self._is_stale = True
+        self._paths = None
 
 
 def layout_of(document: Document) -> Layout:

@@ -59,7 +59,6 @@ ENUMS: Final[Mapping[str, type[StrEnum]]] = {"kind": BlockKind, "role": Role, "s
 
 _SORTED: Final = sorted(FIELDS)
 _values: Final = attrgetter(*_SORTED)
-_UNSET: Final[tuple[object, ...]] = (None, False, {})
 _WITHOUT: Final[Mapping[str, Any]] = {
     "kind": BlockKind.TEXT,
     "role": Role.USER,
@@ -107,7 +106,8 @@ def stated_fields(header: BlockHeader) -> list[tuple[str, Any]]:
     return [
         (name, value)
         for name, value in zip(_SORTED, _values(header), strict=True)
-        if value not in _UNSET
+        # An exit code of 0 equals False and is one.
+        if value is not None and value is not False and value != {}
     ]
 
 

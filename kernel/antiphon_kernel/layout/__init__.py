@@ -14,7 +14,7 @@ from antiphon_kernel.layout.cache_points import CachePoints, cache_points
 from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
-from antiphon_kernel.layout.model_view import BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.model_view import ROUND, BlockPosition, ModelView, model_view
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
@@ -41,6 +41,7 @@ from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_te
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
+    "ROUND",
     "SUMMARY_TYPE",
     "Announcement",
     "ArtifactPath",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import basename
@@ -21,16 +22,27 @@ from antiphon_kernel.layout.paths import (
 from antiphon_kernel.types.enums import BlockKind, Role
 
 
-def arrange(blocks: Iterable[LayoutBlock]) -> Layout:
+def arrange(blocks: Iterable[LayoutBlock], before: Layout | None = None) -> Layout:
     """Return every block in its turn and round, hidden ones and summaries included.
 
     Args:
         blocks: in document order, without drafts.
+        before: an earlier layout, from which turns are taken whose blocks are the same objects.
     """
     stored = list(blocks)
     by_id = {block.id: block for block in stored}
-    turns = _turns(stored, by_id)
-    return Layout(tuple(_with_paths(turn, _ordered(turn, by_id)) for turn in turns))
+    known = {turn.id: turn for turn in before.turns} if before is not None else {}
+    turns: list[LayoutTurn] = []
+    for collected in _turns(stored, by_id):
+        turn = known.get(collected.id)
+        if turn is None or not _same(turn.blocks, collected.blocks):
+            turn = _arranged(collected, by_id)
+        turns.append(turn)
+    return Layout(tuple(turns))
+
+
+def _same(one: Sequence[LayoutBlock], other: Sequence[LayoutBlock]) -> bool:
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +190,9 @@ def _contribution(turn: str, block: LayoutBlock) -> LayoutItem:
     return LayoutItem(kind, turn, block, ArtifactPath(turn, name))
 
 
-def _with_paths(turn: _TurnBlocks, items: Sequence[LayoutItem]) -> LayoutTurn:
-    """Tell apart the blocks of one path, so that later ones do not take it from earlier ones."""
+def _arranged(turn: _TurnBlocks, by_id: Mapping[str, LayoutBlock]) -> LayoutTurn:
+    """Return a turn, with blocks of one path told apart so that no later one takes an earlier's."""
+    items = _ordered(turn, by_id)
     alike: dict[BlockPath, list[LayoutItem]] = {}
     for item in items:
         if item.path is not None:
@@ -196,4 +209,4 @@ def _with_paths(turn: _TurnBlocks, items: Sequence[LayoutItem]) -> LayoutTurn:
         for item in items
     ]
     header = LayoutItem(ItemType.TURN_HEADER, turn.id, turn.opening, None)
-    return LayoutTurn(turn.id, (header, *named))
+    return LayoutTurn(turn.id, (header, *named), tuple(turn.blocks))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from antiphon_kernel.layout.items import ItemType, LayoutItem, rounds_of
@@ -51,10 +51,14 @@ def cache_points(
     """
     if not items:
         return CachePoints()
-    ends = [indices[-1] for indices in rounds_of(items).values()] or list(range(len(items)))
+    rounds = list(rounds_of(items).values())
+    ends = [indices[-1] for indices in rounds] or list(range(len(items)))
     pre_tail = ends[max(0, len(ends) - 1 - offset)] if len(ends) >= min_rounds else None
     points = (_previous_turn(items, live), pre_tail, len(items) - 1)
-    return CachePoints(*(point if exact else _outside_calls(point, items) for point in points))
+    if exact:
+        return CachePoints(*points)
+    spans = sorted(filter(None, (_span(items, indices) for indices in rounds)), reverse=True)
+    return CachePoints(*(_outside(point, spans) for point in points))
 
 
 def _previous_turn(items: Sequence[LayoutItem], live: str | None) -> int | None:
@@ -66,12 +70,11 @@ def _previous_turn(items: Sequence[LayoutItem], live: str | None) -> int | None:
     return headers[-1] - 1 if headers and headers[-1] > 0 else None
 
 
-def _outside_calls(point: int | None, items: Sequence[LayoutItem]) -> int | None:
+def _outside(point: int | None, spans: Iterable[tuple[int, int]]) -> int | None:
     """Return the point itself, or that before the calls which it would part from their results."""
     if point is None:
         return None
-    spans = [_span(items, indices) for indices in rounds_of(items).values()]
-    for first, last in sorted((span for span in spans if span is not None), reverse=True):
+    for first, last in spans:
         if first <= point < last:
             point = first - 1
     return point if point >= 0 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from antiphon_kernel.layout.blocks import LayoutBlock
@@ -79,6 +79,8 @@ class LayoutTurn:
     id: str
     items: tuple[LayoutItem, ...]
     """The header first."""
+    blocks: tuple[LayoutBlock, ...] = field(default=(), repr=False, compare=False)
+    """All its blocks in document order."""
 
     @property
     def prompt(self) -> LayoutItem | None:

@@ -31,6 +31,9 @@ SIGNATURE: Final = "signature"
 SIGNED_TEXT: Final = "signed_sha256"
 """Key of `metadata` of a thinking block: the SHA-256 of the text that was signed."""
 
+ROUND: Final = "round"
+"""Key of `metadata` of a call: in which round of its turn the model made it, with others or not."""
+
 STILL_RUNNING: Final = "(still running)"
 CANCELLED: Final = "(cancelled)"
 NO_OUTPUT: Final = "(no output)"
@@ -61,8 +64,9 @@ class ModelView:
 def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
     """Return the messages for a model, the same for the same items.
 
-    Its own blocks are messages of the assistant, each call directly followed by its results, which
-    are one message. Everything else is a message of the user, in the form of the text stream.
+    Its own blocks are messages of the assistant. Calls that it made in one round are one message,
+    directly followed by one message for the results of each. Everything else is a message of the
+    user, in the form of the text stream.
 
     Args:
         items: of a layout that parts no call from its results (see `visible`).
@@ -81,9 +85,9 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
                 if (thinking := signed_thinking(item.block)) is not None:
                     building.say(thinking)
             case ItemType.TOOL_CALL if reader.wrote(item.block) and item.round is not None:
-                building.answer_call(_tool_use(item), results.get(item.round, ()), item.block)
-            case ItemType.TOOL_RESULT if item.round in building.calls:
-                pass
+                building.call(item, results.get(item.round, ()))
+            case ItemType.TOOL_RESULT if item.round in building.answers:
+                building.end = building.answers[item.round]
             case _:
                 building.hear(TextBlock(item_text(item, reader)))
                 if (file := attached_file(item.block)) is not None:
@@ -114,17 +118,20 @@ class _Messages:
     """Messages while they are put together; those of one side in a row are one."""
 
     messages: list[Message] = field(default_factory=list)
-    calls: set[str] = field(default_factory=set)
+    answers: dict[str, BlockPosition] = field(default_factory=dict)
+    """End of the results of each call."""
     end: BlockPosition | None = None
     _said: list[TextBlock | Thinking | ToolUse] = field(default_factory=list)
+    _results: list[ToolMessage] = field(default_factory=list)
+    """Of the calls that are the last of what was said."""
+    _round: tuple[str, object] | None = None
+    """Turn and round of these calls."""
     _heard: list[InputBlock] = field(default_factory=list)
 
     def say(self, block: TextBlock | Thinking | ToolUse) -> None:
-        if self._heard:
+        if self._heard or self._results:
             self.close()
-        self._said.append(block)
-        if not isinstance(block, Thinking):
-            self.end = BlockPosition(len(self.messages), len(self._said) - 1)
+        self._append(block)
 
     def hear(self, block: InputBlock) -> None:
         if self._said:
@@ -132,27 +139,36 @@ class _Messages:
         self._heard.append(block)
         self.end = BlockPosition(len(self.messages), len(self._heard) - 1)
 
-    def answer_call(self, use: ToolUse, results: Sequence[LayoutBlock], call: LayoutBlock) -> None:
-        self.say(use)
-        self.close()
-        self.calls.add(use.id)
+    def call(self, item: LayoutItem, results: Sequence[LayoutBlock]) -> None:
+        call, made_in = item.block, (item.turn, item.block.metadata.get(ROUND))
+        use = ToolUse(item.round or "", tool_name(item), call.parameters)
+        if self._heard or (self._results and (made_in != self._round or made_in[1] is None)):
+            self.close()
+        self._append(use)
+        self._round = made_in
         content = tuple(TextBlock(result_text(one)) for one in results)
         failed = call.is_error or any(one.is_error for one in results)
         answer = content or (TextBlock(_without_output(call)),)
-        self.messages.append(ToolMessage(answer, use.id, failed))
-        self.end = BlockPosition(len(self.messages) - 1, len(answer) - 1)
+        self._results.append(ToolMessage(answer, use.id, failed))
+        index = len(self.messages) + len(self._results)
+        self.answers[use.id] = BlockPosition(index, len(answer) - 1)
+        if not results:
+            self.end = self.answers[use.id]
+
+    def _append(self, block: TextBlock | Thinking | ToolUse) -> None:
+        self._said.append(block)
+        if not isinstance(block, Thinking):
+            self.end = BlockPosition(len(self.messages), len(self._said) - 1)
 
     def close(self) -> None:
         if self._said:
             self.messages.append(AssistantMessage(tuple(self._said)))
         if self._heard:
             self.messages.append(UserMessage(tuple(self._heard)))
+        self.messages += self._results
         self._said.clear()
         self._heard.clear()
-
-
-def _tool_use(item: LayoutItem) -> ToolUse:
-    return ToolUse(item.round or "", tool_name(item), item.block.parameters)
+        self._results.clear()
 
 
 def result_text(block: LayoutBlock) -> str:

@@ -59,8 +59,8 @@ class LayoutReading:
 class ModelRequest:
     """Messages that are sent to a model."""
 
-    messages: tuple[Message, ...]
-    marks: tuple[BlockPosition, ...]
+    messages: tuple[Message, ...] = ()
+    marks: tuple[BlockPosition, ...] = ()
     """Content blocks up to which the provider is to keep what it has read."""
 
 

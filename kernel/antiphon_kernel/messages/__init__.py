@@ -45,19 +45,19 @@ from antiphon_kernel.messages.tokens import (
     estimate_text,
     estimate_tools,
 )
-from antiphon_kernel.messages.windows import InputTooLongError, ModelWindow, clamp_max_tokens
+from antiphon_kernel.messages.windows import ContextTooLongError, ModelWindow, clamp_max_tokens
 
 __all__ = [
     "JOIN",
     "AssistantMessage",
     "Calibration",
     "ContentBlock",
+    "ContextTooLongError",
     "CorrelationError",
     "DocumentBlock",
     "FileSize",
     "ImageBlock",
     "InputBlock",
-    "InputTooLongError",
     "Message",
     "MessageError",
     "MessageProblem",

@@ -33,13 +33,13 @@ class ModelWindow:
         return min(self.output, by_input, by_total)
 
 
-class InputTooLongError(AntiphonError):
+class ContextTooLongError(AntiphonError):
     """A request leaves no room for an answer."""
 
     def __init__(self, window: ModelWindow, estimated: int) -> None:
         limit = window.input if window.total is None else min(window.input, window.total)
         super().__init__(
-            ErrorCode.TOO_LARGE,
+            ErrorCode.CONTEXT_TOO_LONG,
             f"The request has about {estimated:,} tokens and leaves no room for an answer: the"
             f" model takes {limit:,}. Shorten the context, or hide blocks from the model.",
             limit=limit,
@@ -59,7 +59,7 @@ def clamp_max_tokens(
 
     Raises:
         AntiphonError: invalid_params if `requested` is not a number.
-        InputTooLongError: with `fail_early`.
+        ContextTooLongError: with `fail_early`.
     """
     if math.isnan(requested):
         raise AntiphonError(
@@ -71,5 +71,5 @@ def clamp_max_tokens(
         )
     room = window.room(estimated)
     if fail_early and room < 1:
-        raise InputTooLongError(window, estimated)
+        raise ContextTooLongError(window, estimated)
     return max(1, math.floor(min(requested, room)))

@@ -45,6 +45,7 @@ HTTP_STATUS: Final[Mapping[str, int]] = {
     ErrorCode.STALE_VERSION: 409,
     ErrorCode.INVALID_TRANSITION: 409,
     ErrorCode.TOO_LARGE: 413,
+    ErrorCode.CONTEXT_TOO_LONG: 413,
     ErrorCode.RATE_LIMITED: 429,
     ErrorCode.STORAGE_FAILED: 503,
 }

@@ -86,7 +86,9 @@ class LayoutEntry(Result):
     index: int
     """Place in the whole stream, counted from 0."""
     type: ItemType
+    """Type by which contributions are filtered."""
     turn_id: str
+    """Derived from the block that begins the turn."""
     round: str | None = None
     """The call, or the author's last texts, that it belongs to."""
     path: str | None = None
@@ -107,8 +109,10 @@ class PrefixChange(Result):
     index: int
     """Place in the stream from which it differs."""
     reason: BreakReason
+    """Kind of the change; `named`: a second person has written, so authors are named."""
     block_id: str
     path: str | None = None
+    """Path of the block as it is now."""
     username: str | None = None
     """Name of whoever made the change; absent if it was made before the version in question."""
     context_version: int | None = None
@@ -393,6 +397,7 @@ class TypeUsage(Result):
     """Items of one type."""
 
     type: ItemType
+    """As `context.layout` shows it."""
     items: int
     """How many there are."""
     tokens: int

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from antiphon_kernel.layout import ModelRequest
 from antiphon_kernel.turns.events import TurnEvent
 from antiphon_kernel.types.ids import ContextId
 
@@ -29,6 +30,8 @@ class RoundRequest:
     prompt: str
     round: int
     results: tuple[ToolOutcome, ...] = ()
+    read: Callable[[], ModelRequest] = ModelRequest
+    """Returns the messages of the whole conversation, as they are at that moment."""
 
 
 class Provider(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from antiphon_kernel.layout import ROUND
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.provider import ToolOutcome
 from antiphon_kernel.turns.shell import run_shell
@@ -35,14 +36,20 @@ async def open_call(
     name: str = SHELL,
     arguments: object,
     content: str,
+    made_in: int | None = None,
 ) -> CallBlocks:
-    """Create the blocks of a tool call that is about to run; both, even if it is cancelled."""
+    """Create the blocks of a tool call that is about to run; both, even if it is cancelled.
+
+    Args:
+        made_in: the round of the turn that the model made it in.
+    """
     kind = ToolKind.SHELL if name == SHELL else ToolKind.BUILTIN
     fields = {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}
+    made = {ROUND: made_in} if made_in is not None else {}
 
     async def create() -> CallBlocks:
         call = await writer.create(
-            BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields
+            BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields, **made
         )
         result = await writer.create(BlockKind.TOOL_RESULT, Role.TOOL, call, **fields)
         # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.

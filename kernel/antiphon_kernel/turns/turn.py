@@ -9,6 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
+from antiphon_kernel.layout import ModelRequest, read_layout
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
@@ -76,10 +77,11 @@ class Turn:
         results: tuple[ToolOutcome, ...] = ()
         context = self._writer.context
         for number in range(MAX_ROUNDS):
-            calls = await self._round(RoundRequest(context.id, self._text, number, results))
+            request = RoundRequest(context.id, self._text, number, results, self._read)
+            calls = await self._round(request)
             if not calls:
                 return
-            results = tuple([await self._answer(call) for call in calls])
+            results = tuple([await self._answer(call, number) for call in calls])
         raise TurnFailed(f"The turn was stopped after {MAX_ROUNDS} rounds of tool calls.")
 
     async def fail(self, message: str) -> None:
@@ -87,6 +89,14 @@ class Turn:
         await self._writer.finish_all(Status.ERROR)
         block = await self._writer.create(BlockKind.ERROR, Role.MODEL, self._prompt, message)
         await self._writer.finish(block, Status.ERROR, is_error=True)
+
+    def _read(self) -> ModelRequest:
+        """Return what the model reads now: all that was written, streams included."""
+        context = self._writer.context
+        context.appends.flush_all()
+        layout = context.layout
+        live, model = layout.turn_of(self._prompt), self._writer.actor.principal.id
+        return read_layout(layout.arranged(), model, live=live).request()
 
     async def _round(self, request: RoundRequest) -> list[ToolCallEvent]:
         """One round's events into blocks; the calls that its tools have to answer."""
@@ -126,7 +136,7 @@ class Turn:
         fields = {} if reason is None or reason in _NATURAL_ENDS else {"stop_reason": reason}
         await self._writer.finish(self._block, Status.DONE, **fields)
 
-    async def _answer(self, call: ToolCallEvent) -> ToolOutcome:
+    async def _answer(self, call: ToolCallEvent, number: int) -> ToolOutcome:
         command = _command(call.input)
         blocks = await open_call(
             self._writer,
@@ -136,6 +146,7 @@ class Turn:
             name=truncate(sanitize(call.name)),
             arguments=call.input,
             content=command or json.dumps(call.input, ensure_ascii=False),
+            made_in=number,
         )
         if call.name != SHELL:
             message = f"There is no tool {quote(call.name)}; the only one is {SHELL!r}."

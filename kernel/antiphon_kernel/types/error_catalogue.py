@@ -176,6 +176,10 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
             "block": "the block of the input",
         },
     ),
+    ErrorCode.CONTEXT_TOO_LONG: Meaning(
+        "What a model would read leaves it no room for an answer.",
+        {"limit": "tokens that the model takes", "found": "tokens that it would get, estimated"},
+    ),
     ErrorCode.RATE_LIMITED: Meaning(
         "The caller asks for more in a time than is allowed.",
     ),

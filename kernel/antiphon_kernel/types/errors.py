@@ -32,6 +32,7 @@ class ErrorCode(StrEnum):
     NOTHING_TO_UNDO = "nothing_to_undo"
     NOTHING_TO_REDO = "nothing_to_redo"
     TOO_LARGE = "too_large"
+    CONTEXT_TOO_LONG = "context_too_long"
     RATE_LIMITED = "rate_limited"
     EPOCH_MISMATCH = "epoch_mismatch"
     GAP = "gap"

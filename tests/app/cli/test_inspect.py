@@ -1,4 +1,4 @@
-"""What `antiphon blame`, `history` and `bench` print."""
+"""What `antiphon blame`, `history`, `layout` and `bench` print."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from antiphon.cli.bench import PLACES, source_root
 from antiphon.cli.errors import CommandError
-from antiphon.cli.inspect import blame_rows, history_rows
+from antiphon.cli.inspect import blame_rows, history_rows, layout_rows
 from antiphon_kernel.types.constants import ExitCode
 
 TIME = "2026-11-21T07:12:03.123Z"
@@ -65,6 +65,21 @@ def test_history_is_one_row_a_version() -> None:
         "v9   2026-11-21 07:12:03Z  amy  create",
         "v10  2026-11-21 07:12:03Z  bo   splice",
     ]
+
+
+def test_layout_rows_are_the_stream_with_its_cache_points() -> None:
+    items = [
+        {"index": 0, "text": "[TURN turn_1_abcdef]", "cache_points": []},
+        {"index": 1, "text": "[USER MESSAGE]\nHello", "cache_points": ["pre_tail", "tail"]},
+    ]
+    assert list(layout_rows({"items": items})) == [
+        *("[TURN turn_1_abcdef]", "", "[USER MESSAGE]", "Hello", ""),
+        "──── cache point: pre-tail, tail ────",
+    ]
+
+
+def test_layout_rows_of_an_empty_context_say_so() -> None:
+    assert list(layout_rows({"items": []})) == ["(nothing to read)"]
 
 
 @pytest.mark.parametrize("place", PLACES)

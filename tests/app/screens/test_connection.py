@@ -10,7 +10,7 @@ from antiphon.actions import Mode
 from antiphon.locations import state_folder
 from antiphon.screens.document_screen import NOTICED_SECONDS
 from antiphon_kernel.storage import journal
-from tests.app.opened import World, opened, world
+from tests.app.opened import Opened, World, opened, world
 from tests.waiting import until
 
 
@@ -58,19 +58,18 @@ async def test_leaving_with_unsaved_changes_has_to_be_said_twice(here: World) ->
     assert "typed alone " in kept.read_text()
 
 
-async def test_connection_that_was_missed_is_told_to_be_back(here: World) -> None:
+async def test_connection_that_was_missed_is_told_to_be_back(here: World, there: Opened) -> None:
     block = await here.cell("some text")
-    async with opened(here) as there:
-        await there.sees("some text")
-        await here.close_doors()
-        await there.sees("offline")
-        await there.edit()
-        await there.type("more ")
-        lost = time.monotonic()
-        await until(lambda: time.monotonic() - lost > NOTICED_SECONDS, "it is missed")
-        await here.open_doors()
-        await until(lambda: "Caught up" in (there.screen.hint_shown or ""), "told")
-        assert (await here.context()).document.text(block) == "more some text"
+    await there.sees("some text")
+    await here.close_doors()
+    await there.sees("offline")
+    await there.edit()
+    await there.type("more ")
+    lost = time.monotonic()
+    await until(lambda: time.monotonic() - lost > NOTICED_SECONDS, "it is missed")
+    await here.open_doors()
+    await until(lambda: "Caught up" in (there.screen.hint_shown or ""), "told")
+    assert (await here.context()).document.text(block) == "more some text"
 
 
 async def test_app_that_started_the_kernel_starts_it_again(here: World) -> None:

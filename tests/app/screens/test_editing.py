@@ -5,7 +5,7 @@ from antiphon.running_blocks import RunningBlocks
 from antiphon.screens.blame_view import REFRESH_SECONDS
 from antiphon.widgets.status import DraftPreview, UnreadBadge
 from antiphon_kernel.types.enums import Status
-from tests.app.opened import Opened, World, opened
+from tests.app.opened import Opened, World
 from tests.waiting import until
 
 TEXT = "".join(f"word{number} " for number in range(40))
@@ -78,32 +78,28 @@ async def test_ctrl_y_brings_back_what_u_took_from_a_cell(there: Opened) -> None
     await until(lambda: "nothing to redo" in (there.screen.hint_shown or ""), "a hint")
 
 
-async def test_undo_key_without_own_edits_shows_hint(here: World) -> None:
+async def test_undo_key_without_own_edits_shows_hint(here: World, there: Opened) -> None:
     await here.cell("not mine")
-    async with opened(here) as there:
-        await there.sees("not mine")
-        await there.press("up", "u")
-        await until(lambda: "nothing to undo" in (there.screen.hint_shown or ""), "a hint")
+    await there.sees("not mine")
+    await there.press("up", "u")
+    await until(lambda: "nothing to undo" in (there.screen.hint_shown or ""), "a hint")
 
 
-async def test_editor_cursor_is_published_to_others(here: World) -> None:
+async def test_editor_cursor_is_published_to_others(here: World, there: Opened) -> None:
     block = await here.cell("some text")
-    async with opened(here) as there:
-        await there.sees("some text")
-        await there.edit()
-        await there.press("right", "right")
-        presence = (await here.context()).presence
-        await until(
-            lambda: any(
-                (one.block, one.cursor) == (block, 2) for one in presence.states().values()
-            ),
-            "the cursor",
-        )
-        await there.type("x")
-        await until(
-            lambda: any(one.activity == "typing" for one in presence.states().values()),
-            "typing",
-        )
+    await there.sees("some text")
+    await there.edit()
+    await there.press("right", "right")
+    presence = (await here.context()).presence
+    await until(
+        lambda: any((one.block, one.cursor) == (block, 2) for one in presence.states().values()),
+        "the cursor",
+    )
+    await there.type("x")
+    await until(
+        lambda: any(one.activity == "typing" for one in presence.states().values()),
+        "typing",
+    )
 
 
 async def test_ctrl_c_stops_the_model_of_the_focused_cell(here: World, there: Opened) -> None:
@@ -174,18 +170,17 @@ async def test_unread_badge_lies_over_the_last_row_and_moves_nothing(
     assert (badge.region.right, badge.region.bottom) == (before.right, before.bottom)
 
 
-async def test_blame_shows_who_wrote_what_and_ends_again(here: World) -> None:
+async def test_blame_shows_who_wrote_what_and_ends_again(here: World, there: Opened) -> None:
     await here.cell("a line of theirs\n\nanother line of theirs")
-    async with opened(here) as there:
-        await there.sees("another line of theirs")
-        await there.edit()
-        await there.press("ctrl+end", "down", "down", "end", *" and mine", "escape")
-        await there.mode(Mode.NAVIGATE)
-        before = there.lines
-        await there.press("b")
-        await until(lambda: there.lines != before, "names in the gutter")
-        await there.press("b")
-        await until(lambda: there.lines == before, "as before")
+    await there.sees("another line of theirs")
+    await there.edit()
+    await there.press("ctrl+end", "down", "down", "end", *" and mine", "escape")
+    await there.mode(Mode.NAVIGATE)
+    before = there.lines
+    await there.press("b")
+    await until(lambda: there.lines != before, "names in the gutter")
+    await there.press("b")
+    await until(lambda: there.lines == before, "as before")
 
 
 async def test_undo_theirs_asks_with_amount_and_author_and_can_be_redone(

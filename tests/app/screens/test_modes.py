@@ -5,17 +5,16 @@ from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
 
-async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World) -> None:
+async def test_app_starts_in_write_and_up_leads_to_the_cells(here: World, there: Opened) -> None:
     await here.cell("first")
     last = await here.cell("last")
-    async with opened(here) as there:
-        await there.sees("last")
-        assert there.screen.mode is Mode.WRITE
-        assert there.lines[-1].strip().startswith("WRITE")
-        await there.press("up")
-        await there.mode(Mode.NAVIGATE)
-        assert there.screen.area.cells.focused_cell == last
-        assert there.lines[-1].strip().startswith("NAVIGATE")
+    await there.sees("last")
+    assert there.screen.mode is Mode.WRITE
+    assert there.lines[-1].strip().startswith("WRITE")
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    assert there.screen.area.cells.focused_cell == last
+    assert there.lines[-1].strip().startswith("NAVIGATE")
 
 
 async def test_esc_leaves_one_level_at_a_time_and_leads_back_from_the_composer(here: World) -> None:
@@ -88,15 +87,14 @@ async def test_help_page_opens_in_any_mode_and_closes_on_escape(there: Opened) -
     assert there.message == "x"
 
 
-async def test_palette_performs_actions(here: World) -> None:
+async def test_palette_performs_actions(here: World, there: Opened) -> None:
     await here.cell("something")
-    async with opened(here) as there:
-        await there.sees("something")
-        await there.press("ctrl+p")
-        await there.type("go to the")
-        await there.sees("Go to the cells")
-        await there.press("enter")
-        await there.mode(Mode.NAVIGATE)
+    await there.sees("something")
+    await there.press("ctrl+p")
+    await there.type("go to the")
+    await there.sees("Go to the cells")
+    await there.press("enter")
+    await there.mode(Mode.NAVIGATE)
 
 
 async def test_sidebar_comes_and_goes(here: World) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.history_cache import HistoryCache
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.kernel import Kernel
@@ -34,11 +35,16 @@ CALLS: dict[str, Callable[[str], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("tool", CALLS)
 async def test_call_that_waited_for_a_history_is_refused_to_who_was_demoted_meanwhile(
-    kernel: Kernel, call: Caller, bo: Actor, make: Make, monkeypatch: pytest.MonkeyPatch, tool: str
+    kernel: Kernel,
+    context: Context,
+    call: Caller,
+    bo: Actor,
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
 ) -> None:
     block = await make("one\ntwo\n")
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 7, "delete_count": 1})
-    context = await kernel.context()
     found, waited = HistoryCache.open, list[str]()
 
     async def demoting(self: HistoryCache, blocks: Sequence[str]) -> list[BlockHistory]:

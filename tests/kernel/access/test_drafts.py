@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 from pycrdt import Doc, Map, Text
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -187,9 +188,8 @@ async def test_kernel_itself_may_end_a_draft(kernel: Kernel, draft: str) -> None
 
 
 async def test_write_that_does_not_state_its_block_leaves_nothing(
-    kernel: Kernel, amy: Actor, draft: str
+    kernel: Kernel, context: Context, amy: Actor, draft: str
 ) -> None:
-    context = await kernel.context()
     with pytest.raises(RuntimeError, match="without stating it"):
         context.write(amy, "test", lambda: context.document.append(draft, "!id"), blocks=())
     assert (await kernel.context()).document.text(draft) == TEXT
@@ -222,9 +222,8 @@ def deleting(document: Document, block: str) -> bytes:
 @pytest.mark.parametrize("who", sorted(OTHERS))
 @pytest.mark.parametrize("deletes", [False, True])
 async def test_raw_update_changes_no_draft_of_another(
-    kernel: Kernel, draft: str, who: str, *, deletes: bool
+    kernel: Kernel, context: Context, draft: str, who: str, *, deletes: bool
 ) -> None:
-    context = await kernel.context()
     document = context.document
     update = deleting(document, draft) if deletes else inserting(document, draft, [HIDDEN])
     with pytest.raises(AntiphonError, match="is a draft of bo") as error:
@@ -234,9 +233,8 @@ async def test_raw_update_changes_no_draft_of_another(
 
 
 async def test_large_raw_update_changes_no_draft_of_another(
-    kernel: Kernel, amy: Actor, draft: str
+    context: Context, amy: Actor, draft: str
 ) -> None:
-    context = await kernel.context()
     update = inserting(context.document, draft, ["x"] * 600)
     with pytest.raises(AntiphonError, match="is a draft of bo"):
         await context.apply_large_update(amy, update, object())
@@ -244,17 +242,15 @@ async def test_large_raw_update_changes_no_draft_of_another(
 
 
 async def test_raw_update_of_its_author_changes_a_draft(
-    kernel: Kernel, bo: Actor, draft: str
+    context: Context, bo: Actor, draft: str
 ) -> None:
-    context = await kernel.context()
     await context.apply_update(bo, inserting(context.document, draft, ["I "]), object())
     assert context.document.text(draft) == "I " + TEXT
 
 
 async def test_draft_made_by_a_raw_update_is_its_authors_whatever_it_says(
-    kernel: Kernel, amy: Actor, bo: Actor, other: str
+    context: Context, amy: Actor, bo: Actor, other: str
 ) -> None:
-    context = await kernel.context()
     replica: Doc[Any] = Doc()
     replica.apply_update(context.document.update_since())
     before = replica.get_state()

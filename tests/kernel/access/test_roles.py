@@ -17,6 +17,7 @@ from antiphon_kernel.access import (
     check_status,
     check_undo_of,
 )
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS
@@ -178,10 +179,9 @@ def deleted(document: Any, block: str) -> bytes:
 
 @pytest.mark.parametrize("write", [typed, deleted])
 async def test_viewers_raw_update_is_refused_and_an_editors_is_not(
-    kernel: Kernel, make: Make, write: Callable[[Any, str], bytes]
+    kernel: Kernel, context: Context, make: Make, write: Callable[[Any, str], bytes]
 ) -> None:
     block = await make("text")
-    context = await kernel.context()
     update = write(context.document, block)
     viewer = await somebody(kernel, AccessRole.VIEWER)
     with raises(ErrorCode.PERMISSION_DENIED):
@@ -193,10 +193,9 @@ async def test_viewers_raw_update_is_refused_and_an_editors_is_not(
 
 
 async def test_viewer_update_without_news_is_accepted_and_not_committed(
-    kernel: Kernel, make: Make
+    kernel: Kernel, context: Context, make: Make
 ) -> None:
     await make("text")
-    context = await kernel.context()
     viewer = await somebody(kernel, AccessRole.VIEWER)
     before = context.seq
     await context.apply_update(viewer, context.document.update_since(), object())

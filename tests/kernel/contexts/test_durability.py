@@ -14,6 +14,7 @@ from typing import Any
 import aiosqlite
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
@@ -87,9 +88,8 @@ async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel)
 
 
 async def test_models_block_that_was_never_written_to_is_not_left_pending(
-    kernel: Kernel, open_kernel: Any
+    kernel: Kernel, aria: Actor, open_kernel: Any
 ) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
     made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
     await kernel.close()
     context = await (await open_kernel()).context()
@@ -107,11 +107,10 @@ async def test_persons_draft_keeps_its_status_over_a_restart(
 
 
 async def test_failed_commit_is_told_and_the_context_is_read_again_from_disk(
-    kernel: Kernel, call: Caller, make: Any, data: Path
+    kernel: Kernel, context: Context, call: Caller, make: Any, data: Path
 ) -> None:
     block = await make("safe", status="done")
     stopped: list[AntiphonError] = []
-    context = await kernel.context()
     context.failed.listen(stopped.append)
     async with broken_disk(data):
         calls = [call("block.splice", block_id=block, offset=0, insert="lost ") for _ in range(5)]
@@ -208,10 +207,9 @@ async def test_closed_kernel_takes_no_calls(kernel: Kernel, call: Caller) -> Non
 
 
 async def test_call_under_way_at_close_is_not_acknowledged(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:
     block = await make("text")
-    context = await kernel.context()
     await kernel.close()
     with raises(ErrorCode.NO_KERNEL):
         await context.append(amy, block, " lost").saved()
@@ -222,10 +220,9 @@ async def test_call_under_way_at_close_is_not_acknowledged(
 
 
 async def test_change_that_breaks_off_half_way_leaves_nothing_behind(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, bo: Actor, make: Make
 ) -> None:
     block = await make("kept")
-    context = await kernel.context()
 
     def break_off() -> None:
         context.document.splice(block, 0, 4, "lost")
@@ -247,12 +244,11 @@ async def test_change_that_breaks_off_half_way_leaves_nothing_behind(
     [("block.undo", {}), ("block.restore", {"version": 1})],
 )
 async def test_undo_that_breaks_off_half_way_leaves_nothing_behind(
-    kernel: Kernel, bo: Actor, make: Make, tool: str, params: dict[str, Any]
+    kernel: Kernel, context: Context, bo: Actor, make: Make, tool: str, params: dict[str, Any]
 ) -> None:
     block = await make("kept", status="done")
     said = {"block_id": block, "offset": 4, "insert": " and said"}
     await kernel.call(bo, "block.splice", said)
-    context = await kernel.context()
     whole = Document.apply_update
 
     def apply_and_break_off(document: Document, update: bytes, origin: object) -> None:

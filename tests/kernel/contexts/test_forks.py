@@ -78,10 +78,9 @@ async def test_fork_reads_as_the_original_and_each_goes_its_own_way(
 
 
 async def test_fork_at_any_version_is_what_the_context_was_then(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, bo: Actor, make: Make
 ) -> None:
     rng = random.Random(6)
-    context = await kernel.context()
     blocks = [await make("first\n", status="done")]
     seen: list[tuple[int, list[str], list[str]]] = []
     for _ in range(30):
@@ -353,10 +352,9 @@ async def test_structured_contents_are_copied_with_their_authors(
 
 
 async def test_unknown_values_are_copied_as_they_are(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:
     odd = await make("x")
-    context = await kernel.context()
     write = context.write(
         amy,
         "test",

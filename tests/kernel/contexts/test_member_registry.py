@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, OpenKernel
@@ -26,10 +27,9 @@ IDLE: tuple[tuple[str, dict[str, Any]], ...] = (
 
 @pytest.mark.parametrize(("tool", "params"), IDLE)
 async def test_call_that_changes_nothing_leaves_no_trace_of_a_newcomer(
-    kernel: Kernel, bo: Actor, make: Make, tool: str, params: dict[str, Any]
+    kernel: Kernel, context: Context, bo: Actor, make: Make, tool: str, params: dict[str, Any]
 ) -> None:
     block = await make("one\n")
-    context = await kernel.context()
     before = context.seq, context.document.state_vector()
     done = await kernel.call(bo, tool, {"block_id": block, **params})
     assert (done["version"], done["context_version"]) == (1, before[0])
@@ -38,10 +38,9 @@ async def test_call_that_changes_nothing_leaves_no_trace_of_a_newcomer(
 
 
 async def test_first_change_introduces_whoever_makes_it_in_the_same_transaction(
-    kernel: Kernel, bo: Actor, make: Make, open_kernel: OpenKernel
+    kernel: Kernel, context: Context, bo: Actor, make: Make, open_kernel: OpenKernel
 ) -> None:
     block = await make("one\n")
-    context = await kernel.context()
     seq = context.seq
     await kernel.call(bo, "block.append", {"block_id": block, "text": ""})
     written = await kernel.call(bo, "block.append", {"block_id": block, "text": "two"})
@@ -55,8 +54,7 @@ async def test_first_change_introduces_whoever_makes_it_in_the_same_transaction(
     assert again.seq == seq + 1
 
 
-async def test_ensure_member_called_twice_writes_once(kernel: Kernel, bo: Actor) -> None:
-    context = await kernel.context()
+async def test_ensure_member_called_twice_writes_once(context: Context, bo: Actor) -> None:
     first = context.ensure_member(bo)
     seq = context.seq
     assert context.ensure_member(bo) == first

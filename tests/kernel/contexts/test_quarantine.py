@@ -11,6 +11,7 @@ import pytest
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
 
 BROKEN = "broken"
 
@@ -18,9 +19,8 @@ RECORDS = "SELECT context, seq, format, hex(changes) FROM ops WHERE context = 2 
 
 
 @pytest.fixture
-async def damaged(kernel: Kernel, data: Path) -> Path:
+async def damaged(kernel: Kernel, amy: Actor, data: Path) -> Path:
     """The folder of a closed kernel with the contexts default and broken."""
-    amy = kernel.open_session(kernel.owner, "test")
     await kernel.create_context(BROKEN)
     for label in ("default", BROKEN):
         for number in range(5):

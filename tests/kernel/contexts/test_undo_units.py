@@ -64,11 +64,6 @@ class Typist:
 
 
 @pytest.fixture
-async def context(kernel: Kernel) -> Context:
-    return await kernel.context()
-
-
-@pytest.fixture
 async def block(make: Make) -> str:
     return await make("", status="done")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.audit_log import audit_log
 from antiphon_kernel.types.enums import BlockKind, DriftKind, Role, ToolKind
@@ -99,10 +100,9 @@ async def test_clock_beyond_the_years_that_can_be_written_fails_no_read(
 
 
 async def test_stored_value_that_is_unknown_is_kept_and_shown(
-    kernel: Kernel, amy: Actor, make: Make, open_kernel: Any
+    kernel: Kernel, context: Context, amy: Actor, make: Make, open_kernel: Any
 ) -> None:
     block = await make("x")
-    context = await kernel.context()
     odd = {"kind": "poem", "role": "muse", "status": "asleep", "tool_kind": "abacus"}
     odd |= {"drift_kind": "seep"}
     written = context.write(

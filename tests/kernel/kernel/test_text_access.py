@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.schema import (
     CompositeSchema,
     FieldSchema,
@@ -24,7 +25,7 @@ PATCH = "@@ -1 +1 @@\n-old\n+new\n"
 
 
 @pytest.fixture
-async def block(kernel: Kernel, amy: Actor) -> str:
+async def block(context: Context, amy: Actor) -> str:
     """A block with the texts notes and fields/title, and source, which is read-only."""
     schema = CompositeSchema(
         sections=(
@@ -36,7 +37,6 @@ async def block(kernel: Kernel, amy: Actor) -> str:
             ),
         )
     )
-    context = await kernel.context()
     block = str(context.next_block_id(amy.principal.id))
     header = BlockHeader(
         block, BlockKind.TEXT, Role.USER, Status.DONE, "a0", "2026-01-01", amy.principal.id

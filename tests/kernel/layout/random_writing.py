@@ -19,6 +19,8 @@ class RandomWriting(Writing):
         self._rng = rng
         self._running: list[LayoutBlock] = []
         """Calls whose results are not all there."""
+        self.requests = 0
+        """Number of the first round after the last request: no round goes on behind one."""
 
     def step(self) -> None:
         """Let a model go on, or a person do something."""
@@ -42,7 +44,9 @@ class RandomWriting(Writing):
             case 1:
                 self.think(prompt, f"Thought {len(self.blocks)}", author)
             case 2 | 3:
-                self._running.append(self.call(prompt, author, status=Status.RUNNING))
+                made_in = self._rng.choice(({}, {"round": self.requests + len(self.blocks) // 5}))
+                call = self.call(prompt, author, status=Status.RUNNING, metadata=made_in)
+                self._running.append(call)
             case _:
                 self.answer(prompt)
 

@@ -26,6 +26,7 @@ from antiphon_kernel.messages import (
     ToolMessage,
     ToolUse,
     UserMessage,
+    tool_uses,
 )
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from tests.kernel.layout.written import AMY, BEN, LYRA, OPUS, Writing
@@ -81,6 +82,32 @@ def test_model_view_of_parallel_calls_answers_each_directly() -> None:
     writing.result(one, "1")
     assert roles(view_of(writing)) == ["user", "assistant", "tool", "assistant", "tool"]
     assert answers(view_of(writing)) == [(TextBlock("1"),), (TextBlock("2"),)]
+
+
+def test_model_view_of_calls_of_one_round_is_one_message() -> None:
+    writing = Writing()
+    prompt = writing.user()
+    keys = []
+    for number, made_in in enumerate((0, 0, 1)):
+        call = writing.call(prompt, metadata={"round": made_in})
+        writing.result(call, f"{number}")
+        keys.append(tool_call_id(call.id))
+    view = view_of(writing)
+    assert roles(view) == ["user", "assistant", "tool", "tool", "assistant", "tool"]
+    assert [use.id for use in tool_uses(view.messages[1])] == keys[:2]
+    ends = [item for item in view.ends if item is not None][-6:]
+    assert [(end.message, end.block) for end in ends] == [
+        *((1, 0), (2, 0), (1, 1), (3, 0), (4, 0), (5, 0))
+    ]
+
+
+def test_model_view_of_a_message_between_calls_of_one_round_keeps_its_place() -> None:
+    writing = Writing()
+    prompt = writing.user()
+    writing.result(writing.call(prompt, metadata={"round": 0}))
+    writing.user("Stop", status=Status.RUNNING)
+    writing.result(writing.call(prompt, metadata={"round": 0}))
+    assert roles(view_of(writing)) == ["user", "assistant", "tool", "user", "assistant", "tool"]
 
 
 def test_model_view_of_several_results_is_one_tool_message() -> None:

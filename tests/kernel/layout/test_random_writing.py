@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -32,7 +33,8 @@ from antiphon_kernel.messages import (
     check_correlation,
     tool_uses,
 )
-from tests.kernel.layout.random_writing import MODELS, random_blocks
+from tests.kernel.layout.random_writing import MODELS, RandomWriting, random_blocks
+from tests.kernel.layout.written import written
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "200"))
 TOGETHER = 50
@@ -134,6 +136,26 @@ def test_rendering_of_random_documents_is_pure(first: int) -> None:
 
 
 @seeds()
+def test_arrange_after_each_step_is_the_same_with_what_was_arranged_before(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        writing = RandomWriting(random.Random(seed))
+        layout = arrange([])
+        for _ in range(20):
+            writing.step()
+            layout = arrange(writing.blocks, layout)
+            assert layout == arrange(writing.blocks), f"seed {seed}"
+
+
+def test_arrange_again_makes_only_the_turn_anew_that_has_changed() -> None:
+    blocks = written("U A · U C1 R1 A · U A")
+    before = arrange(blocks)
+    blocks[5] = replace(blocks[5], text="Edited")
+    after = arrange(blocks, before)
+    kept = [one is other for one, other in zip(before.turns, after.turns, strict=True)]
+    assert kept == [True, False, True]
+
+
+@seeds()
 def test_cache_points_of_random_documents_part_no_call_from_its_results(first: int) -> None:
     for seed in range(first, first + TOGETHER):
         items = visible(arrange(random_blocks(random.Random(seed)).blocks)).items
@@ -157,6 +179,7 @@ def test_prefix_up_to_each_cache_point_stays_when_rounds_are_appended(first: int
         items = visible(before).items
         points = cache_points(items).indices
         prompt = [block for block in writing.blocks if block.begins_turn][-1]
+        writing.requests = len(writing.blocks)
         for _ in range(rng.randint(1, 12)):
             writing.go_on(prompt)
         writing.finish()

@@ -9,26 +9,24 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.clock import iso_time
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
-from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.yjs.update import decode_update
 
 
 @pytest.fixture
-async def sound(kernel: Kernel, data: Path) -> Path:
+async def sound(kernel: Kernel, context: Context, amy: Actor, aria: Actor, data: Path) -> Path:
     """A folder with a prompt, an answer with a tool call and its result, undone edits and more."""
-    amy = kernel.open_session(kernel.owner, "test")
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
 
     async def make(actor: Any, **fields: Any) -> str:
         request = {"kind": "text", "content": "text 😀\n", "status": "done", **fields}
         return str((await kernel.call(actor, "block.create", request))["block_id"])
 
     prompt = await make(amy, role="user")
-    context = await kernel.context()
     call = str(context.next_block_id(aria.principal.id))
     for block, kind, parent in (
         (call, BlockKind.TOOL_CALL, prompt),

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from antiphon_kernel.messages import (
     AssistantMessage,
     Calibration,
+    ContextTooLongError,
     DocumentBlock,
     FileSize,
     ImageBlock,
-    InputTooLongError,
     Message,
     ModelWindow,
     ToolUse,
@@ -177,9 +177,9 @@ def test_clamp_of_nan_is_an_error() -> None:
 @pytest.mark.parametrize("estimated", [100, 101])
 def test_clamp_without_room_fails_early_where_asked(estimated: int) -> None:
     window = ModelWindow(100, 50)
-    with pytest.raises(InputTooLongError) as refused:
+    with pytest.raises(ContextTooLongError) as refused:
         clamp_max_tokens(10, window, estimated, fail_early=True)
-    assert refused.value.code is ErrorCode.TOO_LARGE
+    assert refused.value.code is ErrorCode.CONTEXT_TOO_LONG
     assert refused.value.details == {"limit": 100, "found": estimated}
     assert clamp_max_tokens(10, window, 99, fail_early=True) == 1
 

@@ -393,6 +393,27 @@ COPIES: Final = (
     Row("context.import", {"text": "# Notes"}, Code.INVALID_PARAMS),
 )
 
+LAYOUTS: Final = (
+    Row("context.layout", {"context": "default"}),
+    Row("context.layout", {"since": 1, "last": 3, "exact": True}, by="vic"),
+    Row("context.layout", {"exclude_contributions": ["react.notes"]}),
+    Row("context.layout", {"include_only_contributions": ["thoughts"]}, Code.INVALID_PARAMS),
+    Row("context.layout", {"since": 10**6}, Code.INVALID_PARAMS),
+    Row("context.layout", {"since": -1}, Code.INVALID_PARAMS),
+    Row("context.layout", {"last": 0}, Code.INVALID_PARAMS),
+    Row("context.layout", {"model": "nobody"}, Code.INVALID_PARAMS),
+    Row("context.layout", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("context.request", {"max_tokens": 100, "window": {"input": 100, "separate": True}}),
+    Row("context.request", {"max_tokens": 0}, Code.INVALID_PARAMS),
+    Row("context.request", {"window": {"input": "wide"}}, Code.INVALID_PARAMS),
+    Row("context.request", {"model": "vic"}, Code.INVALID_PARAMS),
+    Row("context.usage", by="vic"),
+    Row("context.usage", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("block.read", {"block_id": "ar:turn_1_abcdef.user.prompt"}, Code.BLOCK_NOT_FOUND),
+    Row("block.read", {"block_id": "attic/ar:turn_1_abcdef.user.prompt"}, Code.CONTEXT_NOT_FOUND),
+    Row("block.read", {"block_id": "so:sources_pool[1-2-3]"}, Code.BLOCK_NOT_FOUND),
+)
+
 COMMANDS: Final = (
     Row("shell.run", {"command": "printf 'a b'; exit 3", "wait": True}),
     Row("shell.run", {"command": "ls"}, Code.PERMISSION_DENIED, by="bo"),
@@ -428,6 +449,7 @@ ROWS: Final = (
     *ATTACHING,
     *CITING,
     *COPIES,
+    *LAYOUTS,
     *COMMANDS,
     *MALFORMED,
 )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
@@ -50,10 +51,9 @@ async def test_patch_is_one_change_of_the_block(kernel: Kernel, amy: Actor, make
 
 @pytest.mark.parametrize("spoilt", [2, 16])
 async def test_hunk_that_fails_leaves_the_state_vector_as_it_was(
-    kernel: Kernel, amy: Actor, make: Make, spoilt: int
+    kernel: Kernel, context: Context, amy: Actor, make: Make, spoilt: int
 ) -> None:
     block = await make(TEXT.replace(f"line {spoilt}\n", "other\n"))
-    context = await kernel.context()
     before = context.document.state_vector()
     with raises(ErrorCode.PATCH_FAILED) as caught:
         await apply(kernel, amy, block)
@@ -64,10 +64,9 @@ async def test_hunk_that_fails_leaves_the_state_vector_as_it_was(
 
 
 async def test_dry_run_says_that_it_would_apply_and_changes_nothing(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:
     block = await make(TEXT)
-    context = await kernel.context()
     before = context.document.state_vector()
     assert await apply(kernel, amy, block, dry_run=True) == {"success": True, "errors": []}
     assert context.document.state_vector() == before

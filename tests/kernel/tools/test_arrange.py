@@ -7,7 +7,6 @@ import random
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
@@ -132,10 +131,9 @@ async def test_flag_is_set_and_taken_back_and_the_same_again_is_no_change(
 
 
 async def test_editor_arranges_anyones_blocks_and_a_model_only_its_own(
-    kernel: Kernel, amy: Actor, bo: Actor, make: Make
+    kernel: Kernel, aria: Actor, amy: Actor, bo: Actor, make: Make
 ) -> None:
     first, last = await make("1"), await make("2")
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
     own = str(
         (
             await kernel.call(

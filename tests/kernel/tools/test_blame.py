@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, Make
 
@@ -28,9 +27,8 @@ async def blamed(kernel: Kernel, actor: Actor, block: str) -> list[tuple[str, st
 
 
 @pytest.fixture
-async def shared(kernel: Kernel, amy: Actor, bo: Actor, make: Make) -> str:
+async def shared(kernel: Kernel, aria: Actor, amy: Actor, bo: Actor, make: Make) -> str:
     """A text that a model streams into while bo writes inside it."""
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
     made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
     block = str(made["block_id"])
     for word in ("one ", "twö ", "three\n"):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
@@ -244,10 +245,9 @@ async def test_list_filters_and_goes_on_where_it_stopped(call: Caller, make: Mak
 
 
 async def test_streamed_append_is_batched_and_flushed_by_a_real_timer(
-    kernel: Kernel, call: Caller, make: Make
+    context: Context, call: Caller, make: Make
 ) -> None:
     block = await make(role="tool")
-    context = await kernel.context()
     answers = [
         await call("block.append", block_id=block, text=t, stream=True) for t in ("he", "llo")
     ]
@@ -333,9 +333,8 @@ async def test_undo_of_another_user_is_denied_to_non_owner(
 
 
 async def test_models_last_run_can_be_undone_by_anybody(
-    kernel: Kernel, bo: Actor, make: Make
+    kernel: Kernel, aria: Actor, bo: Actor, make: Make
 ) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
     made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
     block = made["block_id"]
     for word in ("one ", "two ", "three\n"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -120,10 +121,9 @@ async def test_restoring_what_is_there_commits_nothing(call: Caller, make: Make)
 
 
 async def test_reader_that_breaks_off_takes_nothing_from_another(
-    kernel: Kernel, amy: Actor, make: Make
+    context: Context, amy: Actor, make: Make
 ) -> None:
     block = await make("before")
-    context = await kernel.context()
     first, second = (asyncio.create_task(context.history(block)) for _ in range(2))
     await asyncio.sleep(0)
     second.cancel()

@@ -341,3 +341,15 @@ async def test_path_of_another_context_is_found_with_its_label(
 async def test_path_of_no_block_is_refused(talk: Conversation, reference: str) -> None:
     error = await refused(talk.kernel, talk.person, "block.read", {"block_id": reference})
     assert error.code == "block_not_found" and len(error.message) < 500
+
+
+async def test_layout_after_an_edit_reads_that_block_anew_and_no_other(talk: Conversation) -> None:
+    prompt = await talk.ask("Hello")
+    await talk.ask("More")
+    layout = (await talk.kernel.context()).layout
+    before = [item.block for item in layout.arranged().items]
+    edit = {"block_id": prompt, "offset": 0, "insert": "!"}
+    await talk.kernel.call(talk.person, "block.splice", edit)
+    after = [item.block for item in layout.arranged().items]
+    kept = [one is other for one, other in zip(before, after, strict=True)]
+    assert kept == [False, False, True, True]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.contexts.block_tree import BlockTree
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Kernel
@@ -141,10 +142,9 @@ async def test_next_page_is_of_the_context_of_its_block(
 
 
 async def test_list_waits_for_disk_so_that_no_block_is_dirty(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, context: Context, amy: Actor, make: Make
 ) -> None:
     block = await make("a", kind="file", metadata={"path": "a"})
-    context = await kernel.context()
     context.write(amy, "append", lambda: context.document.append(block, "b"), blocks=[block])
     assert context.persisted_version(block) == 1
     page = await kernel.call(amy, "block.list", {})

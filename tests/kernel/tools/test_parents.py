@@ -6,16 +6,12 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind
+from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Make, refused
-
-
-@pytest.fixture
-async def aria(kernel: Kernel) -> Actor:
-    return kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
 
 
 @pytest.mark.parametrize("kind", list(BlockKind))
@@ -65,10 +61,9 @@ async def test_result_answers_a_call_and_nothing_else(
 
 
 async def test_model_block_of_older_kernel_without_parent_is_read_and_continued(
-    kernel: Kernel, amy: Actor, aria: Actor, make: Make, open_kernel: Any
+    kernel: Kernel, context: Context, amy: Actor, aria: Actor, make: Make, open_kernel: Any
 ) -> None:
     old = await make("an answer", role="model", parent_id=await make("?", status="done"))
-    context = await kernel.context()
     forget = lambda: context.document.set_fields(old, parent=None)  # noqa: E731
     await context.write(kernel.system, "create", forget, blocks=[old], undo=None).saved()
     await kernel.close()

@@ -22,9 +22,8 @@ from tests.kernel.kernel.calls import Caller
 
 
 @pytest.fixture
-async def written(kernel: Kernel, call: Caller, bo: Actor, make: Any) -> str:
+async def written(kernel: Kernel, aria: Actor, call: Caller, bo: Actor, make: Any) -> str:
     """A conversation of two people and a model; the first block."""
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
     first = str(await make("one\n漢字 😀\nthree", status="done", metadata={"a": [1, "ü"]}))
     await kernel.call(bo, "block.splice", {"block_id": first, "offset": 4, "insert": "two "})
     answer = {"role": "model", "kind": "text", "content": "```\ncode\n```", "parent_id": first}

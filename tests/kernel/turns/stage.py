@@ -87,6 +87,12 @@ class Stage:
         await self.kernel.call(actor or self.owner, "block.status", params)
         return block
 
+    async def play(self, text: str, actor: Actor | None = None) -> str:
+        """Submit a message and wait until its turns are over."""
+        block = await self.submit(text, actor)
+        await self.runner.wait_idle()
+        return block
+
     async def interrupt(self, **params: str) -> list[str]:
         answer = await self.kernel.call(self.owner, "turn.interrupt", params)
         stopped: list[str] = answer["stopped"]

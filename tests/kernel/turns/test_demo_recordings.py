@@ -89,8 +89,7 @@ async def test_commands_work_in_any_folder(tmp_path: Path, folder: str) -> None:
 async def test_whole_demo_plays_into_finished_blocks(open_stage: OpenStage) -> None:
     stage = await open_stage(Models.from_recordings(PATHS, math.inf, auto_play=False))
     await stage.submit("What is this?")
-    await stage.submit("And now?")
-    await stage.runner.wait_idle()
+    await stage.play("And now?")
     assert not stage.unfinished()
     kinds = [kind for kind, _, _ in stage.shown()]
     first = ["thinking", "tool_call", "tool_result", "text", "tool_call", "tool_result", "text"]

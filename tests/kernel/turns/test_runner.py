@@ -111,8 +111,7 @@ async def test_interrupt_with_nothing_running_stops_nothing(open_stage: OpenStag
 
 async def test_model_never_writes_as_a_person_of_the_same_name(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("amy", [TextDelta("hi\n")])))
-    await stage.submit("Who?")
-    await stage.runner.wait_idle()
+    await stage.play("Who?")
     answer = stage.headers()[1]
     assert answer.author != stage.kernel.owner.id
     member = stage.context.document.member(answer.author)
@@ -162,8 +161,7 @@ async def test_models_that_are_answering_already_do_not_begin_by_themselves(
     stage = await open_stage(models, pause)
     stage.context.presence.put(1, PresenceState("p", "amy", PrincipalKind.HUMAN, 0, "s"))
     await pause.shut()
-    await stage.submit("Hello?")
-    await stage.runner.wait_idle()
+    await stage.play("Hello?")
     await pause.open()
     await until(lambda: not pause.held)
     assert len(stage.headers()) == 2

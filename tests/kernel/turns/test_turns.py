@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.layout import ModelRequest
+from antiphon_kernel.messages import Message, TextBlock
 from antiphon_kernel.turns.events import (
     End,
     ProviderError,
@@ -43,8 +45,7 @@ EVENTS = sum(len(steps) for steps in FULL_TURN.rounds)
 
 async def test_submission_is_answered_in_blocks_that_hang_on_it(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), FULL_TURN))
-    prompt = await stage.submit("Hello?")
-    await stage.runner.wait_idle()
+    prompt = await stage.play("Hello?")
     assert stage.shown() == [
         ("text", "done", "Hello?"),
         ("thinking", "done", "Let me look.\n"),
@@ -82,8 +83,7 @@ async def test_provider_gets_the_prompt_and_the_real_results(open_stage: OpenSta
                 yield TextDelta("ok")
 
     stage = await open_stage(Models({"aria": Curious()}))
-    await stage.submit("@aria go")
-    await stage.runner.wait_idle()
+    await stage.play("@aria go")
     assert [one.prompt for one in asked] == ["@aria go", "@aria go"]
     shell, browser, wrong = asked[1].results
     assert (shell.call_id, shell.output, shell.exit_code) == ("one", "out\nerr\n", 1)
@@ -93,14 +93,46 @@ async def test_provider_gets_the_prompt_and_the_real_results(open_stage: OpenSta
     assert not stage.unfinished()
 
 
+async def test_provider_reads_the_conversation_with_each_call_answered(
+    open_stage: OpenStage,
+) -> None:
+    read: list[ModelRequest] = []
+
+    class Reading:
+        async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+            read.append(request.read())
+            if request.round == 0:
+                yield TextDelta("Looking.")
+                yield call("echo out", "one")
+                yield call("exit 3", "two")
+            else:
+                yield TextDelta("Done.")
+
+    stage = await open_stage(Models({"aria": Reading()}))
+    await stage.submit("Which files?")
+    await stage.runner.wait_idle()
+    await stage.submit("And now?")
+    await stage.runner.wait_idle()
+    first, second, third = ([str(message.role) for message in one.messages] for one in read[:3])
+    assert first == ["user"]
+    assert second == ["user", "assistant", "tool", "tool"]
+    assert third == [*second, "assistant", "user"]
+    assert read[2].messages[:4] == read[1].messages
+    texts = [block.text for one in read[1].messages[2:] for block in text_of(one)]
+    assert texts == ["out\n", "(no output)\n(exit code 3)"]
+
+
+def text_of(message: Message) -> list[TextBlock]:
+    return [block for block in message.content if isinstance(block, TextBlock)]
+
+
 async def test_call_of_a_tool_whose_name_holds_control_characters_is_answered(
     open_stage: OpenStage,
 ) -> None:
     call = ToolCallEvent("c1", "sh\x1b[31m" + "x" * 500, {})
     provider = scripted(Gate(), recording("aria", [call], [TextDelta("Then not.")]))
     stage = await open_stage(provider)
-    await stage.submit("Try it.")
-    await stage.runner.wait_idle()
+    await stage.play("Try it.")
     said = [header.kind for header in stage.headers()[1:]]
     assert said == [BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT, BlockKind.TEXT]
     assert stage.headers()[1].status == "error"
@@ -164,8 +196,7 @@ async def test_provider_that_gives_up_leaves_an_error_block(open_stage: OpenStag
     stage = await open_stage(
         scripted(Gate(), recording("aria", [TextDelta("I thi"), ProviderError("overloaded")]))
     )
-    await stage.submit("Hello?")
-    await stage.runner.wait_idle()
+    await stage.play("Hello?")
     assert stage.shown()[1:] == [("text", "error", "I thi"), ("error", "error", "overloaded")]
     assert stage.headers()[-1].parent == stage.headers()[0].id
 
@@ -179,8 +210,7 @@ async def test_exception_in_a_turn_is_shown_and_logged(
             raise RuntimeError("the wire is cut")
 
     stage = await open_stage(Models({"aria": Broken()}))
-    await stage.submit("Hello?")
-    await stage.runner.wait_idle()
+    await stage.play("Hello?")
     assert stage.shown()[1:] == [
         ("text", "error", "so far"),
         ("error", "error", "The turn failed: the wire is cut"),
@@ -194,8 +224,7 @@ async def test_turn_that_never_stops_calling_is_stopped(open_stage: OpenStage) -
             yield ToolCallEvent(f"c{request.round}", "nothing", {})
 
     stage = await open_stage(Models({"aria": Eager()}))
-    await stage.submit("Go.")
-    await stage.runner.wait_idle()
+    await stage.play("Go.")
     assert stage.shown()[-1][0] == "error"
     assert "after 100 rounds" in stage.shown()[-1][2]
     assert not stage.unfinished()
@@ -205,15 +234,13 @@ async def test_unnatural_end_is_told(open_stage: OpenStage) -> None:
     stage = await open_stage(
         scripted(Gate(), recording("aria", [TextDelta("and so"), End("max_tokens")]))
     )
-    await stage.submit("Tell.")
-    await stage.runner.wait_idle()
+    await stage.play("Tell.")
     assert (stage.headers()[1].status, stage.headers()[1].stop_reason) == ("done", "max_tokens")
 
 
 async def test_turn_text_of_block_is_one_undo_unit(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 5)))
-    await stage.submit("Tell.")
-    await stage.runner.wait_idle()
+    await stage.play("Tell.")
     await stage.kernel.call(stage.owner, "block.undo", {"principal": "aria"})
     assert stage.shown()[1] == ("text", "done", "")
 
@@ -262,8 +289,7 @@ async def test_cursor_is_shown_ten_times_a_second_at_most(open_stage: OpenStage)
     shown: list[PresenceState | None] = []
     stage.context.presence.watch(lambda _, state: shown.append(state))
     started = time.monotonic()
-    await stage.submit("Run.")
-    await stage.runner.wait_idle()
+    await stage.play("Run.")
     assert len(shown) <= 4 + (time.monotonic() - started) * 10
 
 

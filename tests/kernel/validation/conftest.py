@@ -1,18 +1,11 @@
-"""A context, and a structured block in it that raw updates are tried on."""
+"""A structured block that raw updates are tried on."""
 
 from __future__ import annotations
 
 import pytest
 
-from antiphon_kernel.contexts import Context
-from antiphon_kernel.kernel import Kernel
 from tests.kernel.kernel.calls import Make
 from tests.kernel.validation.peers import SCHEMA
-
-
-@pytest.fixture
-async def context(kernel: Kernel) -> Context:
-    return await kernel.context()
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ async def test_text_takes_characters_and_marks_only(
 
 @pytest.mark.parametrize("whose", ["now", "before the restart", "genesis"])
 async def test_id_that_the_kernel_wrote_with_stays_its_own(
-    kernel: Kernel, context: Context, make: Make, open_kernel: OpenKernel, whose: str
+    kernel: Kernel, bo: Actor, context: Context, make: Make, open_kernel: OpenKernel, whose: str
 ) -> None:
     block = await make("hello")
     client = context.document.client_id
@@ -118,7 +118,6 @@ async def test_id_that_the_kernel_wrote_with_stays_its_own(
         kernel = await open_kernel()
         context = await kernel.context()
         assert context.document.client_id != client
-    bo = kernel.open_session(await kernel.principal("bo"), "test")
     peer = Peer(context, client)
     assert peer.doc.get_state() != b"\x00"
     peer.content(block).insert(0, "forged ")

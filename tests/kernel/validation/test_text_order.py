@@ -87,13 +87,12 @@ def readings(state: bytes, block: str, seed: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_items_with_random_neighbours_read_the_same_in_every_order(
-    kernel: Kernel, context: Context, bo: Actor, make: Make, seed: int
+    kernel: Kernel, amy: Actor, context: Context, bo: Actor, make: Make, seed: int
 ) -> None:
     block = await make("abc")
     await forge(context, bo, block, seed)
     text = context.document.text(block)
     assert {*readings(context.document.update_since(), block, seed)} == {text}
-    amy = kernel.open_session(kernel.owner, "test")
     blamed = await kernel.call(amy, "block.blame", {"block_id": block})
     assert blamed["runs"][-1]["end"] == len(text)
 
@@ -121,11 +120,10 @@ def edit(rng: Random, text: Text) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS // 2))
 async def test_clients_that_write_at_once_are_never_taken_for_forgers(
-    kernel: Kernel, context: Context, bo: Actor, make: Make, seed: int
+    kernel: Kernel, amy: Actor, context: Context, bo: Actor, make: Make, seed: int
 ) -> None:
     rng, block = Random(seed), await make("abc")
     peers = [Peer(context, _BO + number, keeps=number % 2 == 0) for number in range(3)]
-    amy = kernel.open_session(kernel.owner, "test")
     for _ in range(25):
         peer = rng.choice(peers)
         if rng.random() < 0.2:

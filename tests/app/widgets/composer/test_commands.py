@@ -91,17 +91,16 @@ async def test_command_of_an_earlier_session_runs_when_the_person_says_so(here: 
         assert again.message == ""
 
 
-async def test_copied_command_runs_when_the_person_says_so(here: World) -> None:
+async def test_copied_command_runs_when_the_person_says_so(here: World, there: Opened) -> None:
     await here.cell("touch ran", kind="tool_call")
-    async with opened(here) as there:
-        await there.sees("touch ran")
-        await there.press("up", "enter")
-        await until(lambda: there.message == "!touch ran", "the command")
-        await there.press("enter")
-        await asks(there)
-        await did_not_run(here)
-        await there.press("ctrl+r")
-        await runs(here)
+    await there.sees("touch ran")
+    await there.press("up", "enter")
+    await until(lambda: there.message == "!touch ran", "the command")
+    await there.press("enter")
+    await asks(there)
+    await did_not_run(here)
+    await there.press("ctrl+r")
+    await runs(here)
 
 
 async def test_copied_command_runs_at_once_when_it_has_been_edited_here(here: World) -> None:
