@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from antiphon_kernel.contexts.context import Context
-from antiphon_kernel.document.history.block_history import TextChange
+from antiphon_kernel.document.history.block_history import AuthoredChange
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.layout import (
     Announcement,
@@ -107,7 +107,7 @@ async def _changed(
         authors = dict.fromkeys(one.principal for one in changes)
         return [ChangedBlock(place, context.username(one)) for one in authors]
     history = await context.history(block)
-    by_author: dict[str, list[TextChange]] = {}
+    by_author: dict[str, list[AuthoredChange]] = {}
     for change in history.changes_since(None, changes[0].version - 1):
         if change.principal not in (model, SYSTEM):
             by_author.setdefault(change.principal, []).append(change)
@@ -125,7 +125,7 @@ async def _changed(
 
 
 def _lines(
-    starts: Sequence[int], length: int, changes: Sequence[TextChange]
+    starts: Sequence[int], length: int, changes: Sequence[AuthoredChange]
 ) -> Iterator[ChangedLines]:
     """Yield the lines that changes in the order of the text touch, each run once."""
     ranges: list[ChangedLines] = []

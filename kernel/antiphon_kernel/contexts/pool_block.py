@@ -15,7 +15,7 @@ from antiphon_kernel.document.schema import (
     Section,
 )
 from antiphon_kernel.document.schema_validation import is_whole
-from antiphon_kernel.layout import Source
+from antiphon_kernel.layout import PoolSource
 from antiphon_kernel.types.ids import SYSTEM
 
 POOL_TYPE: Final = "sources.pool"
@@ -58,30 +58,30 @@ def is_pool(document: Document, block: str) -> bool:
     return is_marked and document.schema(block) == POOL_SCHEMA
 
 
-def read_sources(document: Document) -> tuple[Source, ...]:
+def read_sources(document: Document) -> tuple[PoolSource, ...]:
     """Return every source, in the order of their numbers."""
     block = find_pool(document)
     return read_pool(document, block) if block is not None else ()
 
 
-def shown_sources(document: Document) -> tuple[Source, ...]:
+def shown_sources(document: Document) -> tuple[PoolSource, ...]:
     """Return the sources that models are shown: none if somebody has excluded the pool."""
     block = find_pool(document)
     is_shown = block is not None and not document.header(block).excluded
     return read_sources(document) if is_shown else ()
 
 
-def read_pool(document: Document, block: str) -> tuple[Source, ...]:
+def read_pool(document: Document, block: str) -> tuple[PoolSource, ...]:
     """Return every source of the pool's block."""
     items: list[dict[str, Any]] = read_value(document, block, POOL_SECTION)
     return tuple(
-        Source(int(item["sid"]), *map(item.get, ("url", "path", "title", "text")))
+        PoolSource(int(item["sid"]), *map(item.get, ("url", "path", "title", "text")))
         for item in items
         if is_whole(item.get("sid"))  # an import takes over what merging has broken
     )
 
 
-def pool_item(source: Source) -> dict[str, Any]:
+def pool_item(source: PoolSource) -> dict[str, Any]:
     """Return a source as the block holds it."""
     fields = {
         "sid": source.sid,

@@ -17,7 +17,7 @@ from antiphon_kernel.contexts.pool_block import (
 )
 from antiphon_kernel.document.content_writes import Write, plan_delete, plan_insert, plan_push
 from antiphon_kernel.document.document import Document
-from antiphon_kernel.layout import Source
+from antiphon_kernel.layout import PoolSource
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import Actor, BlockHeader
@@ -27,12 +27,12 @@ from antiphon_kernel.types.records import Actor, BlockHeader
 class AddedSource:
     """A source of the pool after it was added."""
 
-    source: Source
+    source: PoolSource
     is_new: bool
 
 
 def add_sources(
-    context: Context, system: Actor, actor: Actor, wanted: Sequence[Source], time: int
+    context: Context, system: Actor, actor: Actor, wanted: Sequence[PoolSource], time: int
 ) -> list[AddedSource]:
     """Add sources to the pool, which is made if there is none; return them as they are there.
 
@@ -102,7 +102,7 @@ def _create_pool(context: Context, system: Actor, time: int) -> str:
 
 
 def _replacing(
-    document: Document, block: str, sources: Sequence[Source], changed: set[int], count: int
+    document: Document, block: str, sources: Sequence[PoolSource], changed: set[int], count: int
 ) -> list[Write]:
     writes: list[Write] = []
     for at in sorted(one for one in changed if one < count):

@@ -31,7 +31,7 @@ from antiphon_kernel.layout.paths import (
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
 from antiphon_kernel.layout.reading import LayoutReading, LayoutTail, ModelRequest, read_layout
 from antiphon_kernel.layout.sources import (
-    Source,
+    PoolSource,
     SourceError,
     normal_path,
     normal_url,
@@ -69,9 +69,9 @@ __all__ = [
     "ModelRequest",
     "ModelView",
     "PathError",
+    "PoolSource",
     "PrefixBreak",
     "PresentReader",
-    "Source",
     "SourceError",
     "SourcesPath",
     "SummaryPath",

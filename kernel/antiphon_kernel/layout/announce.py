@@ -42,7 +42,7 @@ class ChangedLines:
 
 @dataclass(frozen=True, slots=True)
 class ChangedBlock:
-    """What one author has changed of one block."""
+    """Part of one block that one author has changed."""
 
     place: str
     """Path or name of the block."""

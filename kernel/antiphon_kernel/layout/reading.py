@@ -9,7 +9,7 @@ from antiphon_kernel.layout.announce import Announcement, announcement_text
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
 from antiphon_kernel.layout.items import Layout, LayoutItem
 from antiphon_kernel.layout.model_view import BlockPosition, ModelView, model_view
-from antiphon_kernel.layout.sources import Source, sources_text
+from antiphon_kernel.layout.sources import PoolSource, sources_text
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
 from antiphon_kernel.messages import Message, TextBlock, UserMessage, check_correlation
@@ -19,12 +19,12 @@ from antiphon_kernel.messages import Message, TextBlock, UserMessage, check_corr
 class LayoutTail:
     """Part behind the stream that is made anew for each request and never cached."""
 
-    sources: tuple[Source, ...] = ()
+    sources: tuple[PoolSource, ...] = ()
     announcement: Announcement | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What of it there is, in order."""
+        """Return the parts that there are, in order."""
         announced = self.announcement
         sources = (sources_text(self.sources),) if self.sources else ()
         return (*sources, announcement_text(announced)) if announced is not None else sources

@@ -26,7 +26,7 @@ class SourceError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PoolSource:
     """A page or a file, under the number that it has for good."""
 
     sid: int
@@ -39,7 +39,7 @@ class Source:
 
     @property
     def place(self) -> str:
-        """Where it is: no other source of the pool is there."""
+        """Return the URL or the path, which no other source of the pool has."""
         return self.url or self.path or ""
 
 
@@ -80,7 +80,7 @@ def normal_path(path: str) -> str:
     return normal
 
 
-def sources_text(sources: Sequence[Source]) -> str:
+def sources_text(sources: Sequence[PoolSource]) -> str:
     """Return the pool as models read it: the last sources, one a line."""
     shown = sources[-SOURCES_SHOWN:]
     lines = ["[SOURCES POOL]"]

@@ -11,7 +11,7 @@ from antiphon_kernel.contexts import add_sources, read_sources
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import (
     PathError,
-    Source,
+    PoolSource,
     SourceError,
     SourcesPath,
     normal_path,
@@ -63,7 +63,7 @@ class SourceInfo(Result):
     """Code points of its text."""
 
     @classmethod
-    def of(cls, source: Source) -> SourceInfo:
+    def of(cls, source: PoolSource) -> SourceInfo:
         return cls(**_about(source))
 
 
@@ -190,13 +190,13 @@ async def read(call: Call, params: SourceReadParams) -> SourceReadResult:
     return SourceReadResult(sources=[SourceContent(**_about(one), text=one.text) for one in found])
 
 
-def _wanted(at: int, asked: NewSource) -> Source:
+def _wanted(at: int, asked: NewSource) -> PoolSource:
     if (asked.url is None) == (asked.path is None):
         raise _wrong(f"sources.{at}", "a source has a url or a path: give one of the two")
     try:
         if asked.url is not None:
-            return Source(0, normal_url(asked.url), None, asked.title, asked.text)
-        return Source(0, None, normal_path(asked.path or ""), asked.title, asked.text)
+            return PoolSource(0, normal_url(asked.url), None, asked.title, asked.text)
+        return PoolSource(0, None, normal_path(asked.path or ""), asked.title, asked.text)
     except SourceError as error:
         field = "url" if asked.url is not None else "path"
         raise _wrong(f"sources.{at}.{field}", str(error)) from error
@@ -217,7 +217,7 @@ def _wrong(field: str, what: str) -> AntiphonError:
     return AntiphonError(ErrorCode.INVALID_PARAMS, f"{sentence}.", field=field)
 
 
-def _about(source: Source) -> dict[str, Any]:
+def _about(source: PoolSource) -> dict[str, Any]:
     return {
         "sid": source.sid,
         "url": source.url,

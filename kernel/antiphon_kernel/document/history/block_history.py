@@ -62,7 +62,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class TextChange:
+class AuthoredChange:
     """Code points that came into a text or went out of it, and by whom."""
 
     offset: int
@@ -263,22 +263,22 @@ class BlockHistory:
         """The characters of a version, in order, as what they are now: alive or not."""
         return self._as_of(self.sequence(section), version)
 
-    def changes_since(self, section: str | None, version: int) -> list[TextChange]:
+    def changes_since(self, section: str | None, version: int) -> list[AuthoredChange]:
         """Return what is new in a text and what is gone from it since a version, in order.
 
         Of what has come and gone since, or gone and come back, there is nothing.
         """
         sequence = self.sequence(section)
         held = {id(one) for one in self._as_of(sequence, version)}
-        changes: list[TextChange] = []
+        changes: list[AuthoredChange] = []
         at = 0
         for one in sequence or ():
             if one.size and one.alive and id(one) not in held:
                 who = self._stamps[one.inserted_at].principal
-                changes.append(TextChange(at, one.size, 0, who))
+                changes.append(AuthoredChange(at, one.size, 0, who))
             elif one.size and not one.alive and id(one) in held:
                 who = self._stamps[one.deleted_at].principal
-                changes.append(TextChange(at, 0, one.size, who))
+                changes.append(AuthoredChange(at, 0, one.size, who))
             at += one.size if one.alive else 0
         return changes
 
