@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.session import Session
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
 from antiphon_kernel.types.enums import PrincipalKind
@@ -127,6 +128,7 @@ class MessageSubmitter:
         sending = loop.call_later(SENDING_AFTER, show)
         slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
         try:
+            await self._attach(block, mentioned_paths(text))
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
             self._draft.restore(block, text)
@@ -140,6 +142,16 @@ class MessageSubmitter:
         await asyncio.sleep(NOBODY_AFTER)
         if not self._has_models():
             self._hint(NOBODY)
+
+    async def _attach(self, block: str, paths: Sequence[str]) -> None:
+        """Attach the files that the message names; one that is attached already stays.
+
+        Raises:
+            AntiphonError: if one of them cannot be; then none is.
+        """
+        if paths:
+            files = await asyncio.to_thread(read_mentioned, self._session.project, paths)
+            await self._session.call("block.attach", {"block_id": block, "files": files})
 
     def _has_models(self) -> bool:
         kinds = [one.kind for one in self._session.document.members()]
