@@ -250,6 +250,16 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Show or hide who wrote what",
     ),
     Action(
+        "reading",
+        ("m",),
+        "model's view",
+        "Show what the model of the cell reads, with what its provider keeps; else the only model.",
+        _NAVIGATE,
+        enabled=lambda now: now.live,
+        footer=None,
+        title="What the model reads",
+    ),
+    Action(
         "undo_edit",
         ("ctrl+z",),
         "undo mine",

@@ -19,6 +19,7 @@ from antiphon_kernel.contexts import (
     BlockOwners,
     Context,
     ContextRegistry,
+    ConversationTrees,
     First,
     OpenContexts,
     Quarantine,
@@ -84,6 +85,7 @@ class Kernel:
         self.contexts = ContextRegistry(journal, clock, ids, self._guard)
         self.quarantine = Quarantine(journal)
         self.submissions = Signal[Submission]()
+        self.trees = ConversationTrees(self.context_rows, self.context)
         self.writers: BlockOwners
         self._open: OpenContexts
         self._closed = False

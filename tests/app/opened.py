@@ -96,12 +96,10 @@ class World:
 
     async def cell(self, content: str, kind: str = "text", status: str = "done") -> str:
         """A finished block of a model of no account."""
-        principal = await self.kernel.principal("bela", PrincipalKind.MODEL)
+        principal = await self.kernel.principal("bela", PrincipalKind.SHELL)
         actor = self.kernel.open_session(principal, "test")
         (await self.context()).ensure_member(actor)
-        created = await self.kernel.call(
-            actor, "block.create", {"role": "tool", "kind": kind, "content": content}
-        )
+        created = await self.kernel.call(actor, "block.create", {"kind": kind, "content": content})
         block = str(created["block_id"])
         await self.kernel.call(actor, "block.status", {"block_id": block, "status": status})
         return block

@@ -33,7 +33,7 @@ class Filled:
 
     async def block(self, content: str) -> str:
         """A block that can be appended to."""
-        made = await self.call("block.create", role="system", kind="text", content=content)
+        made = await self.call("block.create", kind="file", content=content)
         return str(made["block_id"])
 
     async def add_blocks(self, count: int, content: str) -> list[str]:

@@ -34,7 +34,7 @@ from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
@@ -258,7 +258,7 @@ async def check_microseconds(folder: Path) -> list[float]:
     """What deciding about one keystroke of a client takes."""
     kernel = await Kernel.open(folder, folder, registry=Registry(KERNEL_TOOLS))
     me = kernel.open_session(kernel.owner, "bench")
-    params = {"role": "system", "kind": "text", "content": "word " * 200}
+    params = {"kind": "file", "content": "word " * 200}
     block = str((await kernel.call(me, "block.create", params))["block_id"])
     context = await kernel.context()
     writer = Document(4711)
@@ -291,7 +291,7 @@ async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figu
         await kernel.call(model, "block.append", params)
 
     async def measure(append: Callable[[str, str], Awaitable[None]]) -> float:
-        block = await writer.create(BlockKind.TEXT, Role.TOOL, None)
+        block = await writer.create(BlockKind.TEXT, None)
         start = time.perf_counter()
         for _ in range(tokens):
             await append(block, "word ")
@@ -321,6 +321,21 @@ async def forking_milliseconds(folder: Path) -> list[float]:
             await kernel.call("context.fork", context="default")
             took.append((time.perf_counter() - start) * 1e3)
     return took
+
+
+async def appending_milliseconds(folder: Path) -> list[float]:
+    """What appending messages takes that are all there, below a conversation of 1,000."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[at % 2], "content": f"{at}: {TEXT}"} for at in range(1_004)]
+    took = []
+    async with filled(folder) as kernel:
+        placed = await kernel.call("message.append", messages=messages[:1_000])
+        parent, new = placed["message_id"], messages[1_000:]
+        for _ in range(50):
+            start = time.perf_counter()
+            await kernel.call("message.append", parent=parent, messages=new)
+            took.append((time.perf_counter() - start) * 1e3)
+    return took[1:]
 
 
 def measure_contexts(folder: Path, contexts: int) -> Iterator[Figure]:
@@ -364,6 +379,9 @@ def main() -> None:
             print_figure(one, as_json=as_json)
         forks = asyncio.run(forking_milliseconds(folder / "forks"))
         print_figure(figure("a fork of 1,000 blocks", "ms", forks, budget=50), as_json=as_json)
+        reused = asyncio.run(appending_milliseconds(folder / "messages"))
+        name = "append of 4 messages that are there, at depth 1,000"
+        print_figure(figure(name, "ms", reused, budget=5), as_json=as_json)
         for one in measure_contexts(folder / "contexts", options.contexts):
             print_figure(one, as_json=as_json)
         with node_modules(options.modules, folder / "node") as modules:

@@ -110,7 +110,7 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     machine: Machine, data: Path, block: str, tmp_path: Path
 ) -> None:
     backup = tmp_path / "backup.db"
-    growing = call(data, "block.create", role="tool", kind="text")["block_id"]
+    growing = call(data, "block.create", kind="tool_call")["block_id"]
     with written_to(data, growing) as written:
         while len(written) < 50:
             time.sleep(0.01)

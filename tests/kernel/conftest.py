@@ -19,7 +19,7 @@ from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
-from tests.kernel.kernel.calls import Caller, Make, OpenKernel
+from tests.kernel.kernel.calls import Caller, Make, OpenKernel, open_writer
 from tests.kernel.served import ServedKernel, served_kernel
 
 PACKAGES = ("yjs@13.6.27", "y-websocket@3.0.0", "ws@8.18.3")
@@ -120,11 +120,12 @@ def call(kernel: Kernel, amy: Actor) -> Caller:
 
 
 @pytest.fixture
-def make(call: Caller) -> Make:
-    """Creates a text block of amy's, which is no draft, and returns its id."""
+def make(kernel: Kernel, amy: Actor) -> Make:
+    """Creates a block and returns its id: amy's and no draft, or text of who writes this role."""
 
-    async def make_one(content: str = "", **params: Any) -> str:
-        request = {"role": "system", "kind": "text", "content": content, **params}
-        return str((await call("block.create", **request))["block_id"])
+    async def make_one(content: str = "", *, role: str | None = None, **params: Any) -> str:
+        request = {"kind": "file" if role is None else "text", "content": content, **params}
+        actor = amy if role in (None, "user") else await open_writer(kernel, role)
+        return str((await kernel.call(actor, "block.create", request))["block_id"])
 
     return make_one

@@ -173,7 +173,7 @@ class ServedKernel:
 
     async def block(self, content: Any = "", **params: Any) -> str:
         """A new block of the owner's."""
-        request = {"role": "system", "kind": "text", "content": content, **params}
+        request = {"kind": "file", "content": content, **params}
         return str((await self.kernel.call(self.me, "block.create", request))["block_id"])
 
 

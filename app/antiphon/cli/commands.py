@@ -74,12 +74,7 @@ def antiphon(
             )
         return
     project = project_root(Path.cwd())
-    _open_started(
-        chosen_data(data, project),
-        project,
-        context=context,
-        as_name=as_name,
-    )
+    _open_started(chosen_data(data, project), project, context=context, as_name=as_name)
 
 
 for _room in (chat, transfer, inspect, maintenance):

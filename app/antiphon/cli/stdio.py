@@ -13,7 +13,11 @@ from antiphon_kernel.client.standard_streams import reading_input
 
 
 class Printer:
-    """Writes to a file, pipe or terminal in pieces that it has room for."""
+    """Writes to a file, pipe or terminal in pieces that it has room for.
+
+    Printing raises BrokenPipeError if nobody reads any more, NoReaderError if that is standard
+    output.
+    """
 
     def __init__(self, sink: BinaryIO | BufferedWriter | FileIO) -> None:
         """Nothing may wait in the buffer of `sink`, if it has one."""
@@ -22,24 +26,14 @@ class Printer:
         self._rest = bytearray()
 
     async def print(self, text: str) -> None:
-        """Print `text`; returns when it has been taken.
-
-        Raises:
-            BrokenPipeError: if nobody reads what is printed any more; `NoReaderError` if that is
-                standard output.
-        """
+        """Print `text`; returns when it has been taken."""
         self._rest += text.encode("utf-8")
         while self._rest:
             await self._room()
             self._write()
 
     def print_final(self, text: str) -> None:
-        """Print what is left, and `text`, as far as there is room for it now.
-
-        Raises:
-            BrokenPipeError: if nobody reads what is printed any more; `NoReaderError` if that is
-                standard output.
-        """
+        """Print what is left, and `text`, as far as there is room for it now."""
         self._rest += text.encode("utf-8")
         while self._rest and self._has_room():
             self._write()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import TypeVar
 
 from textual import on, work
@@ -16,11 +16,12 @@ from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.base_screen import BaseScreen
 from antiphon.screens.modals import ConfirmModal, HelpModal, RejectedModal
+from antiphon.screens.reading import LAST_ITEMS, ReadingModal
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import Sidebar
 from antiphon.widgets.status import UnreadBadge
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.quoting import join_names
 
@@ -245,6 +246,20 @@ class DocumentActions(BaseScreen):
     @work(exit_on_error=False)
     async def action_blame(self) -> None:
         await self._blame.toggle()
+
+    def action_reading(self) -> None:
+        block, model = self.cells.focused_cell, None
+        if block is not None:
+            author = self._session.document.header(block).author
+            member = self._session.document.member(author)
+            if member is not None and member.kind == PrincipalKind.MODEL:
+                model = author
+        self.app.push_screen(
+            ReadingModal(
+                partial(self._kernel.layout, model, LAST_ITEMS),
+                lambda changed: self.source.changed.listen(lambda change: changed()),
+            )
+        )
 
     @work(exit_on_error=False)
     async def action_interrupt(self) -> None:

@@ -133,6 +133,16 @@ class KernelActions:
             return None
         return merge_runs(result["runs"])
 
+    async def layout(self, model: str | None, last: int) -> Mapping[str, Any] | None:
+        """Return the last items that a model reads of this context; None if it is not said."""
+        params = {"context": self._session.document.context, "last": last}
+        try:
+            named = {"model": model} if model is not None else {}
+            return await self._session.call("context.layout", {**params, **named})
+        except AntiphonError as error:
+            self._hint(f"What models read cannot be shown: {error.message}")
+            return None
+
     async def interrupt(self, target: InterruptTarget) -> bool:
         """Stop a model, a command or all of them; whether anything was running."""
         params: dict[str, Any] = {"context": self._session.document.context}

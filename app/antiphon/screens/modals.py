@@ -61,8 +61,13 @@ class TextPage(ScrollView, ThemedWidget, can_focus=True):
         self._rows: Sequence[Sequence[StatusSpan]] = ()
 
     def on_resize(self) -> None:
+        self.reload()
+
+    def reload(self) -> None:
+        """Draw the rows as they are now."""
         self._rows = self._rows_at(self.size.width - 2, self.cell_theme)
         self.virtual_size = Size(self.size.width, len(self._rows))
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         width, page = self.size.width, self.cell_theme.background

@@ -80,10 +80,15 @@ class AccessControl:
     # In
 
     def check_admission(self, principal: Principal) -> None:
-        """Raise AuthenticationError for kicked principals and for the kernel's own."""
+        """Raise AuthenticationError for kicked principals, mere authors and the kernel's own."""
         if principal.kind is PrincipalKind.SYSTEM:
             raise AuthenticationError(
                 CloseCode.UNAUTHORISED, "Nobody can act as the kernel itself: choose another name."
+            )
+        if self._members.role_of(principal) is AccessRole.AUTHOR:
+            raise AuthenticationError(
+                CloseCode.UNAUTHORISED,
+                f"{principal.username} is known here as an author only: ask for an invitation.",
             )
         until = self._members.banned_until(principal)
         if until is not None:

@@ -109,12 +109,30 @@ class Members:
     ) -> Principal:
         """The principal of this name, made on first use, then with `role` or what its kind has.
 
+        So is the role of somebody who was known as an author only.
+
+        Raises:
+            AntiphonError: invalid_params if the name cannot be one.
+        """
+        known = self._principals.get(username)
+        if known is not None:
+            if self.role_of(known) is AccessRole.AUTHOR:
+                await self.give_role(known, role or AccessRole.of_kind(known.kind))
+            return known
+        return await run_uninterrupted(self._made(username, kind, role or AccessRole.of_kind(kind)))
+
+    async def author(self, username: str, kind: PrincipalKind) -> Principal:
+        """The principal of this name; whom nobody knows yet is known as an author only.
+
         Raises:
             AntiphonError: invalid_params if the name cannot be one.
         """
         known = self._principals.get(username)
         if known is not None:
             return known
+        return await run_uninterrupted(self._made(username, kind, AccessRole.AUTHOR))
+
+    async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:
         if not is_name(username):
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,
@@ -122,9 +140,6 @@ class Members:
                 " and -, starting with a letter or digit.",
                 found=truncate(username),
             )
-        return await run_uninterrupted(self._made(username, kind, role or AccessRole.of_kind(kind)))
-
-    async def _made(self, username: str, kind: PrincipalKind, role: AccessRole) -> Principal:
         async with self._adding:
             known = self._principals.get(username)
             if known is not None:

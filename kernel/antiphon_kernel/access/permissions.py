@@ -1,17 +1,30 @@
 """Permission rules, all in one place. The first is general; the others ask for more.
 
 Every tool defines the right that it needs; `check_tool` is applied to every call. Rules that
-depend on the block or the person in question are below it, one function a rule.
+depend on the block or the person in question are below it, one function a rule. Each raises
+AntiphonError permission_denied.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.registry import Tool
-from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
+
+_ROLES: Final = {
+    PrincipalKind.HUMAN: Role.USER,
+    PrincipalKind.MODEL: Role.MODEL,
+    PrincipalKind.SHELL: Role.TOOL,
+    PrincipalKind.SOURCE: Role.SYSTEM,
+    PrincipalKind.SYSTEM: Role.SYSTEM,
+}
+"""The role of what principals of each kind write, results of tools excepted."""
 
 
 def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
@@ -30,10 +43,7 @@ def check_tool(tool: Tool, caller: Principal, role: AccessRole) -> None:
 
 
 def check_update(caller: Principal, role: AccessRole) -> None:
-    """Raise unless the caller may send raw updates that change anything.
-
-    Raises AntiphonError permission_denied.
-    """
+    """Raise unless the caller may send raw updates that change anything."""
     if not role.may(Permission.WRITE):
         raise _denied(
             f"You are {caller.username}, {role.described()}: you can read, not write."
@@ -48,9 +58,6 @@ def check_draft(document: Document, block: str, caller: Principal) -> None:
 
     A draft is changed by its author only, whatever role others have: its author sends it, or runs
     it as a command, as their own words. The kernel itself is exempt.
-
-    Raises:
-        AntiphonError: permission_denied, if the block is somebody else's draft.
     """
     if caller.kind is PrincipalKind.SYSTEM or not document.is_draft(block):
         return
@@ -69,11 +76,30 @@ def check_draft(document: Document, block: str, caller: Principal) -> None:
     )
 
 
-def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
-    """The status of a block is for its author and for owners.
+def check_role(asked: Role | str | None, kind: BlockKind, caller: Principal) -> Role:
+    """Return the role of a new block of this kind, which follows from who creates it.
 
-    Raises AntiphonError permission_denied.
+    Args:
+        asked: the role that a request names; None if it leaves it out.
+
+    Raises:
+        AntiphonError: invalid_params, if it names another one.
     """
+    role = Role.TOOL if kind is BlockKind.TOOL_RESULT else _ROLES[caller.kind]
+    if asked is None or asked == role:
+        return role
+    what = f"a {kind}" if kind is BlockKind.TOOL_RESULT else f"every block of a {caller.kind}"
+    raise AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"The role of {what} is {role}, not {quote(str(asked))}; you are {caller.username}, a"
+        f" {caller.kind}: leave role out.",
+        field="role",
+        allowed=[role.value],
+    )
+
+
+def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
+    """The status of a block is for its author and for owners."""
     if caller.id != header.author and role is not AccessRole.OWNER:
         raise _denied(
             f"Only the author of block {header.id} or the owner of the kernel sets its status;"
@@ -84,10 +110,7 @@ def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> No
 
 
 def check_arrange(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
-    """Excluding and moving: one's own blocks; anyone's for owners and editors.
-
-    Raises AntiphonError permission_denied.
-    """
+    """Excluding and moving: one's own blocks; anyone's for owners and editors."""
     if caller.id != header.author and not role.may(Permission.ARRANGE):
         raise _denied(
             f"Block {header.id} is not yours, and {role.described()} arranges only its own blocks:"
@@ -98,10 +121,7 @@ def check_arrange(header: BlockHeader, caller: Principal, role: AccessRole) -> N
 
 
 def check_undo_of(whose: Principal, caller: Principal, role: AccessRole) -> None:
-    """Undo and redo: one's own edits; those of models for editors; those of people for owners.
-
-    Raises AntiphonError permission_denied.
-    """
+    """Undo and redo: one's own edits; those of models for editors; those of people for owners."""
     if whose.id == caller.id or role is AccessRole.OWNER:
         return
     if whose.kind is PrincipalKind.HUMAN:
@@ -124,8 +144,6 @@ def check_interrupt(whose: str | None, caller: Principal, role: AccessRole) -> N
     """Stopping what runs: one's own; anyone's (None: everybody's) for owners and editors.
 
     `whose` is a username or an id.
-
-    Raises AntiphonError permission_denied.
     """
     if role.may(Permission.ARRANGE) or whose in (caller.username, caller.id):
         return
@@ -138,10 +156,7 @@ def check_interrupt(whose: str | None, caller: Principal, role: AccessRole) -> N
 
 
 def check_shell(caller: Principal, role: AccessRole) -> None:
-    """Commands run on the kernel's host as its user: for owners only.
-
-    Raises AntiphonError permission_denied.
-    """
+    """Commands run on the kernel's host as its user: for owners only."""
     if role is not AccessRole.OWNER:
         raise _denied(
             "Only the owner of the kernel runs commands on its host; you are"
@@ -166,10 +181,7 @@ def check_project_files(caller: Principal, role: AccessRole) -> None:
 
 
 def check_act_as(name: str, caller: Principal, founder: Principal) -> None:
-    """`--as`: only the founder, whose data folder it is, acts as somebody else.
-
-    Raises AntiphonError permission_denied.
-    """
+    """`--as`: only the founder, whose data folder it is, acts as somebody else."""
     if name != caller.username and caller.id != founder.id:
         raise AntiphonError(
             ErrorCode.PERMISSION_DENIED,
@@ -184,9 +196,6 @@ def check_invite_as(known: Principal, caller: Principal, founder: Principal) -> 
 
     Whoever makes an invitation knows its token, and can come in with it as that principal: only
     the founder acts as somebody else.
-
-    Raises:
-        AntiphonError: permission_denied.
     """
     if caller.id not in (founder.id, known.id):
         raise AntiphonError(

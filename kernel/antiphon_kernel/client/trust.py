@@ -158,11 +158,7 @@ def _folder_of(entry: Path) -> str:
 
 
 def _register(folder_id: str, data: Path) -> None:
-    """Remember the folder as this user's.
-
-    Raises:
-        OSError: if the registry cannot be written to, or would not be believed afterwards.
-    """
+    """Remember the folder; raises OSError if the registry would not be believed afterwards."""
     registry = make_state_folder(_REGISTRY)
     if not _is_own(registry):
         raise PermissionError(1, "others may write in it, or it is another user's", str(registry))

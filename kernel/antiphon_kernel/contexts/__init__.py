@@ -9,12 +9,15 @@ from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
+    ForkChange,
     read_now,
     read_version,
     split_surrogates,
     start_fork,
 )
 from antiphon_kernel.contexts.loader import open_document
+from antiphon_kernel.contexts.message_blocks import MessageWriter, check_message, group_of
+from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.contexts.open_contexts import OpenContexts
 from antiphon_kernel.contexts.ordering import (
     order_after,
@@ -28,27 +31,37 @@ from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
 from antiphon_kernel.contexts.sources_pool import add_sources
+from antiphon_kernel.contexts.tree import Branch, ConversationTrees, TreeNode
 from antiphon_kernel.contexts.undo_stack import UndoKind
 
 __all__ = [
     "Applied",
     "BlockInfo",
     "BlockOwners",
+    "Branch",
     "Broadcast",
     "CommitHandle",
     "Context",
     "ContextLayout",
     "ContextRegistry",
+    "ConversationTrees",
     "First",
     "Fork",
+    "ForkChange",
     "InitialContent",
+    "MessagePath",
+    "MessageWriter",
     "OpenContexts",
+    "PathMessage",
     "Presence",
     "Quarantine",
     "SearchIndex",
     "Submission",
+    "TreeNode",
     "UndoKind",
     "add_sources",
+    "check_message",
+    "group_of",
     "header_fields",
     "header_values",
     "layout_of",

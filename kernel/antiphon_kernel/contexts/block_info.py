@@ -73,6 +73,7 @@ class BlockInfo(Result):
     name: str
     parent_id: str | None = None
     """The block it answers."""
+    parent_name: str | None = None
     role: str
     kind: str
     status: str
@@ -101,8 +102,13 @@ def header_values(context: Context, block: str) -> dict[str, Any]:
         "name": context.block_name(block),
         "username": context.username(header.author),
         "parent_id": header.parent,
+        "parent_name": _parent_name(context, header.parent),
         "version": context.version(block),
     }
+
+
+def _parent_name(context: Context, parent: str | None) -> str | None:
+    return context.block_name(parent) if parent is not None and parent in context.document else None
 
 
 def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) -> dict[str, Any]:

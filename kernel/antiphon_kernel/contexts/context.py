@@ -77,7 +77,11 @@ _ORDER: Final = frozenset({"order"})
 
 
 class Context:
-    """An open context. All methods belong to one event loop."""
+    """An open context. All methods belong to one event loop.
+
+    Every write raises AntiphonError permission_denied if the actor may not make it; writing,
+    reading the journal and waiting for it raise storage_failed.
+    """
 
     def __init__(
         self,
@@ -176,19 +180,11 @@ class Context:
         return self._persisted.get(block, 0)
 
     async def history(self, block: str) -> BlockHistory:
-        """The history of a block's content, up to date with the document until the next await.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """The history of a block's content, up to date with the document until the next await."""
         return (await self.histories.open([block]))[0]
 
     async def changes(self, block: str) -> list[BlockChangeRow]:
-        """Every change of a block that is on disk, in order.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Every change of a block that is on disk, in order."""
         return await self._journal.changes_of(self.row, self.number(block))
 
     async def changes_since(self, seq: int) -> dict[str, list[BlockChangeRow]]:
@@ -203,11 +199,7 @@ class Context:
         }
 
     async def wait_persisted(self) -> None:
-        """Wait until everything that has been applied so far is on disk.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Wait until everything that has been applied so far is on disk."""
         if self._last is not None:
             await asyncio.shield(self._last)
 
@@ -257,11 +249,7 @@ class Context:
         return self._write(actor, operation, change, blocks, undo, blobs)
 
     async def prepare_append(self, block: str, section: str | None) -> None:
-        """Make sure that the end of a text is known, so that `append` can write behind it.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Make sure that the end of a text is known, so that `append` can write behind it."""
         if not self.document.tail_is_live(block, section):
             await self.history(block)
 
@@ -271,9 +259,6 @@ class Context:
         """Write at the end of a text, also behind what has been removed there.
 
         Otherwise a deletion that is undone would stand between two appends, in the wrong order.
-
-        Raises:
-            AntiphonError: permission_denied, storage_failed.
         """
         self._check_writer(actor, (block,))
         return self._append(actor, block, text, section, UndoKind.CALL)
@@ -283,9 +268,6 @@ class Context:
 
         Args:
             plan: what has to be written there.
-
-        Raises:
-            AntiphonError: permission_denied, storage_failed.
         """
         self._check_writer(actor, (row.block,))
         clock, transaction, update = self._execute(actor, row.stack, plan, (row.block,))
@@ -301,21 +283,13 @@ class Context:
         )
 
     def restore(self, actor: Actor, block: str, plan: UpdatePlan) -> CommitHandle:
-        """Give a text back what it was, as its history says: an edit like any other.
-
-        Raises:
-            AntiphonError: permission_denied, storage_failed.
-        """
+        """Give a text back what it was, as its history says: an edit like any other."""
         self._check_writer(actor, (block,))
         _, transaction, update = self._execute(actor, "restore", plan, (block,))
         return self._commit(PendingCommit(actor, "restore", transaction, update, UndoKind.CALL))
 
     def update_metadata(self, actor: Actor, operation: str, row: ContextRow) -> CommitHandle:
-        """The context has another label, or is archived, or is not any more.
-
-        Raises:
-            AntiphonError: permission_denied, storage_failed.
-        """
+        """The context has another label, or is archived, or is not any more."""
         self._check_writer(actor, ())
         with self._fail_on_error(), self.document.transaction(operation) as transaction:
             self._members.ensure_member(actor)

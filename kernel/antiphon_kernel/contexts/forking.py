@@ -6,12 +6,15 @@ What is copied is captured at one moment, so the context goes on being written m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from antiphon_kernel.contexts.block_ids import BlockIds
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.context_registry import InitialContent
+from antiphon_kernel.contexts.header_rules import follow_change
+from antiphon_kernel.contexts.member_registry import MemberRegistry
 from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
@@ -31,10 +34,19 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.validation import without_damage
-from antiphon_kernel.yjs.merge import FAN_IN
+from antiphon_kernel.yjs.merge import FAN_IN, merge
 
 FORK: Final = "fork"
 """The operation that makes a copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkChange:
+    """A change of a fork that is there with its copied blocks, or is not there at all."""
+
+    operation: str
+    apply: Callable[[Document, Callable[[], str]], None]
+    """Writes to the document of the fork; its second argument gives ids for new blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,8 @@ class Fork:
     """The source as it was; nobody else has it."""
     blocks: tuple[str, ...]
     """Those that are copied, in document order."""
+    change: ForkChange | None = None
+    """What else is there from the start."""
 
 
 async def read_now(context: Context, client_id: int) -> Document:
@@ -60,6 +74,15 @@ async def read_now(context: Context, client_id: int) -> Document:
     state = document.update_since()
     headers = [document.header(block) for block in document.block_ids()]
     await context.wait_persisted()
+    return load(state, client_id, headers)
+
+
+def load(state: bytes, client_id: int, headers: Sequence[BlockHeader]) -> Document:
+    """Return the document of a whole state.
+
+    Args:
+        headers: those of its blocks.
+    """
     loader = DocumentLoader(client_id)
     loader.apply([state])
     return loader.finish(headers)
@@ -95,9 +118,9 @@ async def start_fork(
     source, session = fork.document, SessionRow.of(actor)
     commits: list[Commit] = []
 
-    def add(update: bytes, blocks: tuple[BlockRow, ...] = ()) -> None:
+    def add(update: bytes, blocks: tuple[BlockRow, ...] = (), operation: str = FORK) -> None:
         seq = len(commits) + 2
-        commits.append(Commit(row, seq, time, actor.principal, session, FORK, blocks, update))
+        commits.append(Commit(row, seq, time, actor.principal, session, operation, blocks, update))
 
     copier, slices = BlockCopier(source, client_id), TimeSlice()
     members = copier.add_members(source.members())
@@ -114,11 +137,38 @@ async def start_fork(
         headers.append(header)
         add(copier.copy(block, header), (BlockRow(number, copy, 1),))
         await slices.pause()
+    origin = ForkOrigin(fork.source.number, fork.at, len(headers))
+    state, vector = copier.state(genesis_update(row.id, row.epoch, row.label))
+    if fork.change is not None:
+        document = load(state, client_id, headers)
+        update, touched = _apply(document, fork.change, actor, row)
+        numbers = {header.id: number for number, header in enumerate(headers, 1)}
+        rows: list[BlockRow] = []
+        for block in touched:
+            version = 2 if block in numbers else 1
+            rows.append(BlockRow(numbers.setdefault(block, len(numbers) + 1), block, version))
+        add(update, tuple(rows), fork.change.operation)
+        state, vector = document.update_since(), document.state_vector()
+        headers = [document.header(block) for block in document.block_ids()]
+        document.close()
     if commits:
-        state, vector = copier.state(genesis_update(row.id, row.epoch, row.label))
         snapshot = Snapshot(commits[-1].seq, vector, state, encode_headers(headers))
         commits[-1] = replace(commits[-1], snapshot=snapshot)
-    return InitialContent(commits, ForkOrigin(fork.source.number, fork.at, len(headers)))
+    return InitialContent(commits, origin)
+
+
+def _apply(
+    document: Document, change: ForkChange, actor: Actor, row: ContextRow
+) -> tuple[bytes, Sequence[str]]:
+    """Make a change; return the update that says so, and the blocks that it touched."""
+    ids = BlockIds(row.id, document.block_ids())
+    with document.transaction(change.operation) as transaction:
+        MemberRegistry(document).ensure_member(actor)
+        change.apply(document, lambda: str(ids.next(actor.principal.id)))
+    assert transaction.update is not None, "a change of a fork changes it"
+    follow_up = follow_change(document, transaction.change)
+    update = transaction.update
+    return merge((update, follow_up)) if follow_up else update, transaction.change.touched
 
 
 def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) -> str | None:

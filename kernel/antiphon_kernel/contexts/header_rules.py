@@ -8,7 +8,7 @@ from antiphon_kernel.contexts.ordering import order_at_end
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.text.fractional_index import is_order_key
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.records import Actor
 
 
@@ -76,8 +76,6 @@ def _normalise_draft(document: Document, actor: Actor, draft: str, *, submitted:
     """
     header = document.header(draft)
     fields: dict[str, object] = {}
-    if header.role != Role.USER:
-        fields["role"] = Role.USER
     if header.kind != BlockKind.TEXT:
         fields["kind"] = BlockKind.TEXT
     if not submitted and header.status not in (Status.PENDING, Status.RUNNING):

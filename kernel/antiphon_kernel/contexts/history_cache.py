@@ -44,7 +44,10 @@ T = TypeVar("T")
 
 
 class HistoryCache:
-    """The open histories of one context. Belongs to one event loop."""
+    """The open histories of one context. Belongs to one event loop.
+
+    Reading them raises AntiphonError storage_failed.
+    """
 
     def __init__(
         self,
@@ -85,11 +88,7 @@ class HistoryCache:
         return found
 
     async def open(self, blocks: Sequence[str]) -> list[BlockHistory]:
-        """Histories that are up to date with the document until the next await.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Histories that are up to date with the document until the next await."""
         while (histories := self.opened(blocks)) is None:
             for block in blocks:
                 if block not in self._open:
@@ -108,9 +107,6 @@ class HistoryCache:
 
         Args:
             read: called when the history is up to date with the document.
-
-        Raises:
-            AntiphonError: storage_failed.
         """
         index = JournalIndex(self._journal, self._context, self._number_if_any)
         at = 0

@@ -112,7 +112,9 @@ class ItemOwners:
 class JournalIndex:
     """The transactions of one context that concern each block, by the block's number.
 
-    It takes some bytes for each transaction and each block that it touched.
+    It takes some bytes for each transaction and each block that it touched. Whatever reads the
+    journal raises CorruptContextError for a record that cannot be read, AntiphonError
+    storage_failed for a journal that cannot.
     """
 
     def __init__(
@@ -144,12 +146,7 @@ class JournalIndex:
         return self._sizes.get(block, 0)
 
     async def extend(self, upto: int) -> None:
-        """Index the transactions on disk up to a `seq`.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
+        """Index the transactions on disk up to a `seq`."""
         slices = TimeSlice()
         while (after := len(self._op_sizes) - 1) < upto:
             limit = min(_TOUCHES_READ, upto - after)
@@ -165,12 +162,7 @@ class JournalIndex:
             await slices.pause()
 
     async def make_exact(self) -> None:
-        """Index what nobody ever saw too: text written and removed offline touches no block.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
+        """Index what nobody ever saw too: text written and removed offline touches no block."""
         upto = len(self._op_sizes) - 1
         self._owners = ItemOwners(self._number_of)
         self._op_sizes = array("I", [0])
@@ -179,12 +171,7 @@ class JournalIndex:
         await self.extend(upto)
 
     async def ops(self, seqs: Iterable[int]) -> AsyncIterator[StoredOp]:
-        """Read transactions that have been indexed, in order, a bounded piece at a time.
-
-        Raises:
-            CorruptContextError: if a record cannot be read.
-            AntiphonError: storage_failed.
-        """
+        """Read transactions that have been indexed, in order, a bounded piece at a time."""
         slices, piece, size = TimeSlice(), list[int](), 0
         for seq in chain(sorted(seqs), (None,)):
             if seq is None or len(piece) == _OPS_READ or size > _BYTES_READ:

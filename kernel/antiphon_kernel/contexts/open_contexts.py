@@ -25,7 +25,10 @@ _log = logging.getLogger(__name__)
 
 
 class OpenContexts:
-    """Every open context, with what watches it."""
+    """Every open context, with what watches it.
+
+    What waits for the journal raises AntiphonError storage_failed.
+    """
 
     def __init__(
         self,
@@ -61,11 +64,7 @@ class OpenContexts:
         return iter(tuple(self._open.values()))
 
     async def open(self, context: ContextId) -> Context:
-        """A context of the directory, opened if it is not yet.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """A context of the directory, opened if it is not yet."""
         async with self._opening[context]:
             return self._open.get(context) or await self._load(self._directory[context])
 
@@ -100,9 +99,6 @@ class OpenContexts:
 
         Args:
             leaves_leases: whether they are interrupted only when nobody writes in them for a while.
-
-        Raises:
-            AntiphonError: storage_failed.
         """
         left = self._writers.end_session(session, leaves_leases=leaves_leases)
         self._watch_leases()
@@ -127,11 +123,7 @@ class OpenContexts:
         self._watch_leases()
 
     async def flush(self) -> None:
-        """Write every streamed append into its block and wait until all is on disk.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Write every streamed append into its block and wait until all is on disk."""
         for context in tuple(self._open.values()):
             context.appends.flush_all()
         for context in tuple(self._open.values()):

@@ -51,7 +51,10 @@ class SearchChanges:
 
 
 class SearchIndex:
-    """The texts of every context of a kernel, open or not."""
+    """The texts of every context of a kernel, open or not.
+
+    Reading them raises AntiphonError storage_failed.
+    """
 
     def __init__(
         self,
@@ -66,11 +69,7 @@ class SearchIndex:
         self._stopping = False
 
     async def changes(self) -> SearchChanges:
-        """Return the changes since indexing, and start indexing them in the background.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """Return the changes since indexing, and start indexing them in the background."""
         blocks: list[_ChangedBlocks] = []
         unreadable: list[str] = []
         opened: list[tuple[ContextRow, Context]] = []
@@ -117,11 +116,7 @@ class SearchIndex:
     async def texts(
         self, wanted: SearchFilter, after: int, changes: SearchChanges
     ) -> AsyncIterator[list[tuple[Candidate, str]]]:
-        """The blocks behind row `after` that have what is wanted, in order of creation.
-
-        Raises:
-            AntiphonError: storage_failed.
-        """
+        """The blocks behind row `after` that have what is wanted, in order of creation."""
         changed = {one.row: one for one in changes.blocks if one.row > after}
         while True:
             found = await self._table.candidates(wanted, after, _BLOCKS)

@@ -12,13 +12,20 @@ from antiphon_kernel.messages.blocks import (
 )
 from antiphon_kernel.messages.coalescing import JOIN, coalesce
 from antiphon_kernel.messages.comparison import comparison_form, message_digest
-from antiphon_kernel.messages.correlation import check_correlation, open_tool_uses
+from antiphon_kernel.messages.correlation import PathCorrelation, check_correlation, open_tool_uses
 from antiphon_kernel.messages.errors import (
     CorrelationError,
     MessageError,
     MessageProblem,
     ToolArgumentParseError,
 )
+from antiphon_kernel.messages.foreign_conversations import read_conversations
+from antiphon_kernel.messages.imported import (
+    ImportedConversation,
+    ImportedMessage,
+    SystemMessage,
+)
+from antiphon_kernel.messages.loom import read_loom
 from antiphon_kernel.messages.message import (
     AssistantMessage,
     Message,
@@ -57,12 +64,16 @@ __all__ = [
     "DocumentBlock",
     "FileSize",
     "ImageBlock",
+    "ImportedConversation",
+    "ImportedMessage",
     "InputBlock",
     "Message",
     "MessageError",
     "MessageProblem",
     "MessageRole",
     "ModelWindow",
+    "PathCorrelation",
+    "SystemMessage",
     "TextBlock",
     "Thinking",
     "ToolArgumentParseError",
@@ -88,5 +99,7 @@ __all__ = [
     "open_tool_uses",
     "parse_arguments",
     "parse_block",
+    "read_conversations",
+    "read_loom",
     "tool_uses",
 ]

@@ -6,8 +6,69 @@ from collections.abc import Sequence
 
 from antiphon_kernel.messages.blocks import ToolUse
 from antiphon_kernel.messages.errors import CorrelationError, MessageError, MessageProblem
-from antiphon_kernel.messages.message import Message, ToolMessage
+from antiphon_kernel.messages.message import Message, ToolMessage, tool_uses
 from antiphon_kernel.types.quoting import quote
+
+
+class PathCorrelation:
+    """Calls and results of a path, to which messages are added and taken off at its end."""
+
+    def __init__(self) -> None:
+        self._uses: dict[str, ToolUse] = {}
+        self._answered: set[str] = set()
+
+    @property
+    def open(self) -> tuple[ToolUse, ...]:
+        """Tool uses without a result, in order."""
+        return tuple(use for use in self._uses.values() if use.id not in self._answered)
+
+    def add(self, message: Message) -> None:
+        """Add a message behind the others; one that does not fit changes nothing.
+
+        Raises:
+            CorrelationError: if it is a result without an earlier open tool use, or has a tool use
+                with the id of another one.
+        """
+        if isinstance(message, ToolMessage):
+            self._answer(message.tool_call_id)
+            return
+        added: dict[str, ToolUse] = {}
+        for at, block in enumerate(message.content):
+            if isinstance(block, ToolUse):
+                if block.id in self._uses or block.id in added:
+                    raise CorrelationError(
+                        MessageProblem.DUPLICATE_CALL_ID,
+                        f"the id {quote(block.id)} belongs to an earlier tool use of the path;"
+                        " give each one its own",
+                        path=f"content[{at}].id",
+                        call_id=block.id,
+                    )
+                added[block.id] = block
+        self._uses.update(added)
+
+    def remove_last(self, message: Message) -> None:
+        """Take off the message that was added last."""
+        if isinstance(message, ToolMessage):
+            self._answered.remove(message.tool_call_id)
+        for use in tool_uses(message):
+            del self._uses[use.id]
+
+    def _answer(self, call_id: str) -> None:
+        if call_id not in self._uses:
+            raise CorrelationError(
+                MessageProblem.NO_SUCH_CALL,
+                f"no tool use before it has the id {quote(call_id)}; a result follows its call",
+                path="tool_call_id",
+                call_id=call_id,
+            )
+        if call_id in self._answered:
+            raise CorrelationError(
+                MessageProblem.ALREADY_ANSWERED,
+                f"an earlier message answers the tool use {quote(call_id)}; a call has one result",
+                path="tool_call_id",
+                call_id=call_id,
+            )
+        self._answered.add(call_id)
 
 
 def open_tool_uses(path: Sequence[Message]) -> tuple[ToolUse, ...]:
@@ -17,25 +78,11 @@ def open_tool_uses(path: Sequence[Message]) -> tuple[ToolUse, ...]:
         CorrelationError: with index and path of the first message that does not fit: a result
             without an earlier open tool use, or an id that an earlier tool use has.
     """
-    uses: dict[str, ToolUse] = {}
-    answered: set[str] = set()
+    correlation = PathCorrelation()
     for index, message in enumerate(path):
         with MessageError.located(index=index):
-            if isinstance(message, ToolMessage):
-                _answer(message.tool_call_id, uses, answered)
-                continue
-            for at, block in enumerate(message.content):
-                if isinstance(block, ToolUse):
-                    if block.id in uses:
-                        raise CorrelationError(
-                            MessageProblem.DUPLICATE_CALL_ID,
-                            f"the id {quote(block.id)} belongs to an earlier tool use of the path;"
-                            " give each one its own",
-                            path=f"content[{at}].id",
-                            call_id=block.id,
-                        )
-                    uses[block.id] = block
-    return tuple(use for use in uses.values() if use.id not in answered)
+            correlation.add(message)
+    return correlation.open
 
 
 def check_correlation(path: Sequence[Message]) -> None:
@@ -60,21 +107,3 @@ def check_correlation(path: Sequence[Message]) -> None:
                 path=f"content[{at}]",
                 call_id=first.id,
             )
-
-
-def _answer(call_id: str, uses: dict[str, ToolUse], answered: set[str]) -> None:
-    if call_id not in uses:
-        raise CorrelationError(
-            MessageProblem.NO_SUCH_CALL,
-            f"no tool use before it has the id {quote(call_id)}; a result follows its call",
-            path="tool_call_id",
-            call_id=call_id,
-        )
-    if call_id in answered:
-        raise CorrelationError(
-            MessageProblem.ALREADY_ANSWERED,
-            f"an earlier message answers the tool use {quote(call_id)}; a call has one result",
-            path="tool_call_id",
-            call_id=call_id,
-        )
-    answered.add(call_id)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any
 
@@ -54,18 +53,10 @@ class MessageError(AntiphonError):
         """The message in its list, counted from 0."""
         self.say_where()
 
-    @classmethod
-    @contextmanager
-    def located(cls, *, index: int | None = None, path: str = "") -> Iterator[None]:
+    @staticmethod
+    def located(*, index: int | None = None, path: str = "") -> AbstractContextManager[None]:
         """Say of errors raised inside which message they are about, or in which part they lie."""
-        try:
-            yield
-        except cls as error:
-            if index is not None:
-                error.index = index
-            error.path = ".".join(part for part in (path, error.path) if part)
-            error.say_where()
-            raise
+        return _Location(index, path)
 
     def say_where(self) -> None:
         """Begin the message with the place of the problem."""
@@ -76,6 +67,23 @@ class MessageError(AntiphonError):
         self.message = self.message[:1].upper() + self.message[1:]
         self.args = (self.message,)
         self.details = {**self.details, "index": self.index, "path": self.path or None}
+
+
+class _Location(AbstractContextManager[None]):
+    """Made for each message and block that is read, so without a generator."""
+
+    __slots__ = ("_index", "_path")
+
+    def __init__(self, index: int | None, path: str) -> None:
+        self._index = index
+        self._path = path
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if isinstance(error, MessageError):
+            if self._index is not None:
+                error.index = self._index
+            error.path = ".".join(part for part in (self._path, error.path) if part)
+            error.say_where()
 
 
 class ToolArgumentParseError(MessageError):

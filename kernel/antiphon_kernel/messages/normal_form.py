@@ -22,7 +22,6 @@ from antiphon_kernel.messages.blocks import (
     ToolUse,
     UnknownBlock,
     is_blank,
-    require_text,
     require_visible,
 )
 from antiphon_kernel.messages.errors import MessageError, MessageProblem, ToolArgumentParseError
@@ -41,6 +40,7 @@ _Fields = Mapping[str, Any]
 
 _MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_calls"})
 _TOOL_MESSAGE_FIELDS: Final = _MESSAGE_FIELDS | {"tool_call_id", "is_error"}
+_ROLES: Final[Mapping[str, MessageRole]] = {str(role): role for role in MessageRole}
 _CALL_FIELDS: Final = frozenset({"id", "type", "function"})
 
 
@@ -66,7 +66,7 @@ def normalize_message(value: object) -> Message:
     Raises:
         MessageError: if it has none, with the path of what is wrong.
     """
-    if isinstance(value, UserMessage | AssistantMessage | ToolMessage):
+    if isinstance(value, Message):
         return _without_blank_text(value)
     fields = require_fields(value, "")
     role = _read_role(fields.get("role"))
@@ -126,7 +126,6 @@ def parse_block(value: object) -> ContentBlock:
     """
     fields = require_fields(value, "")
     kind = fields.get("type")
-    require_visible(kind, "type", MessageProblem.INVALID_VALUE)
     match kind:
         case "text":
             _refuse_other_fields(fields, {"type", "text"}, "a text block")
@@ -143,6 +142,7 @@ def parse_block(value: object) -> ContentBlock:
             return made(fields.get("media_type"), fields.get("hash"))  # type: ignore[arg-type]
         case "unknown" if fields.keys() == {"type", "raw"} and isinstance(fields["raw"], Mapping):
             return UnknownBlock(freeze_object(fields["raw"], "raw"))
+    require_visible(kind, "type", MessageProblem.INVALID_VALUE)
     return UnknownBlock(freeze_object(fields, ""))
 
 
@@ -195,9 +195,7 @@ def require_fields(value: object, path: str) -> _Fields:
     Raises:
         MessageError: if it is something else.
     """
-    if isinstance(value, Mapping):
-        for name in value:
-            require_text(name, path)
+    if isinstance(value, Mapping) and all(isinstance(name, str) for name in value):
         return value
     raise _wrong_shape("a JSON object", value, path)
 
@@ -216,8 +214,8 @@ def _is_blank_text(block: ContentBlock) -> bool:
 
 
 def _read_role(value: object) -> MessageRole:
-    if isinstance(value, str) and value in tuple(MessageRole):
-        return MessageRole(value)
+    if isinstance(value, str) and (role := _ROLES.get(value)):
+        return role
     raise MessageError(
         MessageProblem.UNKNOWN_ROLE,
         f"expected a role of {join_names(MessageRole)}, found {quote(value)}."
@@ -294,7 +292,8 @@ def _make_call(call_id: Any, name: Any, arguments: object) -> ToolUse:
 
 
 def _refuse_other_fields(fields: _Fields, allowed: set[str] | frozenset[str], what: str) -> None:
-    if other := sorted(fields.keys() - allowed):
+    if not allowed.issuperset(fields):
+        other = sorted(fields.keys() - allowed)
         raise MessageError(
             MessageProblem.UNKNOWN_FIELD,
             f"{what} has the fields {join_names(sorted(allowed))}, not {join_names(other)}",

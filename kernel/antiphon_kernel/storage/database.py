@@ -205,11 +205,7 @@ class Database:
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[OpenFiles]:
-        """The only writer for now; gives the files, which belong to the library's thread.
-
-        Raises:
-            AntiphonError: storage_failed, for good once the files have been lost.
-        """
+        """Be the only writer for now; gives the files, which belong to the library's thread."""
         async with self._lock:
             self._raise_if_closed()
             if self.lost is not None:

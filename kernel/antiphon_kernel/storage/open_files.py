@@ -61,7 +61,8 @@ class StorageLostError(AntiphonError):
 class OpenFiles:
     """The database file and its write-ahead log, as they are when this is made.
 
-    Belongs to SQLite's thread; the two checks of a commit take some microseconds.
+    Belongs to SQLite's thread; the two checks of a commit take some microseconds. A check raises
+    StorageLostError if it fails, sqlite3.OperationalError if it cannot be made now.
     """
 
     def __init__(self, path: Path) -> None:
@@ -90,35 +91,20 @@ class OpenFiles:
             self._log_file = None
 
     def check_before_commit(self) -> None:
-        """See that the files are as the last commit left them: this one would hide a change.
-
-        Raises:
-            StorageLostError: if they are not, or not at their paths.
-            sqlite3.OperationalError: if that cannot be found out now.
-        """
+        """See that the files are as the last commit left them: this one would hide a change."""
         if self._look_at_database().st_mtime_ns != self._database_time:
             raise StorageLostError(self._database, _CHANGED)
         self._look_at_log()
         self._look_at_names()
 
     def check_after_commit(self) -> None:
-        """See that the paths still lead to the files that SQLite has written to.
-
-        Raises:
-            StorageLostError: if not.
-            sqlite3.OperationalError: if that cannot be found out now.
-        """
+        """See that the paths still lead to the files that SQLite has written to."""
         self._database_time = self._look_at_database().st_mtime_ns
         self._look_at_names()
         self._look_at_log()
 
     def check_all(self) -> None:
-        """Do both without a commit, and without relying on the folder's time of change.
-
-        Raises:
-            StorageLostError: if a file is lost.
-            sqlite3.OperationalError: if that cannot be found out now.
-        """
+        """Do both without a commit, and without relying on the folder's time of change."""
         self.check_before_commit()
         self._find_log()
 

@@ -31,6 +31,16 @@ from antiphon_kernel.tools.edit import apply_patch, edit, splice
 from antiphon_kernel.tools.history import blame, history, redo, restore, undo
 from antiphon_kernel.tools.kernel import invite, invites, joins, kick, members, revoke, role
 from antiphon_kernel.tools.layout import layout, request, usage
+from antiphon_kernel.tools.message import (
+    append_messages,
+    delete_messages,
+    edit_message,
+    message_children,
+    message_path,
+    message_siblings,
+    search_messages,
+    split_message,
+)
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.tools.session import tools, whoami
@@ -84,6 +94,14 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     add,
     list_sources,
     read_sources,
+    append_messages,
+    edit_message,
+    split_message,
+    delete_messages,
+    message_path,
+    message_children,
+    message_siblings,
+    search_messages,
     whoami,
     tools,
     members,

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from antiphon_kernel.access import check_arrange, check_status
+from antiphon_kernel.access import check_arrange, check_role, check_status
 from antiphon_kernel.contexts import (
     Context,
     Submission,
@@ -50,7 +50,9 @@ class CreateParams(Params):
     """Label or id; the default context if it and the parent are absent."""
     parent_id: str | None = None
     """The block it answers. A block of role model has one; a tool_result answers its tool_call."""
-    role: Role
+    role: Role | None = None
+    """Follows from who creates it: `user` for people, `model` for models, `system` for sources and
+    the kernel; `tool` for every tool_result. No other one is accepted."""
     kind: BlockKind
     content: str | dict[str, Any] | list[Any] | None = None
     """The text it starts with; with a schema of another type, its content as `block.get` gives it.
@@ -94,6 +96,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     A person's text that is done from the start is a message: it is answered like a submitted draft.
     """
     context, parent = await _place(call, params)
+    role = check_role(params.role, params.kind, call.actor.principal)
     document, schema, content = context.document, params.block_schema, params.content
     text = content if isinstance(content, str) and schema == TEXT else ""
     check_size(context, len(text))
@@ -101,7 +104,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
     check_defaults(schema)
     if parent is not None:
         _reject_too_deep(document, parent, context.limits.parent_depth)
-    elif params.role is Role.MODEL or params.kind is BlockKind.TOOL_RESULT:
+    elif role is Role.MODEL or params.kind is BlockKind.TOOL_RESULT:
         raise _without_parent(params)
     after = await block_in(call, context, params.after) if params.after is not None else None
     fields = header_fields(params.metadata, context.limits, call.kernel.project)
@@ -124,7 +127,7 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
         header = BlockHeader(
             id=str(block),
             kind=params.kind,
-            role=params.role,
+            role=role,
             status=status,
             order=order_after(document, after) if after else order_at_end(document),
             created=iso_time(call.kernel.clock.now_ms()),
@@ -141,8 +144,8 @@ async def create(call: Call, params: CreateParams) -> CreateResult:
         call.kernel.writers.writes(call.actor, str(block))
     written = context.write(call.actor, "create", write, blocks=())
     await written.saved()
-    spoken = params.role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
-    if status is Status.DONE and spoken and call.actor.principal.kind is PrincipalKind.HUMAN:
+    spoken = role is Role.USER and params.kind is BlockKind.TEXT and text.strip()
+    if status is Status.DONE and spoken:
         call.kernel.submissions.notify(Submission(context, str(block), text, call.actor))
     return CreateResult(
         block_id=str(block),

@@ -110,11 +110,7 @@ async def _write_content(
 def _reject_other_read_only(
     call: Call, document: Document, block: str, path: str | None, value: Any
 ) -> None:
-    """Refuse a value that differs from what is there in a part that is read-only.
-
-    Raises:
-        AntiphonError: read_only_field, read_only_section.
-    """
+    """Refuse a value that differs from what is there in a part that is read-only."""
     schema = document.schema(block)
     part = part_at(schema, path)
     if isinstance(part, MapSchema | CompositeSchema) and isinstance(value, dict):
@@ -130,11 +126,7 @@ def _reject_other_read_only(
 
 
 def _fill_content(context: Context, block: str, path: str | None, value: Any) -> Any:
-    """Give the items of a content their defaults.
-
-    Raises:
-        AntiphonError: too_large, schema_violation.
-    """
+    """Give the items of a content their defaults; raises too_large or schema_violation."""
     filled = fill_items(part_of(context.document, block, path), value)
     if isinstance(value, str | list | dict):
         check_content_size(context, value, filled.added)

@@ -212,19 +212,10 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         blocks = await _chosen(call, params.blocks or BlockRange(), context, document)
         fork = Fork(context.row, at, document, tuple(blocks))
 
-        version = 1
-
-        async def copies(row: ContextRow) -> InitialContent:
-            nonlocal version
-            time, client = kernel.clock.now_ms(), kernel.ids.client_id()
-            made = await start_fork(row, fork, call.actor, time, client, kernel.limits)
-            version += len(made.commits)
-            return made
-
         label = params.label
         if label is None:
             label = kernel.contexts.free_label(f"{context.label}-fork")
-        made = await kernel.contexts.create(label, kernel.system, copies, asker=call.actor)
+        made, version = await create_fork(call, fork, label)
     finally:
         document.close()
     return ContextForkResult(
@@ -234,6 +225,25 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
         source_version=at,
         blocks=len(blocks),
     )
+
+
+async def create_fork(call: Call, fork: Fork, label: str) -> tuple[ContextRow, int]:
+    """Make a fork; return it, and the version that it begins with.
+
+    Raises:
+        AntiphonError: invalid_params, permission_denied, storage_failed.
+    """
+    kernel, version = call.kernel, 1
+
+    async def copies(row: ContextRow) -> InitialContent:
+        nonlocal version
+        time, client = kernel.clock.now_ms(), kernel.ids.client_id()
+        made = await start_fork(row, fork, call.actor, time, client, kernel.limits)
+        version += len(made.commits)
+        return made
+
+    row = await kernel.contexts.create(label, kernel.system, copies, asker=call.actor)
+    return row, version
 
 
 async def _chosen(
@@ -381,11 +391,12 @@ async def exported(call: Call, context: Context, form: ExportFormat) -> AsyncGen
 async def import_(call: Call, params: ContextImportParams) -> ContextImportResult:
     """Make a new context of an exported one: it is there whole, or not at all.
 
-    People and models are matched by username and kind; who wrote what is taken over, what could be
-    undone is not. Text of others whom this kernel knows is imported only by whose kernel it is.
-    A block of a model that answers nothing in the export answers nothing here. A large export is
-    imported with `antiphon import`, or with `POST /import?label=` at the address of the kernel's
-    HTTP endpoint: they stream.
+    People and models are matched by username and kind; those whom this kernel does not know become
+    authors, who have no right until they are invited, and no source or system is made. Who wrote
+    what is taken over, what could be undone is not. Text of others whom this kernel knows is
+    imported only by whose kernel it is. A block of a model that answers nothing in the export
+    answers nothing here. A large export is imported with `antiphon import`, or with
+    `POST /import?label=` at the address of the kernel's HTTP endpoint: they stream.
     """
     limit = call.kernel.limits.export_code_points
     if len(params.text) > limit:

@@ -276,14 +276,7 @@ async def _map_to_current(
 def _map_operations(
     carried: VersionMap, operations: Sequence[EditOperation], version: int
 ) -> list[EditOperation]:
-    """Return operations that are valid in the earlier version, as operations on the lines now.
-
-    Args:
-        version: of the block now.
-
-    Raises:
-        AntiphonError: stale_version if a line that one of them touches is not there any more.
-    """
+    """Return operations of the earlier version on the lines now; raises stale_version."""
     return [_map_operation(carried, index, one, version) for index, one in enumerate(operations)]
 
 
@@ -302,14 +295,7 @@ def _map_operation(
 
 
 def _map_splice(carried: VersionMap, offset: int, deleted: int, version: int) -> int:
-    """An offset in the earlier version, as an offset now.
-
-    Args:
-        version: of the block now.
-
-    Raises:
-        AntiphonError: stale_version if what is to be deleted has been touched since.
-    """
+    """Return an offset of the earlier version in the text now; raises stale_version."""
     try:
         return carried.splice(offset, deleted)
     except StaleError as stale:

@@ -229,20 +229,19 @@ class UndoResult(Result):
     """Text that comes back."""
     undone: list[str]
     """The blocks whose text changed."""
+    undone_names: list[str]
     versions: dict[str, int]
     """The new version of each of them."""
     context_version: int
 
 
+_READ_ONLY = (ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION)
+
+
 @tool(
     "block.undo",
     needs=Permission.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.NOTHING_TO_UNDO,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-    ),
+    errors=(*REFERENCES, ErrorCode.NOTHING_TO_UNDO, *_READ_ONLY),
 )
 async def undo(call: Call, params: UndoParams) -> UndoResult:
     """Take back the last edit of one principal, never what somebody else wrote into it."""
@@ -252,12 +251,7 @@ async def undo(call: Call, params: UndoParams) -> UndoResult:
 @tool(
     "block.redo",
     needs=Permission.WRITE,
-    errors=(
-        *REFERENCES,
-        ErrorCode.NOTHING_TO_REDO,
-        ErrorCode.READ_ONLY_FIELD,
-        ErrorCode.READ_ONLY_SECTION,
-    ),
+    errors=(*REFERENCES, ErrorCode.NOTHING_TO_REDO, *_READ_ONLY),
 )
 async def redo(call: Call, params: UndoParams) -> UndoResult:
     """Do again what was undone last."""
@@ -292,6 +286,7 @@ async def _apply(call: Call, params: UndoParams, turn: UndoDirection) -> UndoRes
         removed=removed,
         restored=restored,
         undone=undone,
+        undone_names=[context.block_name(one) for one in undone],
         versions=versions,
         context_version=seq,
     )

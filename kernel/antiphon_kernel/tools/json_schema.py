@@ -22,6 +22,10 @@ COMMON: Final[Mapping[str, str]] = {
     "block_id": "The block: full id, `context.name.number`, either with the parts cut short, or a"
     " path that `context.layout` shows.",
     "name": "The block by the names of its parts, like `default.aria.12`.",
+    "parent_name": "The parent by the names of its parts.",
+    "result_name": "The result by the names of its parts.",
+    "next_name": "The same block by the names of its parts.",
+    "undone_names": "The same blocks by the names of their parts.",
     "context": "Label or id of the context; the default context if absent.",
     "context_id": "Id of the context.",
     "context_version": "The version of the context after this: the journal's `seq`.",

@@ -136,6 +136,7 @@ class ListResult(Result):
     """Whether there are more than these."""
     next: str | None = None
     """Value of `after_block` for the rest."""
+    next_name: str | None = None
 
 
 @tool("block.list", needs=Permission.READ, errors=REFERENCES)
@@ -169,7 +170,8 @@ async def list_blocks(call: Call, params: ListParams) -> ListResult:
     if len(blocks) <= params.limit:
         return ListResult(blocks=blocks, truncated=False)
     blocks.pop()
-    return ListResult(blocks=blocks, truncated=True, next=blocks[-1].block_id)
+    last = blocks[-1]
+    return ListResult(blocks=blocks, truncated=True, next=last.block_id, next_name=last.name)
 
 
 def _summary(context: Context, block: str) -> dict[str, Any]:

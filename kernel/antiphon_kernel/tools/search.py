@@ -115,6 +115,7 @@ class KernelSearchResult(Result):
     """Whether more blocks have matches."""
     next: str | None = None
     """Value of `after_block` for the rest."""
+    next_name: str | None = None
     unsearched: list[str] | None = None
     """Labels of contexts that are damaged, and so were searched as last indexed, if at all."""
 
@@ -167,6 +168,7 @@ async def kernel_search(call: Call, params: KernelSearchParams) -> KernelSearchR
         results=results,
         truncated=truncated,
         next=results[-1].block_id if truncated else None,
+        next_name=results[-1].name if truncated else None,
         unsearched=list(changes.unreadable) or None,
     )
 

@@ -75,7 +75,8 @@ async def import_lines(
 ) -> Imported:
     """Make a new context of an export. It is there whole or not at all.
 
-    Principals are those of this kernel with the same usernames, made where there are none. Blocks
+    Principals are those of this kernel with the same usernames; others become known as authors, who
+    are no members until somebody invites them. Blocks
     keep their numbers, their order and their fields. What is held in memory is in proportion to the
     content.
 
@@ -115,7 +116,10 @@ async def import_lines(
 
 
 class _ImportReader:
-    """Makes transactions of the lines of one export, one for each block."""
+    """Makes transactions of the lines of one export, one for each block.
+
+    Raises AntiphonError invalid_params for a line that cannot be taken.
+    """
 
     def __init__(self, kernel: Kernel, actor: Actor, row: ContextRow) -> None:
         self._kernel = kernel
@@ -140,17 +144,13 @@ class _ImportReader:
         return len(self._parents)
 
     async def take(self, number: int, line: Line) -> None:
-        """Take the next line.
-
-        Raises:
-            AntiphonError: invalid_params.
-        """
+        """Take the next line."""
         if self._ended:
             raise refusal(number, "it comes behind the last line of the export")
         match line:
             case PrincipalLine():
                 kind = _check_author(self._kernel, self._actor.principal, line)
-                known = await self._kernel.principal(line.username, kind)
+                known = await self._kernel.members.author(line.username, kind)
                 self._principals[line.id] = known
                 self._introduce(known)
             case BlobLine():
@@ -169,11 +169,7 @@ class _ImportReader:
                 raise refusal(number, "there is a line of the context already")
 
     async def finish(self, slices: TimeSlice) -> Sequence[Commit]:
-        """Return the transactions, from seq 2 on.
-
-        Raises:
-            AntiphonError: invalid_params.
-        """
+        """Return the transactions, from seq 2 on."""
         if not self._ended:
             raise AntiphonError(
                 ErrorCode.INVALID_PARAMS,

@@ -8,7 +8,7 @@ from typing import Any
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.tools.append import append, append_streamed
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.uninterruptible import run_uninterrupted
@@ -31,7 +31,6 @@ class BlockWriter:
     async def create(
         self,
         kind: BlockKind,
-        role: Role,
         parent: str | None,
         content: str = "",
         **fields: object,
@@ -40,7 +39,6 @@ class BlockWriter:
         params = {
             "context": self.context.id,
             "kind": kind,
-            "role": role,
             "content": content,
             "metadata": fields,
         }

@@ -163,7 +163,6 @@ class TurnRunner:
             try:
                 blocks = await open_call(
                     writer,
-                    Role.USER,
                     None,
                     uuid.uuid4().hex,
                     arguments={"command": command},
@@ -245,7 +244,7 @@ class TurnRunner:
         for block in document.block_ids():
             if document.header(block).author == system.principal.id:
                 return block
-        said = {"role": Role.SYSTEM, "kind": BlockKind.TEXT, "content": BEGINNING, "status": "done"}
+        said = {"kind": BlockKind.TEXT, "content": BEGINNING, "status": "done"}
         made = await self._kernel.call(system, "block.create", {"context": context.id, **said})
         return str(made["block_id"])
 

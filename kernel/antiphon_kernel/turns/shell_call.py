@@ -9,7 +9,7 @@ from antiphon_kernel.layout import ROUND
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.provider import ToolOutcome
 from antiphon_kernel.turns.shell import run_shell
-from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
+from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
 from antiphon_kernel.uninterruptible import run_uninterrupted
 
 SHELL = "shell"
@@ -29,7 +29,6 @@ class CallBlocks:
 
 async def open_call(
     writer: BlockWriter,
-    role: Role,
     parent: str | None,
     call_id: str,
     *,
@@ -49,9 +48,9 @@ async def open_call(
 
     async def create() -> CallBlocks:
         call = await writer.create(
-            BlockKind.TOOL_CALL, role, parent, content, input=arguments, **fields, **made
+            BlockKind.TOOL_CALL, parent, content, input=arguments, **fields, **made
         )
-        result = await writer.create(BlockKind.TOOL_RESULT, Role.TOOL, call, **fields)
+        result = await writer.create(BlockKind.TOOL_RESULT, call, **fields)
         # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
         await writer.begin(result)
         return CallBlocks(call, result, call_id)

@@ -44,8 +44,10 @@ class ShellRunResult(Result):
 
     block_id: str
     """The call."""
+    name: str
     result_id: str
     """Its result, which the output streams into."""
+    result_name: str
     version: int
     """Of the call."""
     context_version: int
@@ -85,7 +87,9 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
         await work.wait_ended()
     return ShellRunResult(
         block_id=blocks.call,
+        name=context.block_name(blocks.call),
         result_id=blocks.result,
+        result_name=context.block_name(blocks.result),
         version=context.version(blocks.call),
         context_version=context.seq,
         exit_code=context.document.header(blocks.call).exit_code,

@@ -25,7 +25,7 @@ from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
 
@@ -87,7 +87,7 @@ class Turn:
     async def fail(self, message: str) -> None:
         """End what is open and say why, where everybody sees it."""
         await self._writer.finish_all(Status.ERROR)
-        block = await self._writer.create(BlockKind.ERROR, Role.MODEL, self._prompt, message)
+        block = await self._writer.create(BlockKind.ERROR, self._prompt, message)
         await self._writer.finish(block, Status.ERROR, is_error=True)
 
     def _read(self) -> ModelRequest:
@@ -124,7 +124,7 @@ class Turn:
         if kind is not self._kind:
             await self._end_block()
             # Created empty, so that all its text is one thing to undo.
-            self._block = await self._writer.create(kind, Role.MODEL, self._prompt)
+            self._block = await self._writer.create(kind, self._prompt)
             self._kind = kind
             self._presence.write_in(self._block)
         await self._writer.append(self._block, text)
@@ -140,7 +140,6 @@ class Turn:
         command = _command(call.input)
         blocks = await open_call(
             self._writer,
-            Role.MODEL,
             self._prompt,
             call.id,
             name=truncate(sanitize(call.name)),

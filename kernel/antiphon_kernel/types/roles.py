@@ -25,6 +25,8 @@ class AccessRole(StrEnum):
     AGENT = "agent"
     """A model or a program: writes and folds like an editor, decides about nothing of others."""
     VIEWER = "viewer"
+    AUTHOR = "author"
+    """Known from an import as who wrote something: does not come in without an invitation."""
 
     @classmethod
     def of_kind(cls, kind: PrincipalKind) -> AccessRole:
@@ -37,6 +39,8 @@ class AccessRole(StrEnum):
         """Return whether the role itself has the right; a tool may ask for more in a given case."""
         if self is AccessRole.OWNER:
             return True
+        if self is AccessRole.AUTHOR:
+            return False
         if self is AccessRole.VIEWER:
             return right is Permission.READ
         if self is AccessRole.AGENT:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import Final
 
+from antiphon_kernel.access import check_role
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import CONTENT, FIELDS
 from antiphon_kernel.limits import Limits
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.ids import DRAFT_SEQ_LIMIT, DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.quoting import quote
@@ -45,6 +47,11 @@ class DraftRules:
         """A new key in `blocks`; raises if it is no draft of the actor's."""
         key = str(item.key)
         self._check_id(key)
+        if self._actor.principal.kind is not PrincipalKind.HUMAN:
+            raise denied(
+                f"Only people have drafts, and {self._actor.principal.username} is a"
+                f" {self._actor.principal.kind}: call block.create."
+            )
         if item.kind is not ContentKind.TYPE or item.content is not SharedType.MAP:
             raise denied(f"Block {key} is not a map: see the document layout.")
         self._items[key] = ItemId(item.client, item.clock)
@@ -121,6 +128,8 @@ class DraftRules:
             raise tools_only()
         for value in values:
             check_field(name, value, self._limits)
+            if name == "role":
+                check_role(str(value), BlockKind.TEXT, self._actor.principal)
         if name == "parent":
             for parent in dict.fromkeys(values):
                 self._check_parent(block, parent)

@@ -258,7 +258,7 @@ async def test_blame_stays_with_a_structured_block_in_view(here: World, there: O
     text = await here.cell("words of bela\n")
     await here.call("block.splice", block_id=text, offset=0, insert="words of amy\n")
     schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
-    new = {"role": "system", "kind": "text", "status": "done", "schema": schema}
+    new = {"kind": "file", "status": "done", "schema": schema}
     await here.call("block.create", **new, content={"title": "structured"})
     await there.sees("words of bela")
     await there.sees("structured")

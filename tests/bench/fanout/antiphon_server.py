@@ -25,7 +25,7 @@ async def run(folder: Path, blocks: int) -> None:
     for number in range(blocks):
         label = f"room-{number}"
         await kernel.call(me, "context.create", {"label": label})
-        params = {"context": label, "role": "system", "kind": "text"}
+        params = {"context": label, "kind": "file"}
         rooms.append([label, (await kernel.call(me, "block.create", params))["block_id"]])
     said = {"port": doors.port, "token": doors.token, "socket": str(doors.socket), "rooms": rooms}
     print(json.dumps(said), flush=True)

@@ -36,6 +36,7 @@ ALLOWED = {
     AccessRole.EDITOR: {Permission.READ, Permission.WRITE, Permission.ARRANGE},
     AccessRole.AGENT: {Permission.READ, Permission.WRITE},
     AccessRole.VIEWER: {Permission.READ},
+    AccessRole.AUTHOR: set(),
 }
 
 
@@ -101,10 +102,12 @@ async def test_demotion_counts_for_a_session_that_is_open(kernel: Kernel, call: 
     assert await outcome(kernel, again, "block.create", request) == "permission_denied"
 
 
-async def test_kernel_session_after_demotion_has_new_role(kernel: Kernel, call: Caller) -> None:
+async def test_kernel_session_after_demotion_has_new_role(
+    kernel: Kernel, call: Caller, make: Make
+) -> None:
     aria = await kernel.principal("aria", PrincipalKind.MODEL)
     turn = kernel.open_session(aria, "turn")
-    request = {"role": "tool", "kind": "text", "content": "x"}
+    request = {"parent_id": await make(), "kind": "text", "content": "x"}
     assert await outcome(kernel, turn, "block.create", request) == "done"
     assert (await call("kernel.role", principal="aria", role="viewer"))["ended"] == 0
     assert await outcome(kernel, turn, "block.list", {}) == "done"

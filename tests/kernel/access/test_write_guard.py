@@ -19,7 +19,7 @@ from antiphon_kernel.types.roles import AccessRole, Permission
 from antiphon_kernel.yjs.close_codes import CloseCode
 from tests.errors import raises
 from tests.kernel.kernel.calls import Make
-from tests.kernel.reference.examples import Given, Shown, read_example
+from tests.kernel.reference.examples import Given, Shown, kind_of, read_example
 
 WRITING = [
     tool.name
@@ -73,7 +73,7 @@ async def test_writing_tool_that_forgets_to_check_is_stopped_at_the_write(
 
     async def session_of(call: Given | Shown) -> Actor:
         if call.caller not in sessions:
-            principal = await kernel.principal(call.caller)
+            principal = await kernel.principal(call.caller, kind_of(call.caller))
             sessions[call.caller] = kernel.open_session(principal, "unix")
         return sessions[call.caller]
 

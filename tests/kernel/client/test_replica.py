@@ -161,7 +161,7 @@ async def test_replica_writes_into_blocks_and_drafts_are_accepted(served: Served
     sections = [{"name": "notes", "schema": {"type": "text"}}, {"name": "log", "schema": LOG}]
     content = {"notes": "a note", "log": ["entry"]}
     schema = {"type": "composite", "sections": sections}
-    block = await served.block(schema=schema, content=content, role="system")
+    block = await served.block(schema=schema, content=content)
     replica = await served.replica("ben")
     await until(lambda: replica.me is not None)
     document, me = replica.document, replica.me

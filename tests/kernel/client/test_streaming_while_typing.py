@@ -77,7 +77,7 @@ async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int)
     await served.kernel.call(served.me, "context.create", {"label": label})
     model = served.kernel.open_session(await served.kernel.principal("model"), "test")
     created = await served.kernel.call(
-        model, "block.create", {"context": label, "role": "tool", "kind": "text"}
+        model, "block.create", {"context": label, "kind": "tool_call"}
     )
     block = str(created["block_id"])
     typists = [

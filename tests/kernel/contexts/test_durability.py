@@ -35,8 +35,8 @@ from antiphon_kernel.types.enums import PrincipalKind
 async def main():
     data = Path(sys.argv[1])
     kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    made = await kernel.call(aria, "block.create", {"kind": "text"})
     print(made["block_id"], flush=True)
     for number in range(1_000_000):
         word = f"{number} 😀 "
@@ -74,12 +74,10 @@ async def test_every_acknowledged_append_survives_sigkill(
 
 
 async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    block = (
-        await kernel.call(
-            aria, "block.create", {"role": "tool", "kind": "text", "content": "half a"}
-        )
-    )["block_id"]
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    block = (await kernel.call(aria, "block.create", {"kind": "text", "content": "half a"}))[
+        "block_id"
+    ]
     await kernel.call(aria, "block.append", {"block_id": block, "text": " word", "stream": True})
     await kernel.close_session(aria)
     context = await kernel.context()
@@ -88,9 +86,9 @@ async def test_session_that_ends_interrupts_what_it_left_running(kernel: Kernel)
 
 
 async def test_models_block_that_was_never_written_to_is_not_left_pending(
-    kernel: Kernel, aria: Actor, open_kernel: Any
+    kernel: Kernel, aria: Actor, make: Make, open_kernel: Any
 ) -> None:
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    made = await kernel.call(aria, "block.create", {"kind": "text", "parent_id": await make()})
     await kernel.close()
     context = await (await open_kernel()).context()
     assert context.document.header(made["block_id"]).stop_reason == "interrupted"
@@ -140,8 +138,8 @@ async def broken_disk(data: Path) -> AsyncIterator[None]:
 
 
 async def test_stream_that_lost_text_does_not_go_on(kernel: Kernel, data: Path) -> None:
-    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    aria = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
+    made = await kernel.call(aria, "block.create", {"kind": "text"})
     line = {"block_id": made["block_id"], "text": "a line\n", "stream": True}
     await kernel.call(aria, "block.append", line)
     await (await kernel.context()).wait_persisted()

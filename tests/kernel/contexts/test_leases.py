@@ -48,7 +48,7 @@ async def call_once(kernel: Kernel, tool: str, params: dict[str, Any]) -> dict[s
 
 
 async def new_block(kernel: Kernel) -> str:
-    request = {"role": "tool", "kind": "text", "content": "one "}
+    request = {"kind": "tool_call", "content": "one "}
     return str((await call_once(kernel, "block.create", request))["block_id"])
 
 
@@ -109,7 +109,7 @@ async def test_a_session_that_lasts_interrupts_its_blocks_at_its_end(kernel: Ker
 
 async def test_a_dismissed_session_leaves_no_lease(kernel: Kernel, bo: Actor) -> None:
     actor = kernel.open_session(bo.principal, "tcp", lasts=False)
-    request = {"role": "tool", "kind": "text", "content": "one "}
+    request = {"kind": "tool_call", "content": "one "}
     block = (await kernel.call(actor, "block.create", request))["block_id"]
     dismissal = Dismissal(CloseCode.KICKED, "amy kicked bo.")
     kernel.sessions.dismiss(dismissal, lambda one: one is actor)

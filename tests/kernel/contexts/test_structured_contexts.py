@@ -80,7 +80,7 @@ async def test_block_is_listed_and_found_as_it_is_rendered(call: Caller, paper: 
     [listed] = (await call("block.list"))["blocks"]
     assert (listed["summary"], listed["length"]) == ("## notes", len(rendered))
     for query in ("cellar", "漢字", "[read-only]"):
-        found = await call("kernel.search", query=query, kinds=["text"])
+        found = await call("kernel.search", query=query, kinds=["file"])
         [match] = found["results"][0]["matches"]
         assert rendered.split("\n")[match["line"]] == match["content"]
     markdown = await call("context.export", format="markdown")

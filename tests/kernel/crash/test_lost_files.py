@@ -131,7 +131,7 @@ async def writer(kernel: Kernel, data: Path) -> Writer:
 async def some_writer(kernel: Kernel, data: Path) -> Writer:
     """Somebody who has written 20 words since the journal was copied."""
     actor = kernel.open_session(kernel.owner, "test")
-    made = await kernel.call(actor, "block.create", {"role": "tool", "kind": "text"})
+    made = await kernel.call(actor, "block.create", {"kind": "tool_call"})
     writer = Writer(kernel, actor, made["block_id"])
     shutil.copy(data / "journal.db", data / "copy.before")
     for number in range(20):

@@ -27,15 +27,15 @@ def say(*fact: object) -> None:
     os.write(1, (json.dumps(fact) + "\n").encode())
 
 
-async def create(calls: ToolClient, name: str, role: str, content: str = "") -> str:
-    request = {"role": role, "kind": "text", "content": content}
+async def create(calls: ToolClient, name: str, kind: str, content: str = "") -> str:
+    request = {"kind": kind, "content": content}
     block = str((await calls.call("block.create", request))["block_id"])
     say("block", name, block)
     return block
 
 
 async def append(calls: ToolClient) -> None:
-    block = await create(calls, "append", "tool")
+    block = await create(calls, "append", "tool_call")
     for number in range(10**9):
         await calls.call("block.append", {"block_id": block, "text": word(number)})
         say("word", "append", number)
@@ -43,7 +43,7 @@ async def append(calls: ToolClient) -> None:
 
 async def stream(calls: ToolClient) -> None:
     """Streamed text counts as acknowledged when a later call has flushed it."""
-    block = await create(calls, "stream", "tool")
+    block = await create(calls, "stream", "tool_call")
     for number in range(10**9):
         await calls.call("block.append", {"block_id": block, "text": word(number), "stream": True})
         if number % 10 == 9:
@@ -54,7 +54,7 @@ async def stream(calls: ToolClient) -> None:
 
 async def edit(calls: ToolClient) -> None:
     """Two lines in one call: both or none."""
-    block = await create(calls, "pair", "user", pair(0))
+    block = await create(calls, "pair", "text", pair(0))
     for number in range(1, 10**9):
         first, second = pair(number).splitlines()
         operations = [
@@ -79,7 +79,7 @@ async def type_words(replica: Replica, locate: Locate) -> None:
     while replica.state is not ReplicaState.LIVE:
         await asyncio.sleep(0.001)
     calls = ToolClient(locate, as_name="typist")
-    block = await create(calls, "typed", "user")
+    block = await create(calls, "typed", "text")
     while block not in replica.document:
         await asyncio.sleep(0.001)
     for number in range(10**9):

@@ -107,7 +107,7 @@ async def test_sigterm_writes_streamed_text_and_marks_running_blocks(tmp_path: P
     data = tmp_path / "data"
     async with running(data, tmp_path) as one:
         model = ToolClient(lambda: one.address, as_name="aria")
-        made = await model.call("block.create", {"role": "tool", "kind": "text", "content": "I "})
+        made = await model.call("block.create", {"kind": "tool_call", "content": "I "})
         block = made["block_id"]
         append = {"block_id": block, "text": STREAMED, "stream": True}
         await model.call("block.append", append)

@@ -171,8 +171,10 @@ def forgetting(patch: pytest.MonkeyPatch, field: str, value: str) -> None:
 
     async def call(self: Kernel, actor: Any, tool: str, params: Any = None) -> dict[str, Any]:
         made = await found(self, actor, tool, params)
-        if tool == "block.create" and params.get(field) == value:
-            context = await self.context(params["context"])
+        if tool != "block.create":
+            return made
+        context = await self.context(params["context"])
+        if getattr(context.document.header(made["block_id"]), field) == value:
             forget = partial(context.document.set_fields, made["block_id"], parent=None)
             await context.write(
                 self.system, "create", forget, blocks=[made["block_id"]], undo=None

@@ -11,22 +11,19 @@ from antiphon_kernel.types.enums import Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.kernel.invariants.case import Case
 from tests.kernel.invariants.oracle import Violation
-from tests.kernel.invariants.world import CLIENTS, MODEL, NAMES, SCRIPT
+from tests.kernel.invariants.world import CLIENTS, MODEL, NAMES, PEOPLE, SCRIPT
 
 
 class ToolSteps(Case):
     """People, a model and a script call tools."""
 
     async def create(self) -> None:
-        name = self.rng.choice(NAMES)
-        role = {MODEL: "model", SCRIPT: "tool"}.get(name) or self.rng.choice(
-            ("system",) * 3 + ("user",)
-        )
-        content = self.word(name)
-        params: dict[str, Any] = {"role": role, "kind": "text", "content": content}
-        if not len(self.world.context.document):
-            params["role"] = "system"
-        elif role == "model":
+        is_first = not len(self.world.context.document)
+        name = PEOPLE[0] if is_first else self.rng.choice(NAMES)
+        is_shared = is_first or (name not in (MODEL, SCRIPT) and self.rng.random() < 0.75)
+        kind = "file" if is_shared else "text"
+        params: dict[str, Any] = {"kind": kind, "content": self.word(name)}
+        if name == MODEL:
             params["parent_id"] = self.block()
         if self.rng.random() < 0.3:
             params["status"] = "done"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.error_catalogue import CATALOGUE
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
@@ -17,6 +18,20 @@ Make = Callable[..., Awaitable[str]]
 """Creates a block with these parameters of `block.create`; its id."""
 
 OpenKernel = Callable[[], Awaitable[Kernel]]
+
+WRITERS = {
+    "user": PrincipalKind.HUMAN,
+    "model": PrincipalKind.MODEL,
+    "system": PrincipalKind.SOURCE,
+    "tool": PrincipalKind.SHELL,
+}
+"""A kind of principal for each role of blocks."""
+
+
+async def open_writer(kernel: Kernel, role: str) -> Actor:
+    """Begin a session of a principal whose blocks have this role."""
+    kind = WRITERS[role]
+    return kernel.open_session(await kernel.principal(f"{kind}-writer", kind), "test")
 
 
 @dataclass(frozen=True, slots=True)

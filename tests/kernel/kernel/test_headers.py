@@ -53,7 +53,10 @@ async def test_every_kind_keeps_every_field_through_a_restart(
             "text", kind=kind, role=role, parent_id=parent, status="done", metadata=metadata
         )
         read = await kernel.call(amy, "block.read", {"block_id": block})
-        assert (read["kind"], read["role"]) == (kind, role)
+        assert (read["kind"], read["role"]) == (
+            kind,
+            Role.TOOL if kind is BlockKind.TOOL_RESULT else role,
+        )
         assert {name: read[name] for name in FIELDS} == FIELDS
         assert read["metadata"] == {"own": {"deep": [1, None, "x"]}}
         made[block] = read

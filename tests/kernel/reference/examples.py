@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,11 @@ SECRETS: Final = frozenset({"token", "join"})
 
 ALL_TOOLS: Final = Registry((*KERNEL_TOOLS, *TURN_TOOLS))
 """Every tool that a kernel has."""
+
+
+def kind_of(caller: str) -> PrincipalKind:
+    """Return the kind of whoever calls in an example."""
+    return PrincipalKind.MODEL if caller in MODELS else PrincipalKind.HUMAN
 
 
 class Given(BaseModel):
@@ -100,7 +105,13 @@ def read_example(tool: str) -> Example | None:
     return Example.model_validate_json(path.read_text("utf-8"))
 
 
-async def play(tool: str, example: Example) -> Played:
+Rewrite = Callable[[Kernel, dict[str, Any]], dict[str, Any]]
+"""Parameters of a call, changed before it is made."""
+
+
+async def play(
+    tool: str, example: Example, rewrite: Rewrite = lambda kernel, params: params
+) -> Played:
     """Make the calls of an example on a new kernel.
 
     Raises:
@@ -112,7 +123,7 @@ async def play(tool: str, example: Example) -> Played:
             assert "error" not in answer, f"{tool}: given {call.tool}: {answer}"
         answers = []
         for shown in example.shows:
-            answer = await stage.call(shown.caller, tool, shown.params)
+            answer = await stage.call(shown.caller, tool, rewrite(stage.kernel, shown.params))
             code = answer.get("error", {}).get("code")
             assert code == shown.fails, f"{tool}: {shown.says}: {answer}"
             answer = hide_secrets(answer)
@@ -122,18 +133,18 @@ async def play(tool: str, example: Example) -> Played:
 
 class _Stage:
     def __init__(self, kernel: Kernel, clock: ManualClock) -> None:
-        self._kernel = kernel
+        self.kernel = kernel
         self._clock = clock
         self._actors: dict[str, Actor] = {}
 
     async def call(self, caller: str, tool: str, params: dict[str, Any]) -> dict[str, Any]:
         self._clock.ms += 2_000
         if caller not in self._actors:
-            kind = PrincipalKind.MODEL if caller in MODELS else PrincipalKind.HUMAN
-            principal = await self._kernel.principal(caller, kind)
-            self._actors[caller] = self._kernel.open_session(principal, "unix")
+            kind = kind_of(caller)
+            principal = await self.kernel.principal(caller, kind)
+            self._actors[caller] = self.kernel.open_session(principal, "unix")
         try:
-            return await self._kernel.call(self._actors[caller], tool, params)
+            return await self.kernel.call(self._actors[caller], tool, params)
         except AntiphonError as error:
             return {"error": error.as_json()}
 

@@ -110,7 +110,7 @@ async def test_binary_frame_closes_only_that_connection(served: ServedKernel) ->
 
 async def test_session_is_one_connection(served: ServedKernel) -> None:
     socket = await open_calls(served, "&as=model")
-    params = {**NEW, "role": "tool"}
+    params = {"kind": "tool_call"}
     created = await ask(socket, {"id": 1, "tool": "block.create", "params": params})
     block = created["result"]["block_id"]
     append = {"block_id": block, "text": "half a sen"}
@@ -213,7 +213,7 @@ async def test_a_block_written_by_several_posts_stays_open_between_them(
     served: ServedKernel,
 ) -> None:
     bearer = {"Authorization": f"Bearer {served.doors.token}"}
-    params = {**NEW, "role": "tool"}
+    params = {"kind": "tool_call"}
     _, created = await post(served, "block.create", json.dumps(params).encode(), **bearer)
     block = created["block_id"]
     for text in ("one ", "two"):
@@ -232,7 +232,7 @@ async def test_a_block_written_by_one_shot_connections_stays_open_between_them(
     served: ServedKernel,
 ) -> None:
     socket = await open_calls(served, "&once=1")
-    params = {**NEW, "role": "tool", "content": "one "}
+    params = {"kind": "tool_call", "content": "one "}
     created = await ask(socket, {"id": 1, "tool": "block.create", "params": params})
     await socket.close()
     block = created["result"]["block_id"]

@@ -272,7 +272,7 @@ async def test_example_in_the_docs_does_what_it_says(modules: Path, served: Serv
         await until(lambda: context.document.text(block) == "hello, from JavaScript")
         assert process.stdout is not None
         line = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
-        assert line.decode() == f"{block} system text: hello\n"
+        assert line.decode() == f"{block} user file: hello\n"
     finally:
         if process.returncode is None:
             process.kill()

@@ -76,7 +76,7 @@ async def scribble(
         length = len(context.document.text(block))
         match rng.randrange(8):
             case 0:
-                new = {"role": "system", "kind": "text", "content": rng.choice(("", "neu 😀\n"))}
+                new = {"kind": "file", "content": rng.choice(("", "neu 😀\n"))}
                 blocks.append((await kernel.call(actor, "block.create", new))["block_id"])
             case 1:
                 await kernel.call(actor, "block.collapse", {"block_id": block})

@@ -117,7 +117,7 @@ CREATING: Final = (
     Row("block.create", text("x", metadata={"tool_kind": "magic"}), Code.INVALID_PARAMS),
     Row("block.create", {"role": "king", "kind": "text"}, Code.INVALID_PARAMS),
     Row("block.create", {"role": 7, "kind": "text"}, Code.INVALID_PARAMS),
-    Row("block.create", {"kind": "text"}, Code.INVALID_PARAMS),
+    Row("block.create", {"role": "model", "kind": "text"}, Code.INVALID_PARAMS),
     Row("block.create", text("x", after="@list", context="notes"), Code.BLOCK_NOT_FOUND),
     Row("block.create", text("x", parent_id="default.nobody.1"), Code.BLOCK_NOT_FOUND),
     Row("block.create", text("x"), Code.PERMISSION_DENIED, by="vic"),

@@ -77,7 +77,7 @@ async def test_right_line_or_a_refusal_with_the_fresh_lines(
     bo = kernel.open_session(await kernel.principal("bo"), "test")
     lines = [new.take(rng.randint(1, 3)) for _ in range(6)]
     made = await kernel.call(
-        amy, "block.create", {"role": "system", "kind": "text", "content": "\n".join([*lines, ""])}
+        amy, "block.create", {"kind": "file", "content": "\n".join([*lines, ""])}
     )
     block, version = made["block_id"], made["version"]
     for _ in range(rng.randint(1, 8)):

@@ -29,7 +29,7 @@ async def blamed(kernel: Kernel, actor: Actor, block: str) -> list[tuple[str, st
 @pytest.fixture
 async def shared(kernel: Kernel, aria: Actor, amy: Actor, bo: Actor, make: Make) -> str:
     """A text that a model streams into while bo writes inside it."""
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    made = await kernel.call(aria, "block.create", {"parent_id": await make(), "kind": "text"})
     block = str(made["block_id"])
     for word in ("one ", "twö ", "three\n"):
         await kernel.call(aria, "block.append", {"block_id": block, "text": word, "stream": True})

@@ -335,7 +335,7 @@ async def test_undo_of_another_user_is_denied_to_non_owner(
 async def test_models_last_run_can_be_undone_by_anybody(
     kernel: Kernel, aria: Actor, bo: Actor, make: Make
 ) -> None:
-    made = await kernel.call(aria, "block.create", {"role": "tool", "kind": "text"})
+    made = await kernel.call(aria, "block.create", {"parent_id": await make(), "kind": "text"})
     block = made["block_id"]
     for word in ("one ", "two ", "three\n"):
         await kernel.call(aria, "block.append", {"block_id": block, "text": word, "stream": True})
@@ -349,7 +349,7 @@ async def test_write_into_pending_tool_block_makes_writer_its_owner(
 ) -> None:
     kernel = await open_kernel()
     script = kernel.open_session(await kernel.principal("robo", PrincipalKind.SHELL), "test")
-    call = await kernel.call(script, "block.create", {"role": "tool", "kind": "text"})
+    call = await kernel.call(script, "block.create", {"kind": "text"})
     await kernel.close()
     kernel = await open_kernel()
     bo = kernel.open_session(await kernel.principal("bo"), "test")

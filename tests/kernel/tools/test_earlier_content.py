@@ -45,7 +45,7 @@ async def test_each_version_of_a_content_reads_and_comes_back_as_it_was_also_aft
     rng = random.Random(seed)
     kernel = await open_kernel()
     lsp = kernel.system
-    request = {"role": "user", "kind": "text", "schema": REPORT, "status": "done"}
+    request = {"kind": "text", "schema": REPORT, "status": "done"}
     block = (await kernel.call(lsp, "block.create", request))["block_id"]
     contents = {1: await value(kernel, lsp, block)}
     for _ in range(40):

@@ -26,9 +26,7 @@ async def test_block_versions_read_equal_after_restart(open_kernel: OpenKernel, 
     kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
     bo = kernel.open_session(await kernel.principal("bo"), "test")
-    made = await kernel.call(
-        amy, "block.create", {"role": "system", "kind": "text", "content": "start 😀\n"}
-    )
+    made = await kernel.call(amy, "block.create", {"kind": "file", "content": "start 😀\n"})
     block = made["block_id"]
     texts = {1: "start 😀\n"}
     for _ in range(25):

@@ -15,21 +15,18 @@ from tests.kernel.kernel.calls import Make, refused
 
 
 @pytest.mark.parametrize("kind", list(BlockKind))
-@pytest.mark.parametrize("who", ["amy", "aria"])
 async def test_block_of_role_model_has_a_parent(
-    kernel: Kernel, amy: Actor, aria: Actor, make: Make, kind: BlockKind, who: str
+    kernel: Kernel, amy: Actor, aria: Actor, make: Make, kind: BlockKind
 ) -> None:
     prompt = await make("?", status="done")
-    call = {"role": "tool", "kind": "tool_call", "content": "ls"}
-    parent = prompt if kind is not BlockKind.TOOL_RESULT else await make(**call)
-    actor = amy if who == "amy" else aria
-    new = {"role": "model", "kind": kind.value, "content": "!", "status": "done"}
-    error = await refused(kernel, actor, "block.create", new)
+    parent = prompt if kind is not BlockKind.TOOL_RESULT else await make("ls", kind="tool_call")
+    new = {"kind": kind.value, "content": "!", "status": "done"}
+    error = await refused(kernel, aria, "block.create", new)
     assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "parent_id")
     assert "give parent_id" in error.message
-    made = await kernel.call(actor, "block.create", {**new, "parent_id": parent})
+    made = await kernel.call(aria, "block.create", {**new, "parent_id": parent})
     header = (await kernel.context()).document.header(made["block_id"])
-    assert (header.parent, header.role) == (parent, "model")
+    assert header.parent == parent
 
 
 @pytest.mark.parametrize("role", ["user", "system", "tool"])
@@ -38,14 +35,13 @@ async def test_block_of_user_or_system_needs_no_parent(make: Make, role: str) ->
     await make("ls", role=role, kind="tool_call")
 
 
-@pytest.mark.parametrize("role", ["user", "model", "system", "tool"])
 async def test_result_answers_a_call_and_nothing_else(
-    kernel: Kernel, amy: Actor, make: Make, role: str
+    kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     prompt = await make("?", status="done")
     fields = {"tool_call_id": "c1", "tool_kind": "shell"}
     call = await make("ls", role="model", kind="tool_call", parent_id=prompt, metadata=fields)
-    new: dict[str, Any] = {"role": role, "kind": "tool_result", "content": "a"}
+    new: dict[str, Any] = {"kind": "tool_result", "content": "a"}
     for wrong in ({}, {"parent_id": prompt}):
         error = await refused(kernel, amy, "block.create", {**new, **wrong})
         assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "parent_id")
@@ -76,14 +72,14 @@ async def test_model_block_of_older_kernel_without_parent_is_read_and_continued(
     params = {"text": exported["text"], "label": "imported"}
     assert (await kernel.call(amy, "context.import", params))["blocks"] == 2
     assert (await kernel.call(amy, "context.fork", {"context": "default"}))["blocks"] == 2
-    new = {"role": "model", "kind": "text", "parent_id": old}
+    new = {"kind": "text", "parent_id": old}
     await kernel.call(amy, "block.create", new)
 
 
 async def _call_with_result(kernel: Kernel, actor: Actor, **more: Any) -> tuple[str, str]:
-    fields = {"role": "user", "kind": "tool_call", "metadata": {"tool_name": "shell"}}
+    fields = {"kind": "tool_call", "metadata": {"tool_name": "shell"}}
     call = (await kernel.call(actor, "block.create", {**fields, "content": "ls"}))["block_id"]
-    fields = {"role": "tool", "kind": "tool_result", "parent_id": call, "metadata": more}
+    fields = {"kind": "tool_result", "parent_id": call, "metadata": more}
     result = (await kernel.call(actor, "block.create", fields))["block_id"]
     return call, result
 
@@ -93,7 +89,7 @@ async def test_create_of_a_result_in_front_of_its_call_is_refused(
 ) -> None:
     first = await make("before", status="done")
     call, _ = await _call_with_result(kernel, amy, more=True)
-    params = {"role": "tool", "kind": "tool_result", "parent_id": call, "after": first}
+    params = {"kind": "tool_result", "parent_id": call, "after": first}
     error = await refused(kernel, amy, "block.create", params)
     assert (error.code, error.details["call"]) == (ErrorCode.INVALID_PARAMS, call)
 
@@ -102,7 +98,7 @@ async def test_create_of_a_second_result_needs_a_first_that_says_more(
     kernel: Kernel, amy: Actor
 ) -> None:
     call, result = await _call_with_result(kernel, amy)
-    params = {"role": "tool", "kind": "tool_result", "parent_id": call}
+    params = {"kind": "tool_result", "parent_id": call}
     error = await refused(kernel, amy, "block.create", params)
     assert (error.code, error.details["result"]) == (ErrorCode.INVALID_PARAMS, result)
     call, _ = await _call_with_result(kernel, amy, more=True)

@@ -109,7 +109,7 @@ async def test_search_without_kinds_covers_files_only(
     kernel: Kernel, amy: Actor, make: Make
 ) -> None:
     file = await make("needle", kind="file", metadata={"path": "src/a.py"})
-    text = await make("needle")
+    text = await make("needle", role="system")
     answer = await kernel.call(amy, "kernel.search", {"query": "needle"})
     assert [(one["block_id"], one["path"]) for one in answer["results"]] == [(file, "src/a.py")]
     assert await found(kernel, amy, "needle") == [file, text]

@@ -281,7 +281,7 @@ async def test_author_of_another_kind_than_the_one_here_is_refused(
 
 
 async def test_import_by_owner_accepts_blocks_of_kernel(kernel: Kernel, call: Caller) -> None:
-    said = {"role": "system", "kind": "text", "content": "begin", "status": "done"}
+    said = {"kind": "file", "content": "begin", "status": "done"}
     await kernel.call(kernel.system, "block.create", said)
     exported = (await call("context.export"))["text"]
     await call("context.import", text=exported, label="copy")

@@ -36,7 +36,7 @@ SCHEMA = {
 
 
 class Story:
-    """Several people and a model write at random, by tools and by raw updates."""
+    """Several people and a shell write at random, by tools and by raw updates."""
 
     def __init__(self, kernel: Kernel, context: Context, actors: list[Actor], seed: int) -> None:
         self.kernel = kernel
@@ -58,7 +58,7 @@ class Story:
         return await self.kernel.call(self.rng.choice(self.actors), tool, params)
 
     async def create(self) -> None:
-        new: dict[str, Any] = {"role": "tool", "kind": "text"}
+        new: dict[str, Any] = {"kind": "tool_call"}
         new["context"] = self.context.id
         structured = bool(self.texts) and self.rng.random() < 0.2
         more = {"schema": SCHEMA} if structured else {"content": "one 😀\ntwo\n"}
@@ -129,7 +129,7 @@ class Story:
 @pytest.fixture
 async def actors(kernel: Kernel, amy: Actor) -> list[Actor]:
     owners = [amy, kernel.open_session(kernel.owner, "test")]
-    model = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
+    model = kernel.open_session(await kernel.principal("aria", PrincipalKind.SHELL), "turn")
     return [*owners, model]
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
+from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Status
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
@@ -43,10 +43,10 @@ async def serialisations(append: Callable[[str, str], Awaitable[None]], block: s
 
 async def begun(open_stage: OpenStage) -> tuple[Stage, Actor, BlockWriter, str]:
     stage = await open_stage(Models({}))
-    aria = await stage.kernel.principal("aria", PrincipalKind.MODEL)
+    aria = await stage.kernel.principal("aria", PrincipalKind.SHELL)
     model = stage.kernel.open_session(aria, "turn")
     writer = BlockWriter(stage.kernel, stage.context, model)
-    return stage, model, writer, await writer.create(BlockKind.TEXT, Role.TOOL, None)
+    return stage, model, writer, await writer.create(BlockKind.TEXT, None)
 
 
 async def test_streamed_token_is_neither_parsed_nor_dumped(open_stage: OpenStage) -> None:

@@ -51,7 +51,7 @@ class Case:
 
     async def begin(self) -> None:
         context, bo = self.context, self.bo
-        created = {"role": "system", "kind": "text", "content": "there 😀 "}
+        created = {"kind": "file", "content": "there 😀 "}
         self.there = (await self.kernel.call(self.amy, "block.create", created))["block_id"]
         first = Offline(context, bo, 1, 4710)
         self.waiting = first.draft(DRAFT_SEQ_MIN + 1_000)
@@ -314,8 +314,7 @@ def void(future: asyncio.Future[int]) -> None:
 async def test_message_sent_within_a_large_update_says_what_its_author_left_in_it(
     call: Caller, context: Context, bo: Actor
 ) -> None:
-    created = {"role": "system", "kind": "text", "content": "there"}
-    there = (await call("block.create", **created))["block_id"]
+    there = (await call("block.create", kind="file", content="there"))["block_id"]
     before = Offline(context, bo, 1, 4710)
     draft = before.draft()
     await take_in(context, bo, before.update())

@@ -112,7 +112,6 @@ async def test_draft_header_with_foreign_author_is_corrected(
     client = Client(context)
     header = replace(
         draft_header(context, bo),
-        role=Role.MODEL,
         kind=BlockKind.TOOL_RESULT,
         status=Status.DONE,
         author=amy.principal.id,
@@ -121,11 +120,7 @@ async def test_draft_header_with_foreign_author_is_corrected(
     client.document.create_block(header, "hi")
     await context.apply_update(bo, client.take(), "client")
     found = context.document.header(header.id)
-    assert (found.role, found.kind, found.author) == (
-        Role.USER,
-        BlockKind.TEXT,
-        bo.principal.id,
-    )
+    assert (found.kind, found.author) == (BlockKind.TEXT, bo.principal.id)
     assert found.status is Status.RUNNING
 
 

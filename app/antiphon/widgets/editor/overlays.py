@@ -11,6 +11,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from antiphon.render.wrap import graphemes
+
 END_CURSOR = "▌"
 """A cursor behind the last character of a line."""
 
@@ -52,34 +54,22 @@ class CursorLabel(NamedTuple):
 
 
 def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
-    """The line with the marks on it, later ones above earlier ones; columns outside are ignored."""
+    """The line with the marks on it, later ones above earlier ones; columns outside are ignored.
+
+    A character of two cells is marked whole. `Strip.crop` cuts characters that are joined from
+    several in two, so this goes by graphemes.
+    """
     for start, end, style in marks:
-        length = strip.cell_length
-        start, end = _whole_characters(strip.text, max(start, 0), min(end, length))
-        if start >= end:
-            continue
-        middle = Strip(
-            [
-                Segment(text, style if own is None else own + style)
-                for text, own, _ in strip.crop(start, end)
-            ],
-            end - start,
-        )
-        strip = Strip.join([strip.crop(0, start), middle, strip.crop(end, length)])
+        segments: list[Segment] = []
+        column = 0
+        for text, own, _ in strip:
+            for unit in graphemes(text):
+                is_marked = column < end and column + unit.width > start
+                shown = style if own is None else own + style
+                segments.append(Segment(text[unit.start : unit.end], shown if is_marked else own))
+                column += unit.width
+        strip = Strip(segments, strip.cell_length).simplify()
     return strip
-
-
-def _whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return columns widened so that neither is inside a character of two cells."""
-    column = 0
-    for character in text:
-        width = cell_len(character)
-        if column < start < column + width:
-            start = column
-        if column < end < column + width:
-            end = column + width
-        column += width
-    return start, end
 
 
 def first_overflowing(strip: Strip, tags: Sequence[CursorLabel], width: int) -> CursorLabel | None:

@@ -152,5 +152,6 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
 @given(steps=steps)
 @example(steps=[("splice", 0, (0.0, 0.0, "漢a")), ("edit", 0, None)])
 @example(steps=[("splice", 0, (0.0, 0.0, "👩\u200d👩\u200d👧a")), ("edit", 0, None)])
+@example(steps=[("add", 0, True), ("edit", 0, None), ("type", 0, "a👩\u200d👩\u200d👧")])
 def test_screen_is_what_a_cold_drawing_would_be(steps: list[tuple[str, object, object]]) -> None:
     asyncio.run(play(steps))

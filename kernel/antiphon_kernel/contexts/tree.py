@@ -1,0 +1,175 @@
+"""The conversations of a kernel as trees: contexts that share a beginning share its messages.
+
+A context's messages are a path, and forks of one context are one tree. A node stands for the
+messages up to it: contexts are on it that begin with them. Where a context ends is kept, all else
+follows; so a branch costs no more than the messages that it does not share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
+from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import ContextId
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class TreeNode:
+    """A beginning that one or more contexts have: its last message, and what comes before it."""
+
+    parent: TreeNode | None
+    digest: bytes
+    depth: int
+    """Number of its messages."""
+    children: dict[bytes, TreeNode] = field(default_factory=dict)
+    ends: dict[ContextId, Branch] = field(default_factory=dict)
+    """The contexts that have no further message."""
+
+    def branches(self) -> Iterator[Branch]:
+        """Yield the contexts that begin with these messages."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield from node.ends.values()
+            waiting.extend(reversed(node.children.values()))
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """One context in its tree."""
+
+    row: ContextRow
+    path: MessagePath
+    nodes: list[TreeNode]
+    """The node of each of its beginnings, the empty one first."""
+
+    @property
+    def context(self) -> Context:
+        return self.path.context
+
+    @property
+    def messages(self) -> Sequence[PathMessage]:
+        return self.path.messages
+
+    def is_on(self, node: TreeNode) -> bool:
+        """Return whether the context begins with the messages of a node."""
+        return node.depth < len(self.nodes) and self.nodes[node.depth] is node
+
+    def refresh(self) -> None:
+        """Follow what has changed in the context."""
+        if self.path.is_current:
+            return
+        end = self.nodes[-1]
+        end.ends.pop(self.row.id, None)
+        del self.nodes[self.path.refresh() + 1 :]
+        for one in self.messages[len(self.nodes) - 1 :]:
+            self.nodes.append(_child(self.nodes[-1], one.digest))
+        self.nodes[-1].ends[self.row.id] = self
+        _prune(end)
+
+    def leave(self) -> None:
+        """Be no part of the tree any more."""
+        self.path.close()
+        end = self.nodes[-1]
+        end.ends.pop(self.row.id, None)
+        _prune(end)
+
+
+def _child(node: TreeNode, digest: bytes) -> TreeNode:
+    found = node.children.get(digest)
+    if found is None:
+        found = node.children[digest] = TreeNode(node, digest, node.depth + 1)
+    return found
+
+
+def _prune(node: TreeNode) -> None:
+    """Let go of beginnings that no context has any more."""
+    while node.parent is not None and not node.children and not node.ends:
+        if node.parent.children.get(node.digest) is node:
+            del node.parent.children[node.digest]
+        node = node.parent
+
+
+class ConversationTrees:
+    """The trees of one kernel; each is read when somebody first asks for it."""
+
+    def __init__(
+        self,
+        rows: Callable[[], Sequence[ContextRow]],
+        open_context: Callable[[str], Awaitable[Context]],
+    ) -> None:
+        self._rows = rows
+        self._open = open_context
+        self._known = 0
+        self._roots: dict[int, int] = {}
+        """The number of the context that each context goes back to, by number."""
+        self._families: dict[int, dict[ContextId, ContextRow]] = {}
+        self._branches: dict[ContextId, Branch] = {}
+        self._unread: dict[int, set[ContextId]] = {}
+        self._nodes: dict[int, TreeNode] = {}
+        self._changed: dict[ContextId, Branch] = {}
+        self.writing = asyncio.Lock()
+        """Held while messages are added: who looks for a beginning finds what others add."""
+
+    async def branch(self, context: Context) -> Branch:
+        """The branch that a context is, with all of its tree up to date until the next await.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        self._learn()
+        root = self._roots[context.row.number]
+        while unread := self._unread[root]:
+            one = next(iter(unread))
+            try:
+                opened = await self._open(one)
+            except AntiphonError as error:
+                if one == context.id or error.code is not ErrorCode.STORAGE_FAILED:
+                    raise
+                _log.warning("a branch is left out of its conversation: %s", error)
+                unread.discard(one)
+                continue
+            if one in unread:
+                unread.discard(one)
+                self._add(root, opened)
+        if self._branches[context.id].context is not context:
+            self._add(root, context)
+        for changed in list(self._changed.values()):
+            changed.refresh()
+        self._changed.clear()
+        return self._branches[context.id]
+
+    def stem(self, row: ContextRow) -> str:
+        """Return the label that the branches of a conversation have, apart from a number."""
+        rows = self._rows()
+        self._learn()
+        root = self._roots[row.number]
+        return next(one.label for one in rows if one.number == root) + "-branch"
+
+    def _learn(self) -> None:
+        rows = self._rows()
+        for row in rows[self._known :]:
+            root = self._roots[row.origin.source] if row.origin is not None else row.number
+            self._roots[row.number] = root
+            self._families.setdefault(root, {})[row.id] = row
+            self._unread.setdefault(root, set()).add(row.id)
+        self._known = len(rows)
+
+    def _add(self, root: int, context: Context) -> None:
+        before = self._branches.pop(context.id, None)
+        if before is not None:
+            before.leave()
+        node = self._nodes.setdefault(root, TreeNode(None, b"", 0))
+        row = self._families[root][context.id]
+        branch = Branch(row, MessagePath(context), [node])
+        self._branches[context.id] = self._changed[context.id] = branch
+        context.applied.listen(lambda _: self._changed.update({context.id: branch}))
+        context.failed.listen(lambda _: self._unread[root].add(context.id))

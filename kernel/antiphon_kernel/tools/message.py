@@ -1,0 +1,705 @@
+"""The conversation as a tree: `message.append`, `edit`, `split`, `delete` and its reading."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import Field
+
+from antiphon_kernel.access import check_arrange, check_draft
+from antiphon_kernel.contexts import (
+    Branch,
+    Context,
+    Fork,
+    ForkChange,
+    MessagePath,
+    MessageWriter,
+    PathMessage,
+    TreeNode,
+    check_message,
+    group_of,
+    read_now,
+)
+from antiphon_kernel.contexts.message_path import MESSAGE
+from antiphon_kernel.contexts.ordering import order_after
+from antiphon_kernel.document.document import Document
+from antiphon_kernel.document.schema import TEXT
+from antiphon_kernel.kernel import Call
+from antiphon_kernel.messages import (
+    AssistantMessage,
+    CorrelationError,
+    Message,
+    MessageProblem,
+    MessageRole,
+    TextBlock,
+    ToolMessage,
+    comparison_form,
+    dump_message,
+    message_digest,
+    normalize_message,
+    normalize_messages,
+    open_tool_uses,
+    tool_uses,
+)
+from antiphon_kernel.registry import REFERENCES, Params, Result, tool
+from antiphon_kernel.text.graphemes import boundary_after, boundary_before
+from antiphon_kernel.tools.context import create_fork
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import ContextId, moved_block
+from antiphon_kernel.types.quoting import quote
+from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.roles import Permission
+
+_APPEND: Final = "append_messages"
+_EDIT: Final = "edit_message"
+_ERRORS: Final = (*REFERENCES, ErrorCode.TOO_LARGE)
+
+
+class MessageInfo(Result):
+    """One message of a conversation, and a context that has it."""
+
+    message_id: str
+    """Its first block."""
+    context_id: str
+    label: str
+    """The context's label."""
+    blocks: list[str]
+    """The blocks that it is made of."""
+    message: dict[str, Any]
+    """Role and content blocks."""
+
+
+class MessageListResult(Result):
+    """Messages of a conversation."""
+
+    messages: list[MessageInfo]
+    """In the order of the conversation, or of the branches."""
+
+
+class SiblingsResult(MessageListResult):
+    """The messages that follow one and the same message, each in a branch."""
+
+    position: int
+    """Which of them was asked about, counted from 0."""
+
+
+class AppendMessagesParams(Params):
+    """Messages, and the message that they follow."""
+
+    parent: str | None = None
+    """A block of the message that they follow."""
+    context: str | None = None
+    """Label or id of a context in whose tree they are a conversation from its beginning. The
+    default context if this and the parent are absent."""
+    messages: list[Any]
+    """Each a JSON object: `role`, and `content` as a string or as content blocks."""
+
+
+class MessagePlace(Result):
+    """Place of a message in its tree."""
+
+    message_id: str | None = None
+    """The first block of the last message; absent if there is none."""
+    context_id: str
+    label: str
+    context_version: int
+    reused: int
+    """How many of the messages were there."""
+    created: list[str]
+    """The first block of each message that is new."""
+    forked: bool
+    """Whether they are in a context of their own now."""
+
+
+@tool("message.append", needs=Permission.WRITE, errors=_ERRORS)
+async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePlace:
+    """Continue a conversation below a message, or from its beginning.
+
+    What is there already, in whatever branch of the conversation, is used as it is: messages are
+    the same if they say the same, white space at the ends and the order of keys aside. Only the
+    rest is written, at the end of that branch, or in a fork if something else follows there. The
+    same messages twice are the same place. Nobody is asked to answer. All or nothing.
+    """
+    if params.parent is not None and params.context is not None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            "message.append takes a parent or a context, and found both: a parent says where the"
+            " messages go on, a context that they are a conversation from its beginning.",
+            field="context",
+        )
+    messages = normalize_messages(params.messages)
+    trees = call.kernel.trees
+    async with trees.writing:
+        if params.parent is not None:
+            branch, index = await _find(call, params.parent)
+            depth = index + 1
+        else:
+            branch, depth = await trees.branch(await call.context(params.context)), 0
+        return await _append(call, branch, depth, messages)
+
+
+async def _append(
+    call: Call, branch: Branch, depth: int, messages: Sequence[Message]
+) -> MessagePlace:
+    """Continue the first `depth` messages of a branch."""
+    for message in messages:
+        check_message(message, call.kernel.limits)
+    _check_calls(branch.path, depth, messages)
+    node, reused = branch.nodes[depth], 0
+    for message in messages:
+        child = node.children.get(_digest(message))
+        if child is None:
+            break
+        node, reused = child, reused + 1
+    if not branch.is_on(node):
+        branch = _first_on(node)
+    rest = messages[reused:]
+    if not rest:
+        await branch.context.wait_persisted()
+        return _place(branch, node.depth, reused)
+    ending = _ending(node, branch)
+    if ending is not None:
+        await _write_at_end(call, ending, rest)
+        await call.kernel.trees.branch(ending.context)
+        return _place(ending, node.depth, reused, len(rest))
+    forked = await _forked(call, branch, node.depth, _appended(call, branch, node.depth, rest))
+    return _place(forked, node.depth, reused, len(rest), forked=True)
+
+
+def _digest(message: Message) -> bytes:
+    return message_digest(comparison_form(message) or message)
+
+
+def _check_calls(path: MessagePath, depth: int, messages: Sequence[Message]) -> None:
+    """Refuse messages whose calls and results do not fit what is before them."""
+    before: list[Message] = []
+    named = {use.id for message in messages for use in tool_uses(message)}
+    named |= {one.tool_call_id for one in messages if isinstance(one, ToolMessage)}
+    for call_id in sorted(named):
+        at, answer = path.call_index(call_id), path.answer_index(call_id)
+        if at is None or at >= depth:
+            continue
+        uses = tool_uses(path.messages[at].message)
+        before.append(AssistantMessage(tuple(one for one in uses if one.id == call_id)))
+        if answer is not None and answer < depth:
+            before.append(path.messages[answer].message)
+    try:
+        open_tool_uses([*before, *messages])
+    except CorrelationError as error:
+        if error.index is not None:
+            error.index -= len(before)
+            error.say_where()
+        raise
+
+
+def _first_on(node: TreeNode) -> Branch:
+    """The oldest of the contexts that begin with the messages of a node."""
+    return min(node.branches(), key=lambda one: one.row.number)
+
+
+def _ending(node: TreeNode, preferred: Branch) -> Branch | None:
+    """A context that ends with a node, and where nothing is being written."""
+    ends = [preferred, *node.ends.values()]
+    return next((one for one in ends if one.nodes[-1] is node and not one.path.is_followed()), None)
+
+
+def _writer(call: Call, document: Document, next_id: Any) -> MessageWriter:
+    created = iso_time(call.kernel.clock.now_ms())
+    return MessageWriter(document, next_id, call.actor.principal.id, created)
+
+
+def _prompt(branch: Branch, depth: int) -> str | None:
+    """The block that the next answer of a model answers."""
+    for one in reversed(branch.messages[:depth]):
+        if one.message.role is MessageRole.USER:
+            return one.id
+    return None
+
+
+def _open_calls(branch: Branch, messages: Sequence[Message]) -> dict[str, str]:
+    """The block of each call that messages answer, by id."""
+    wanted = [one.tool_call_id for one in messages if isinstance(one, ToolMessage)]
+    found = ((call_id, branch.path.call_block(call_id)) for call_id in wanted)
+    return {call_id: block for call_id, block in found if block is not None}
+
+
+async def _write_at_end(call: Call, branch: Branch, messages: Sequence[Message]) -> None:
+    context = branch.context
+    prompt, calls = _prompt(branch, len(branch.messages)), _open_calls(branch, messages)
+    writer = _writer(
+        call, context.document, lambda: str(context.next_block_id(call.actor.principal.id))
+    )
+
+    def write() -> None:
+        writer.append(messages, prompt, calls)
+
+    await context.write(call.actor, _APPEND, write, blocks=()).saved()
+
+
+def _appended(call: Call, branch: Branch, depth: int, messages: Sequence[Message]) -> ForkChange:
+    prompt, calls = _prompt(branch, depth), _open_calls(branch, messages)
+
+    def apply(document: Document, next_id: Any) -> None:
+        here = ContextId(document.context or "")
+        moved = {call_id: moved_block(block, here) for call_id, block in calls.items()}
+        answered = moved_block(prompt, here) if prompt is not None else None
+        _writer(call, document, next_id).append(messages, answered, moved)
+
+    return ForkChange(_APPEND, apply)
+
+
+async def _forked(call: Call, branch: Branch, depth: int, change: ForkChange) -> Branch:
+    """A new branch that has the first `depth` messages of this one, and a change."""
+    context, path = branch.context, branch.path
+    blocks: list[str] = []
+    reach = branch.messages[depth - 1].reach if depth else -1
+    for place in range(reach + 1):
+        block = context.document.order.at(place)
+        index = path.index(block)
+        is_said = index is not None and index < depth
+        if is_said or (index is None and _goes_along(context.document.header(block))):
+            blocks.append(block)
+    at = context.seq
+    document = await read_now(context, call.kernel.ids.client_id())
+    try:
+        fork = Fork(context.row, at, document, tuple(blocks), change)
+        stem = call.kernel.trees.stem(context.row)
+        row, _ = await create_fork(call, fork, call.kernel.contexts.free_label(stem))
+    finally:
+        document.close()
+    return await call.kernel.trees.branch(await call.kernel.context(row.id))
+
+
+def _goes_along(header: BlockHeader) -> bool:
+    """Whether a block that is no message is copied with those around it."""
+    return header.status not in (Status.PENDING, Status.RUNNING)
+
+
+def _place(
+    branch: Branch, depth: int, reused: int, created: int = 0, *, forked: bool = False
+) -> MessagePlace:
+    messages = branch.messages[: depth + created]
+    return MessagePlace(
+        message_id=messages[-1].id if messages else None,
+        context_id=branch.context.id,
+        label=branch.context.label,
+        context_version=branch.context.seq,
+        reused=reused,
+        created=[one.id for one in messages[depth:]],
+        forked=forked,
+    )
+
+
+class EditMessageParams(Params):
+    """Message, and its new content."""
+
+    message: str
+    """A block of it."""
+    content: str | list[Any]
+    """Text, or content blocks."""
+    in_place: bool = False
+    """Whether it changes for everybody, also if something follows it."""
+
+
+@tool("message.edit", needs=Permission.WRITE, errors=_ERRORS)
+async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
+    """Give a message another content: in place if nothing follows it, else in a branch.
+
+    The branch begins with the same messages; of the one that is edited, it keeps what both texts
+    have in common, in whole characters as people see them, with its authors. A message that is
+    there beside it already is used as it is. Results of calls stay behind their calls.
+    """
+    trees = call.kernel.trees
+    async with trees.writing:
+        branch, index = await _find(call, params.message)
+        old = branch.messages[index]
+        new = _edited(old.message, params.content)
+        check_message(new, call.kernel.limits)
+        before, node = branch.nodes[index], branch.nodes[index + 1]
+        if new == old.message:
+            await branch.context.wait_persisted()
+            return _place(branch, index + 1, 1)
+        alone = not node.children and branch.nodes[-1] is node and not branch.path.is_followed()
+        if params.in_place or alone:
+            path = [one.message for one in branch.messages]
+            path[index] = new
+            _check_unparted(path)
+            _require_text_blocks(branch.context, old)
+            await _edit_in_place(call, branch, old, new)
+            await trees.branch(branch.context)
+            return _place(branch, index + 1, 0)
+        there = before.children.get(_digest(new))
+        if there is not None:
+            found = branch if branch.is_on(there) else _first_on(there)
+            await found.context.wait_persisted()
+            return _place(found, there.depth, 1)
+        _check_calls(branch.path, index, [new])
+        _require_text_blocks(branch.context, old)
+
+        def apply(document: Document, next_id: Any) -> None:
+            here = ContextId(document.context or "")
+            blocks = [moved_block(block, here) for block in old.blocks]
+            _writer(call, document, next_id).change(blocks, new)
+
+        made = await _forked(call, branch, index + 1, ForkChange(_EDIT, apply))
+        return _place(made, index, 0, 1, forked=True)
+
+
+def _edited(old: Message, content: object) -> Message:
+    fields: dict[str, Any] = {"role": str(old.role), "content": content}
+    if isinstance(old, ToolMessage):
+        fields |= {"tool_call_id": old.tool_call_id, "is_error": old.is_error}
+    return normalize_message(fields)
+
+
+def _check_unparted(path: Sequence[Message]) -> None:
+    """Refuse a path with a result whose call is gone."""
+    try:
+        open_tool_uses(path)
+    except CorrelationError as error:
+        raise CorrelationError(
+            error.problem,
+            f"{error.reason}: a call is never parted from its result; keep the call, or change"
+            " both in a branch of their own",
+            path=error.path,
+            call_id=error.call_id,
+        ) from error
+
+
+def _require_text_blocks(context: Context, message: PathMessage) -> None:
+    for block in message.blocks:
+        if context.document.schema(block) != TEXT:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"Block {block} has fields or sections and is no text: change it with"
+                " block.set_field and its like.",
+                field="message",
+            )
+
+
+async def _edit_in_place(call: Call, branch: Branch, old: PathMessage, new: Message) -> None:
+    context = branch.context
+    writer = _writer(
+        call, context.document, lambda: str(context.next_block_id(call.actor.principal.id))
+    )
+
+    def write() -> None:
+        writer.change(old.blocks, new)
+
+    await context.write(call.actor, _EDIT, write, blocks=old.blocks).saved()
+
+
+class SplitMessageParams(Params):
+    """Text of a message, and where it is cut."""
+
+    message: str
+    """The block with the text."""
+    at: int = Field(ge=1)
+    """Code points that stay in the first message."""
+
+
+@tool("message.split", needs=Permission.WRITE, errors=_ERRORS)
+async def split_message(call: Call, params: SplitMessageParams) -> MessagePlace:
+    """Cut a message in two, between whole characters as people see them; no text changes.
+
+    What stands behind the place is a message of the same role and author of its own.
+    """
+    trees = call.kernel.trees
+    async with trees.writing:
+        branch, index = await _find(call, params.message)
+        context, old = branch.context, branch.messages[index]
+        _, block = await call.block(params.message)
+        document = context.document
+        header = document.header(block)
+        text = document.text(block)
+        is_text = header.kind in (BlockKind.TEXT, BlockKind.THINKING)
+        if not is_text or document.schema(block) != TEXT:
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"Block {block} is a {header.kind}, and only texts of people and models are split.",
+                field="message",
+            )
+        _check_cut(text, params.at)
+        position = old.blocks.index(block)
+        behind = old.blocks[position + 1 :]
+
+        def write() -> None:
+            new = str(context.next_block_id(call.actor.principal.id))
+            rest = text[params.at :]
+            order = order_after(document, block)
+            metadata = {name: one for name, one in header.metadata.items() if name != MESSAGE}
+            if behind:
+                metadata[MESSAGE] = group_of(new)
+            document.splice(block, params.at, len(rest), "")
+            made = BlockHeader(
+                id=new,
+                kind=header.kind,
+                role=header.role,
+                status=header.status,
+                order=order,
+                created=header.created,
+                author=header.author,
+                parent=header.parent,
+                metadata=metadata,
+            )
+            document.create_block(made, rest)
+            for one in behind:
+                known = document.header(one).metadata
+                document.set_fields(one, metadata={**known, MESSAGE: group_of(new)})
+
+        await context.write(call.actor, "split_message", write, blocks=old.blocks).saved()
+        await trees.branch(context)
+        return _place(branch, index + 1, 1, 1)
+
+
+def _check_cut(text: str, at: int) -> None:
+    before = boundary_before(text, at)
+    if at >= len(text):
+        wrong = f"the text has {len(text)} code points: name a place inside it"
+    elif before != at:
+        wrong = (
+            f"that is inside of one character as people see it: name {before} or"
+            f" {boundary_after(text, at)}"
+        )
+    elif not text[:at].strip() or not text[at:].strip():
+        wrong = "one of the two messages would be blank: name a place between two words"
+    else:
+        return
+    raise AntiphonError(
+        ErrorCode.INVALID_PARAMS, f"The text cannot be cut at {at}: {wrong}.", field="at", found=at
+    )
+
+
+class Descendants(StrEnum):
+    """Way in which what follows a deleted message is treated."""
+
+    CASCADE = "cascade"
+    """It is deleted too, in every branch."""
+    REPARENT = "reparent"
+    """It follows the message before, at its place."""
+
+
+class DeleteMessagesParams(Params):
+    """Messages to delete."""
+
+    messages: list[str] = Field(min_length=1, max_length=1_000)
+    """A block of each."""
+    descendants: Descendants
+    """`cascade` deletes what follows them too, `reparent` lets it follow the message before."""
+
+
+class DeleteMessagesResult(Result):
+    """Messages that are not in the conversation any more."""
+
+    deleted: list[str]
+    """The first block of each, in every branch that had it."""
+    missing: list[str]
+    """What was named and is no message."""
+
+
+@tool("message.delete", needs=Permission.WRITE, errors=(ErrorCode.AMBIGUOUS_ID,))
+async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMessagesResult:
+    """Take messages out of a conversation, in every branch that has them. All or nothing.
+
+    Their blocks are excluded: models do not read them, people still can, and `block.exclude`
+    brings them back. A call goes with its results; a result does not go alone.
+    """
+    trees = call.kernel.trees
+    async with trees.writing:
+        doomed: dict[ContextId, tuple[Branch, set[int]]] = {}
+        missing: list[str] = []
+        found: list[tuple[Branch, int]] = []
+        for reference in params.messages:
+            try:
+                found.append(await _find(call, reference))
+            except AntiphonError as error:
+                if error.code is ErrorCode.AMBIGUOUS_ID:
+                    raise
+                missing.append(reference)
+        for first, _ in found:
+            await trees.branch(first.context)
+        for first, index in found:
+            for branch in first.nodes[index + 1].branches():
+                _, indexes = doomed.setdefault(branch.context.id, (branch, set()))
+                last = len(branch.messages) if params.descendants is Descendants.CASCADE else 0
+                indexes.update(range(index, max(last, index + 1)))
+        blocks = {branch: _with_results(branch, one) for branch, one in doomed.values()}
+        for branch, excluded in blocks.items():
+            for block in excluded:
+                check_arrange(
+                    branch.context.document.header(block), call.actor.principal, call.role
+                )
+                check_draft(branch.context.document, block, call.actor.principal)
+        # Handed to the journal together, they are one transaction there.
+        written = [_exclude(call, branch, excluded) for branch, excluded in blocks.items()]
+        for one in written:
+            await one.saved()
+        deleted = [
+            branch.messages[index].id
+            for branch, indexes in doomed.values()
+            for index in sorted(indexes)
+        ]
+        return DeleteMessagesResult(deleted=deleted, missing=missing)
+
+
+def _exclude(call: Call, branch: Branch, blocks: Sequence[str]) -> Any:
+    document = branch.context.document
+
+    def write() -> None:
+        for block in blocks:
+            document.set_fields(block, excluded=True)
+
+    return branch.context.write(call.actor, "delete_messages", write, blocks=blocks, undo=None)
+
+
+def _with_results(branch: Branch, indexes: set[int]) -> list[str]:
+    """The blocks of messages, those of the results of their calls included.
+
+    Raises:
+        CorrelationError: if a result would go without its call.
+    """
+    path = branch.path
+    for index in sorted(indexes):
+        for use in tool_uses(path.messages[index].message):
+            answer = path.answer_index(use.id)
+            if answer is not None:
+                indexes.add(answer)
+    for index in sorted(indexes):
+        message = path.messages[index].message
+        if isinstance(message, ToolMessage):
+            at = path.call_index(message.tool_call_id)
+            if at is not None and at not in indexes:
+                call_block = path.call_block(message.tool_call_id)
+                raise CorrelationError(
+                    MessageProblem.UNANSWERED_CALL,
+                    f"the message {path.messages[index].id} is the result of the call"
+                    f" {call_block}, and is never parted from it: delete the message"
+                    f" {path.messages[at].id}, which takes the result with it",
+                    path="messages",
+                    call_id=message.tool_call_id,
+                )
+    return [block for index in sorted(indexes) for block in path.messages[index].blocks]
+
+
+class PathParams(Params):
+    """A message, or a context."""
+
+    message: str | None = None
+    """A block of the last message wanted."""
+    context: str | None = None
+    """Label or id of the context whose messages are wanted, if no message is named."""
+
+
+@tool("message.path", needs=Permission.READ, errors=REFERENCES)
+async def message_path(call: Call, params: PathParams) -> MessageListResult:
+    """Read the messages of a conversation from its beginning up to a message, or to the end."""
+    if params.message is not None:
+        branch, index = await _find(call, params.message)
+        return _listed((branch, at) for at in range(index + 1))
+    branch = await call.kernel.trees.branch(await call.context(params.context))
+    return _listed((branch, at) for at in range(len(branch.messages)))
+
+
+@tool("message.children", needs=Permission.READ, errors=REFERENCES)
+async def message_children(call: Call, params: PathParams) -> MessageListResult:
+    """Read the messages that follow a message, one for each branch; oldest branch first.
+
+    Of a context, those that its conversation begins with.
+    """
+    if params.message is not None:
+        branch, index = await _find(call, params.message)
+        return _listed(_children(branch.nodes[index + 1]))
+    branch = await call.kernel.trees.branch(await call.context(params.context))
+    return _listed(_children(branch.nodes[0]))
+
+
+class MessageParams(Params):
+    """A message."""
+
+    message: str
+    """A block of it."""
+
+
+@tool("message.siblings", needs=Permission.READ, errors=REFERENCES)
+async def message_siblings(call: Call, params: MessageParams) -> SiblingsResult:
+    """Read a message and those that stand in its place in other branches; oldest branch first."""
+    branch, index = await _find(call, params.message)
+    found = _children(branch.nodes[index])
+    mine = branch.nodes[index + 1]
+    position = next(at for at, (one, place) in enumerate(found) if one.nodes[place + 1] is mine)
+    return SiblingsResult(messages=_listed(found).messages, position=position)
+
+
+class MessageSearchParams(Params):
+    """Text to look for in a conversation."""
+
+    text: str = Field(min_length=1)
+    """Large and small letters are the same."""
+    context: str | None = None
+    """Label or id of a context of the conversation; the default context if absent."""
+    limit: int = Field(default=50, ge=1, le=1_000)
+    """How many messages are given at most."""
+
+
+@tool("message.search", needs=Permission.READ, errors=REFERENCES)
+async def search_messages(call: Call, params: MessageSearchParams) -> MessageListResult:
+    """Find messages by their text in every branch of a conversation, each of them once."""
+    branch = await call.kernel.trees.branch(await call.context(params.context))
+    wanted, found = params.text.casefold(), list[tuple[Branch, int]]()
+    waiting = [branch.nodes[0]]
+    while waiting and len(found) < params.limit:
+        node = waiting.pop()
+        if node.depth:
+            one = next(node.branches())
+            if wanted in _said(one.messages[node.depth - 1].message).casefold():
+                found.append((_first_on(node), node.depth - 1))
+        waiting.extend(reversed(node.children.values()))
+    return _listed(found)
+
+
+def _said(message: Message) -> str:
+    return "\n".join(one.text for one in message.content if isinstance(one, TextBlock))
+
+
+def _children(node: TreeNode) -> list[tuple[Branch, int]]:
+    firsts = sorted(map(_first_on, node.children.values()), key=lambda one: one.row.number)
+    return [(one, node.depth) for one in firsts]
+
+
+def _listed(found: Any) -> MessageListResult:
+    return MessageListResult(messages=[_info(branch, index) for branch, index in found])
+
+
+def _info(branch: Branch, index: int) -> MessageInfo:
+    one = branch.messages[index]
+    return MessageInfo(
+        message_id=one.id,
+        context_id=branch.context.id,
+        label=branch.context.label,
+        blocks=list(one.blocks),
+        message=dump_message(one.message),
+    )
+
+
+async def _find(call: Call, reference: str) -> tuple[Branch, int]:
+    """The branch and the number of the message that a block is part of.
+
+    Raises:
+        AntiphonError: block_not_found, ambiguous_id, context_not_found; invalid_params if it is of
+            no message.
+    """
+    context, block = await call.block(reference)
+    branch = await call.kernel.trees.branch(context)
+    index = branch.path.index(block)
+    if index is None:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"Block {quote(reference)} is no message: it is a draft, still being written, excluded"
+            " or of the system. message.path names the messages of a context.",
+            field="message",
+        )
+    return branch, index

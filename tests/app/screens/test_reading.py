@@ -1,0 +1,67 @@
+"""The page of what a model reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from antiphon.actions import Mode
+from tests.app.opened import Opened, World
+from tests.waiting import until
+
+
+async def say(here: World, text: str, **more: Any) -> None:
+    request = {"role": "user", "kind": "text", "content": text, "status": "done", **more}
+    await here.call("block.create", **request)
+
+
+async def open_page(there: Opened, text: str) -> None:
+    """Open the page from the cells, once a cell with this text is there."""
+    await there.sees(text)
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+    await there.press("m")
+    await there.sees("Esc closes this page.")
+
+
+async def test_reading_page_shows_the_stream_with_its_cache_points(
+    here: World, there: Opened
+) -> None:
+    await say(here, "Which files are here?")
+    await open_page(there, "Which files")
+    await there.sees("[USER MESSAGE]")
+    assert there.shows("[TURN turn_") and there.shows("[path: ar:turn_")
+    assert there.shows("cached up to here: tail")
+    await there.press("escape")
+    await until(lambda: not there.shows("[USER MESSAGE]"), "closed")
+
+
+async def test_reading_page_follows_what_is_written(here: World, there: Opened) -> None:
+    await say(here, "Which files are here?")
+    await open_page(there, "Which files")
+    here.aria.write("Only notes.")
+    await there.sees("[AI Agent say]: Only notes.")
+    await there.sees("What aria reads")
+    here.aria.end()
+
+
+async def test_reading_page_folds_long_items_and_opens_the_chosen_one(
+    here: World, there: Opened
+) -> None:
+    await say(here, "\n".join(f"line {number}" for number in range(30)))
+    await open_page(there, "line 29")
+    await there.sees("… 31 more lines")
+    assert not there.shows("line 3")
+    await there.press("space")
+    await there.sees("line 3")
+    await there.press("z")
+    await there.sees("… 31 more lines")
+
+
+async def test_reading_page_opens_from_the_palette(here: World, there: Opened) -> None:
+    await say(here, "Hello")
+    await there.sees("Hello")
+    await there.press("ctrl+p")
+    await there.type("what the model")
+    await there.sees("What the model reads")
+    await there.press("enter")
+    await there.sees("[USER MESSAGE]")

@@ -1,0 +1,158 @@
+"""Calls that change a conversation's tree, killed at every step of their write: all or nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from tests.kernel.crash.faults import Fault, inject
+from tests.kernel.tools.test_message_machine import Machine, check_trees
+
+STEPS = (
+    "BEGIN",
+    "INSERT INTO contexts",
+    "INSERT INTO ops",
+    "INSERT INTO blocks",
+    "INSERT OR REPLACE INTO undo",
+    "INSERT OR REPLACE INTO snapshots",
+    "COMMIT",
+)
+CALLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "append at the end": (
+        "append",
+        {"parent": "default.amy.4", "messages": [{"role": "user", "content": "e"}]},
+    ),
+    "append in a branch": (
+        "append",
+        {"parent": "default.amy.1", "messages": [{"role": "user", "content": "e"}] * 3},
+    ),
+    "edit in a branch": ("edit", {"message": "default.amy.3", "content": "c and more"}),
+    "split": ("split", {"message": "default.amy.3", "at": 2}),
+    "delete in every branch": (
+        "delete",
+        {"messages": ["default.amy.2"], "descendants": "reparent"},
+    ),
+}
+
+State = dict[str, list[dict[str, Any]]]
+
+
+async def open_kernel(data: Path) -> Kernel:
+    return await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), owner="amy")
+
+
+async def call(kernel: Kernel, tool: str, params: dict[str, Any]) -> dict[str, Any]:
+    amy = kernel.open_session(kernel.owner, "test")
+    return await kernel.call(amy, f"message.{tool}", params)
+
+
+async def state(data: Path) -> State:
+    """The messages of every context, which are checked for what must hold."""
+    kernel = await open_kernel(data)
+    found: State = {}
+    for row in kernel.context_rows():
+        path = await call(kernel, "path", {"context": row.id})
+        found[row.label] = [one["message"] for one in path["messages"]]
+    await check_trees(kernel)
+    await kernel.close()
+    assert [str(finding) for finding in (await run_checks(data)).all()] == []
+    return found
+
+
+@pytest.fixture
+async def data(tmp_path: Path) -> Path:
+    """Two branches with one beginning."""
+    folder = tmp_path / "data"
+    kernel = await open_kernel(folder)
+    texts = ("a", "b", "c is long", "d")
+    messages = [{"role": "user", "content": text} for text in texts]
+    await call(kernel, "append", {"messages": messages})
+    other = [*messages[:2], {"role": "user", "content": "other"}]
+    await call(kernel, "append", {"messages": other})
+    await kernel.close()
+    return folder
+
+
+def run_and_die(data: Path, tool: str, params: dict[str, Any], step: str, after: bool) -> None:
+    async def run() -> None:
+        kernel = await open_kernel(data)
+        await call(kernel, "path", {})
+        inject(Fault(step, after, kills=True))
+        await call(kernel, tool, params)
+
+    asyncio.run(run())
+    os._exit(0)  # the kernel is not closed: its threads would keep the process alive
+
+
+async def in_a_process(target: Any, *arguments: Any) -> int | None:
+    process = multiprocessing.get_context("fork").Process(target=target, args=arguments)
+    process.start()
+    await asyncio.to_thread(process.join)
+    return process.exitcode
+
+
+@pytest.mark.parametrize("name", CALLS)
+async def test_call_killed_at_a_step_is_carried_out_whole_or_not_at_all(
+    data: Path, tmp_path: Path, name: str
+) -> None:
+    tool, params = CALLS[name]
+    before = await state(data)
+    done = shutil.copytree(data, tmp_path / "done")
+    kernel = await open_kernel(done)
+    await call(kernel, tool, params)
+    await kernel.close()
+    expected = await state(done)
+    killed = 0
+    for number, (step, after) in enumerate(product(STEPS, (False, True))):
+        folder = shutil.copytree(data, tmp_path / str(number))
+        ended = await in_a_process(run_and_die, folder, tool, params, step, after)
+        killed += ended == -signal.SIGKILL
+        found = await state(folder)
+        assert found == (expected if (step, after) == ("COMMIT", True) else before) or (
+            ended == 0 and found == expected
+        ), (step, after)
+    assert killed >= 8
+
+
+def play_and_die(data: Path, seed: int, step: str, after: bool, count: int) -> None:
+    async def run() -> None:
+        kernel = await open_kernel(data)
+        actor = kernel.open_session(kernel.owner, "test")
+        machine = Machine(kernel, (actor,), random.Random(seed))
+        inject(Fault(step, after, kills=True, count=count))
+        for _ in range(30):
+            await machine.step()
+
+    asyncio.run(run())
+    os._exit(0)
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_random_conversation_killed_at_a_step_is_a_valid_tree_and_goes_on(
+    data: Path, step: str
+) -> None:
+    rng = random.Random(step)
+    for seed in range(2):
+        after, count = rng.random() < 0.5, rng.randint(1, 12)
+        await in_a_process(play_and_die, data, seed, step, after, count)
+        await state(data)
+    kernel = await open_kernel(data)
+    actor = kernel.open_session(kernel.owner, "test")
+    machine = Machine(kernel, (actor,), rng)
+    for _ in range(5):
+        await machine.step()
+    await check_trees(kernel)
+    await kernel.close()

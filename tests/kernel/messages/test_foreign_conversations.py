@@ -1,0 +1,439 @@
+"""Conversations of other tools: every kind of message of the documented shapes, nothing lost."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from antiphon_kernel.messages import (
+    AssistantMessage,
+    CorrelationError,
+    DocumentBlock,
+    ImageBlock,
+    ImportedConversation,
+    MessageError,
+    MessageProblem,
+    SystemMessage,
+    TextBlock,
+    Thinking,
+    ToolArgumentParseError,
+    ToolMessage,
+    ToolUse,
+    UnknownBlock,
+    UserMessage,
+    dump_block,
+    read_conversations,
+)
+from antiphon_kernel.types.frozen_json import JsonObject, thaw
+from tests.kernel.messages.generated import EXAMPLES
+
+PIXEL = b"\x89PNG not really"
+PDF = b"%PDF-1.7"
+
+
+def encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def text(value: str) -> tuple[TextBlock]:
+    return (TextBlock(value),)
+
+
+def use(call_id: str, name: str, **parameters: Any) -> ToolUse:
+    return ToolUse(call_id, name, JsonObject(parameters))
+
+
+def read(value: object) -> ImportedConversation:
+    (conversation,) = read_conversations(json.dumps(value))
+    return conversation
+
+
+def messages(value: object) -> list[object]:
+    return [one.message for one in read(value).messages]
+
+
+def extras(value: object) -> list[dict[str, Any]]:
+    return [thaw(one.extra) for one in read(value).messages]
+
+
+CHAT = {
+    "model": "some-model",
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "developer", "content": [{"type": "text", "text": "No lists."}]},
+        {"role": "user", "content": "What is in it?", "name": "anna"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "this one"},
+                {
+                    "type": "image_url",
+                    "image_url": {
+                        "url": f"data:image/png;base64,{encoded(PIXEL)}",
+                        "detail": "low",
+                    },
+                },
+                {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+                {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+                {
+                    "type": "file",
+                    "file": {
+                        "filename": "a.pdf",
+                        "file_data": f"data:application/pdf;base64,{encoded(PDF)}",
+                    },
+                },
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": None,
+            "reasoning_content": "Look first.",
+            "refusal": None,
+            "tool_calls": [
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "look", "arguments": '{"at": [1, 2]}'},
+                },
+                {"id": "c2", "type": "custom", "custom": {"name": "run", "input": "ls -l"}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c2", "content": ""},
+        {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a cat"}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "function_call": {"name": "old", "arguments": ""},
+        },
+        {"role": "function", "name": "old", "content": "fine"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "I may not."}]},
+        {"role": "assistant", "content": None},
+    ],
+}
+
+PARTS = CHAT["messages"][3]["content"]  # type: ignore[index]
+
+
+def test_openai_chat_is_read_with_every_kind_of_message() -> None:
+    assert messages(CHAT) == [
+        SystemMessage(text("Be brief.")),
+        SystemMessage(text("No lists.")),
+        UserMessage(text("What is in it?")),
+        UserMessage(
+            (
+                TextBlock("this one"),
+                ImageBlock("image/png", digest(PIXEL)),
+                UnknownBlock(JsonObject(PARTS[2])),
+                UnknownBlock(JsonObject(PARTS[3])),
+                DocumentBlock("application/pdf", digest(PDF)),
+            )
+        ),
+        AssistantMessage(
+            (Thinking("Look first."), use("c1", "look", at=[1, 2]), use("c2", "run", input="ls -l"))
+        ),
+        ToolMessage((UnknownBlock(JsonObject({"content": ""})),), "c2"),
+        ToolMessage(text("a cat"), "c1"),
+        AssistantMessage((use("function_call_1", "old"),)),
+        ToolMessage(text("fine"), "function_call_1"),
+        AssistantMessage((UnknownBlock(JsonObject({"type": "refusal", "refusal": "I may not."})),)),
+        AssistantMessage((UnknownBlock(JsonObject({"role": "assistant", "content": None})),)),
+    ]
+
+
+def test_openai_chat_keeps_the_bytes_of_its_files() -> None:
+    assert read(CHAT).files == {digest(PIXEL): PIXEL, digest(PDF): PDF}
+
+
+def test_openai_chat_keeps_fields_without_a_place() -> None:
+    assert thaw(read(CHAT).extra) == {"model": "some-model"}
+    assert extras(CHAT)[1:5] == [
+        {"role": "developer"},
+        {"name": "anna"},
+        {
+            "content[1]": {"image_url": {"detail": "low"}},
+            "content[4]": {"file": {"filename": "a.pdf"}},
+        },
+        {"refusal": None, "content[2]": {"type": "custom"}},
+    ]
+
+
+ANTHROPIC = {
+    "model": "claude",
+    "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+    "messages": [
+        {"role": "user", "content": "Hi"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+                {"type": "redacted_thinking", "data": "eA=="},
+                {"type": "text", "text": "Two calls.", "citations": [{"cited_text": "x"}]},
+                {"type": "tool_use", "id": "t1", "name": "look", "input": {"at": 1}},
+                {"type": "tool_use", "id": "t2", "name": "look", "input": {}},
+                {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t2",
+                    "is_error": True,
+                    "content": "no",
+                },
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t1",
+                    "content": [
+                        {
+                            "type": "image",
+                            "source": {
+                                "type": "base64",
+                                "media_type": "image/PNG",
+                                "data": encoded(PIXEL),
+                            },
+                        }
+                    ],
+                },
+                {"type": "text", "text": "and this"},
+                {
+                    "type": "document",
+                    "title": "notes",
+                    "source": {"type": "text", "media_type": "text/plain", "data": "né"},
+                },
+                {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+            ],
+        },
+    ],
+}
+
+
+def test_anthropic_conversation_is_read_with_every_kind_of_block() -> None:
+    redacted, searched = ANTHROPIC["messages"][1]["content"][1::4]  # type: ignore[index]
+    by_url = ANTHROPIC["messages"][2]["content"][4]  # type: ignore[index]
+    assert messages(ANTHROPIC) == [
+        SystemMessage(text("Be brief.")),
+        UserMessage(text("Hi")),
+        AssistantMessage(
+            (
+                Thinking("Hm.", "c2ln"),
+                UnknownBlock(JsonObject(redacted)),
+                TextBlock("Two calls."),
+                use("t1", "look", at=1),
+                use("t2", "look"),
+                UnknownBlock(JsonObject(searched)),
+            )
+        ),
+        ToolMessage(text("no"), "t2", is_error=True),
+        ToolMessage((ImageBlock("image/png", digest(PIXEL)),), "t1"),
+        UserMessage(
+            (
+                TextBlock("and this"),
+                DocumentBlock("text/plain", digest("né".encode())),
+                UnknownBlock(JsonObject(by_url)),
+            )
+        ),
+    ]
+    assert read(ANTHROPIC).files == {digest(PIXEL): PIXEL, digest("né".encode()): "né".encode()}
+
+
+def test_anthropic_conversation_keeps_fields_without_a_place() -> None:
+    assert extras(ANTHROPIC) == [
+        {"content[0]": {"cache_control": {"type": "ephemeral"}}},
+        {},
+        {"content[2]": {"citations": [{"cited_text": "x"}]}},
+        {},
+        {},
+        {"content[1]": {"title": "notes"}},
+    ]
+
+
+def test_messages_follow_each_other() -> None:
+    parents = [one.parent for one in read(ANTHROPIC).messages]
+    assert parents == [None, 0, 1, 2, 3, 4]
+
+
+def test_jsonl_holds_one_conversation_a_line() -> None:
+    lines = [{"messages": [{"role": "user", "content": str(number)}]} for number in range(3)]
+    found = read_conversations("\n".join(map(json.dumps, lines)) + "\n\n")
+    assert [one.messages[0].message for one in found] == [
+        UserMessage(text(str(number))) for number in range(3)
+    ]
+    assert read_conversations(json.dumps(lines)) == found
+
+
+def test_jsonl_holds_one_message_a_line() -> None:
+    lines = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
+    (found,) = read_conversations("\r\n".join(map(json.dumps, lines)))
+    assert [one.message for one in found.messages] == [
+        UserMessage(text("a")),
+        AssistantMessage(text("b")),
+    ]
+    assert read(lines) == found
+
+
+def test_own_content_blocks_are_read_too() -> None:
+    blocks = (Thinking("t"), use("c", "n", a=1), ImageBlock("image/png", "0" * 64))
+    value = [{"role": "assistant", "content": [dump_block(one) for one in blocks]}]
+    assert messages(value) == [AssistantMessage(blocks)]
+
+
+def test_blocks_of_the_assistant_in_a_message_of_a_user_are_kept_whole() -> None:
+    part = {"type": "thinking", "thinking": "mine"}
+    assert messages([{"role": "user", "content": [part]}]) == [
+        UserMessage((UnknownBlock(JsonObject(part)),))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem", "index", "path"),
+    [
+        ([{"role": "narrator", "content": "a"}], MessageProblem.UNKNOWN_ROLE, 0, "role"),
+        (
+            [{"role": "user", "content": "a"}, {"role": "user", "content": 5}],
+            MessageProblem.WRONG_SHAPE,
+            1,
+            "content",
+        ),
+        (
+            [{"role": "user", "content": "a"}, {"role": "user", "content": [5]}],
+            MessageProblem.WRONG_SHAPE,
+            1,
+            "content[0]",
+        ),
+        (
+            [{"role": "user", "content": "a"}, {"role": "tool", "content": "r"}],
+            MessageProblem.WRONG_SHAPE,
+            1,
+            "tool_call_id",
+        ),
+        (
+            [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t9"}]}],
+            MessageProblem.NO_SUCH_CALL,
+            0,
+            "tool_call_id",
+        ),
+        (
+            [{"role": "function", "name": "old", "content": "r"}],
+            MessageProblem.NO_SUCH_CALL,
+            0,
+            "name",
+        ),
+        ({"messages": {}}, MessageProblem.WRONG_SHAPE, None, "messages"),
+        ({"title": "a"}, MessageProblem.WRONG_SHAPE, None, "messages"),
+        ({"system": 5, "messages": []}, MessageProblem.WRONG_SHAPE, None, "system.content"),
+    ],
+)
+def test_conversation_that_cannot_be_read_is_refused_with_its_place(
+    value: object, problem: MessageProblem, index: int | None, path: str
+) -> None:
+    with pytest.raises(MessageError) as refused:
+        read(value)
+    error = refused.value
+    assert (error.problem, error.index, error.path) == (problem, index, path)
+
+
+def test_arguments_that_are_no_object_are_refused_with_their_place() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "n", "arguments": "[1]"}}
+    value = [{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [call]}]
+    with pytest.raises(ToolArgumentParseError) as refused:
+        read([value[0], value[1]])
+    assert (refused.value.index, refused.value.path) == (1, "tool_calls[0].function.arguments")
+
+
+def test_result_of_a_call_that_has_one_is_refused() -> None:
+    call = {"id": "c", "function": {"name": "n", "arguments": "{}"}}
+    result = {"role": "tool", "tool_call_id": "c", "content": "r"}
+    with pytest.raises(CorrelationError) as refused:
+        read([{"role": "assistant", "tool_calls": [call]}, result, result])
+    assert (refused.value.problem, refused.value.index) == (MessageProblem.ALREADY_ANSWERED, 2)
+
+
+@pytest.mark.parametrize(
+    ("file", "path"),
+    [
+        ("", ""),
+        ("{", ""),
+        ('{"a": 1, "a": 2}', ""),
+        ('{"role": "user", "content": "a"}\n{"role"', "line 2"),
+        ('{"role": "user", "content": "a"}\n\n{"x": NaN}', "line 3"),
+    ],
+)
+def test_file_that_is_no_json_is_refused_with_its_line(file: str, path: str) -> None:
+    with pytest.raises(MessageError) as refused:
+        read_conversations(file)
+    assert (refused.value.problem, refused.value.path) == (MessageProblem.INVALID_VALUE, path)
+
+
+def test_wrong_conversation_of_several_is_named() -> None:
+    good = {"messages": []}
+    with pytest.raises(MessageError) as refused:
+        read_conversations(json.dumps([good, {"messages": [{"role": "x"}]}]))
+    assert refused.value.path == "conversations[1].role" and refused.value.index == 0
+
+
+# Texts that are found again wherever they end up.
+MARKS = st.integers(0, 10**9).map("mark{}".format)
+FIELDS = st.dictionaries(
+    st.sampled_from(["name", "weight", "annotations", "audio"]),
+    MARKS | st.lists(MARKS, max_size=2) | st.none(),
+    max_size=2,
+)
+
+
+def with_fields(part: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.tuples(part, FIELDS).map(lambda both: {**both[1], **both[0]})
+
+
+def shaped(**fields: Any) -> st.SearchStrategy[dict[str, Any]]:
+    parts = {
+        name: value if isinstance(value, st.SearchStrategy) else st.just(value)
+        for name, value in fields.items()
+    }
+    return with_fields(st.fixed_dictionaries(parts))
+
+
+INPUT_PARTS = st.one_of(
+    shaped(type="text", text=MARKS),
+    shaped(type="text", text=" "),
+    shaped(type="image_url", image_url=shaped(url=MARKS)),
+    shaped(type="image", source=shaped(type="url", url=MARKS)),
+    shaped(type="document", source=shaped(type="base64", media_type=MARKS, data=MARKS)),
+    shaped(type="input_audio", input_audio=MARKS),
+    shaped(type="never_seen", inner=shaped(deep=MARKS)),
+)
+OUTPUT_PARTS = INPUT_PARTS | shaped(type="thinking", thinking=MARKS, signature=MARKS)
+FOREIGN = st.one_of(
+    shaped(role="user", content=MARKS | st.lists(INPUT_PARTS, max_size=3)),
+    shaped(role="system", content=MARKS | st.lists(INPUT_PARTS, max_size=2)),
+    shaped(role="assistant", content=st.none() | MARKS | st.lists(OUTPUT_PARTS, max_size=3)),
+    shaped(role="assistant", reasoning_content=MARKS, content=MARKS),
+)
+
+
+def marks(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value] if value.startswith("mark") else []
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [one for item in inner for one in marks(item)]
+
+
+@EXAMPLES
+@given(st.lists(FOREIGN, max_size=4))
+def test_reading_loses_nothing(value: list[dict[str, Any]]) -> None:
+    kept: list[str] = []
+    for one in read(value).messages:
+        kept += marks([dump_block(block) for block in one.message.content])
+        kept += marks(thaw(one.extra))
+    assert sorted(kept) == sorted(marks(value))

@@ -1,0 +1,393 @@
+"""The conversation as a tree: what is reused, what is new, and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.errors import raises
+from tests.kernel.kernel.calls import Make
+
+Json = dict[str, Any]
+
+
+class Conversation:
+    """Calls of the message tools, and what they leave behind."""
+
+    def __init__(self, kernel: Kernel, actor: Actor) -> None:
+        self.kernel = kernel
+        self.actor = actor
+
+    async def call(self, tool: str, **params: Any) -> Json:
+        return await self.kernel.call(self.actor, f"message.{tool}", params)
+
+    async def append(self, parent: str | None, *messages: Json) -> Json:
+        where = {"parent": parent} if parent is not None else {}
+        return await self.call("append", messages=list(messages), **where)
+
+    async def path(self, message: str) -> list[Json]:
+        found = (await self.call("path", message=message))["messages"]
+        return [one["message"] for one in found]
+
+    async def texts(self, **where: str) -> list[str]:
+        found = (await self.call("path", **where))["messages"]
+        return [said(one["message"]) for one in found]
+
+    async def branches(self) -> dict[str, list[str]]:
+        """The texts of every context, by label."""
+        rows = self.kernel.context_rows()
+        return {row.label: await self.texts(context=row.label) for row in rows}
+
+
+def said(message: Json) -> str:
+    return "".join(one.get("text", "") for one in message["content"])
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def answer(text: str) -> Json:
+    return {"role": "assistant", "content": text}
+
+
+def use(call_id: str = "c1", **parameters: Any) -> Json:
+    block = {"type": "tool-use", "id": call_id, "name": "calc", "parameters": parameters}
+    return {"role": "assistant", "content": [block]}
+
+
+def result(call_id: str = "c1", text: str = "5") -> Json:
+    return {"role": "tool", "content": text, "tool_call_id": call_id}
+
+
+@pytest.fixture
+def talk(kernel: Kernel, amy: Actor) -> Conversation:
+    return Conversation(kernel, amy)
+
+
+# The rows of the worked cases
+
+
+async def test_same_call_with_keys_in_another_order_is_the_same_message(talk: Conversation) -> None:
+    first = await talk.append(None, user("add"), use(x=1, y={"b": 2, "a": 3}))
+    again = await talk.append(None, user("add"), use(y={"a": 3, "b": 2}, x=1))
+    assert (again["message_id"], again["created"]) == (first["message_id"], [])
+    assert len(talk.kernel.context_rows()) == 1
+
+
+async def test_same_call_with_another_id_is_a_new_message(talk: Conversation) -> None:
+    first = await talk.append(None, user("add"), use("c1", x=1))
+    other = await talk.append(None, user("add"), use("c2", x=1))
+    assert other["message_id"] != first["message_id"]
+    assert (other["reused"], len(other["created"]), other["forked"]) == (1, 1, True)
+
+
+async def test_existing_and_new_messages_make_exactly_one_new_message_below_the_existing_one(
+    talk: Conversation,
+) -> None:
+    first = await talk.append(None, user("hello"))
+    more = await talk.append(None, user("hello"), answer("hi"))
+    assert (more["reused"], len(more["created"]), more["forked"]) == (1, 1, False)
+    children = (await talk.call("children", message=first["message_id"]))["messages"]
+    assert [one["message_id"] for one in children] == more["created"]
+
+
+async def test_messages_that_are_all_there_make_nothing_new(talk: Conversation) -> None:
+    messages = [user("hello"), answer("hi"), user("and?")]
+    first = await talk.append(None, *messages)
+    context = await talk.kernel.context()
+    again = await talk.append(None, *messages)
+    assert again == {**first, "reused": 3, "created": []}
+    assert again["context_version"] == context.seq
+
+
+async def test_nothing_to_append_gives_the_parent(talk: Conversation) -> None:
+    first = await talk.append(None, user("hello"))
+    assert (await talk.append(first["message_id"]))["message_id"] == first["message_id"]
+
+
+async def test_original_content_edited_with_an_answer_behind_it_makes_a_sibling_branch(
+    talk: Conversation,
+) -> None:
+    await talk.append(None, user("Original content"), answer("yes"))
+    edited = await talk.call("edit", message="default.amy.1", content="New content")
+    assert edited["forked"]
+    assert await talk.branches() == {
+        "default": ["Original content", "yes"],
+        "default-branch": ["New content"],
+    }
+    siblings = await talk.call("siblings", message=edited["message_id"])
+    assert [said(one["message"]) for one in siblings["messages"]] == [
+        "Original content",
+        "New content",
+    ]
+    assert siblings["position"] == 1
+
+
+async def test_original_message_content_edited_to_a_new_ending_shares_its_beginning(
+    talk: Conversation, bo: Actor
+) -> None:
+    await talk.append(None, user("Original message content"), answer("yes"))
+    params = {"message": "default.amy.1", "content": "Original message with new ending"}
+    edited = await talk.kernel.call(bo, "message.edit", params)
+    blame = await talk.kernel.call(bo, "block.blame", {"block_id": edited["message_id"]})
+    text = "Original message with new ending"
+    assert [(text[run["start"] : run["end"]], run["username"]) for run in blame["runs"]] == [
+        ("Original message ", "amy"),
+        ("with new ending", "bo"),
+    ]
+    assert await talk.texts(context="default") == ["Original message content", "yes"]
+
+
+async def test_message_edited_to_the_same_text_is_the_same_message(talk: Conversation) -> None:
+    first = await talk.append(None, user("hello"), answer("hi"))
+    edited = await talk.call("edit", message="default.amy.1", content="hello")
+    assert (edited["message_id"][-1], edited["forked"]) == ("1", False)
+    assert edited["context_version"] == first["context_version"]
+
+
+async def test_delete_with_cascade_removes_what_descends(talk: Conversation) -> None:
+    await talk.append(None, user("a"), answer("b"), user("c"), answer("d"))
+    await talk.append(None, user("a"), answer("b"), user("e"))
+    deleted = await talk.call("delete", messages=["default.amy.3"], descendants="cascade")
+    assert len(deleted["deleted"]) == 2
+    branches = await talk.branches()
+    assert branches == {"default": ["a", "b"], "default-branch": ["a", "b", "e"]}
+    await talk.call("delete", messages=["default.amy.2"], descendants="cascade")
+    assert await talk.branches() == {"default": ["a"], "default-branch": ["a"]}
+
+
+async def test_delete_with_reparent_moves_what_descends_up_and_keeps_its_place(
+    talk: Conversation,
+) -> None:
+    await talk.append(None, user("a"), answer("b"), user("c"))
+    await talk.append(None, user("a"), answer("b"), user("d"))
+    await talk.append(None, user("a"), answer("x"))
+    await talk.call("delete", messages=["default.amy.2"], descendants="reparent")
+    assert await talk.branches() == {
+        "default": ["a", "c"],
+        "default-branch": ["a", "d"],
+        "default-branch-2": ["a", "x"],
+    }
+    children = (await talk.call("children", message="default.amy.1"))["messages"]
+    assert [said(one["message"]) for one in children] == ["c", "d", "x"]
+
+
+async def test_delete_of_a_missing_message_is_reported_and_no_exception(
+    talk: Conversation,
+) -> None:
+    await talk.append(None, user("a"), answer("b"))
+    names = ["default.amy.9", "nowhere.amy.1", "default.amy.2"]
+    deleted = await talk.call("delete", messages=names, descendants="reparent")
+    assert deleted["missing"] == names[:2]
+    assert await talk.texts(context="default") == ["a"]
+
+
+# More of the rules
+
+
+EVERYTHING: Sequence[Json] = (
+    user("  kept to the character  "),
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "text": "hm", "signature": "s1"},
+            {"type": "text", "text": "let me see"},
+            {"type": "tool-use", "id": "c1", "name": "calc", "parameters": {"x": [1, {"y": None}]}},
+            {"type": "tool-use", "id": "c2", "name": "calc", "parameters": {}},
+        ],
+    },
+    {"role": "tool", "content": [{"type": "text", "text": "5"}], "tool_call_id": "c1"},
+    {
+        "role": "tool",
+        "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}],
+        "tool_call_id": "c2",
+        "is_error": True,
+    },
+    {
+        "role": "user",
+        "content": [
+            {"type": "image", "media_type": "image/png", "hash": "a" * 64},
+            {"type": "text", "text": "and this?"},
+            {"type": "unknown", "raw": {"type": "video", "deep": [1, 2]}},
+        ],
+    },
+)
+
+
+async def test_messages_of_every_kind_come_back_as_they_went_in_also_from_a_fork(
+    talk: Conversation, open_kernel: Any
+) -> None:
+    expected = [
+        {"role": "user", "content": [{"type": "text", "text": "  kept to the character  "}]},
+        *EVERYTHING[1:],
+    ]
+    placed = await talk.append(None, *EVERYTHING)
+    assert await talk.path(placed["message_id"]) == expected
+    await talk.append(placed["message_id"], answer("first"))
+    branch = await talk.append(placed["message_id"], answer("second"))
+    assert branch["forked"]
+    assert (await talk.path(branch["message_id"]))[:-1] == expected
+    await talk.kernel.close()
+    again = await open_kernel()
+    after = Conversation(again, again.open_session(again.owner, "test"))
+    assert (await after.path(branch["message_id"]))[:-1] == expected
+    assert (await after.append(None, *EVERYTHING, answer("second")))["created"] == []
+
+
+async def test_append_finds_a_beginning_in_another_branch(talk: Conversation) -> None:
+    await talk.append(None, user("a"), answer("b"), user("c"))
+    await talk.append(None, user("a"), answer("b"), user("d"))
+    found = await talk.append("default.amy.2", user("d"), answer("e"))
+    assert (found["label"], found["reused"], found["forked"]) == ("default-branch", 1, False)
+    assert await talk.texts(context="default-branch") == ["a", "b", "d", "e"]
+
+
+async def test_message_that_a_person_has_changed_is_not_found_any_more(
+    talk: Conversation, make: Make
+) -> None:
+    await talk.append(None, user("a"), answer("b"))
+    splice = {"block_id": "default.amy.2", "offset": 1, "insert": "!"}
+    await talk.kernel.call(talk.actor, "block.splice", splice)
+    again = await talk.append(None, user("a"), answer("b"))
+    assert (again["reused"], again["forked"]) == (1, True)
+    assert await talk.branches() == {"default": ["a", "b!"], "default-branch": ["a", "b"]}
+
+
+async def test_append_behind_a_block_that_is_being_written_forks(
+    talk: Conversation, make: Make
+) -> None:
+    first = await talk.append(None, user("a"))
+    await make("still wri", role="model", parent_id=first["message_id"])
+    more = await talk.append(first["message_id"], answer("b"))
+    assert more["forked"]
+    assert await talk.texts(context=more["label"]) == ["a", "b"]
+
+
+async def test_append_of_a_result_without_its_call_changes_nothing(talk: Conversation) -> None:
+    await talk.append(None, user("a"), use("c1"), result("c1"))
+    context = await talk.kernel.context()
+    before = context.seq
+    for parent, messages, index in (
+        ("default.amy.1", [result("c9")], 0),
+        ("default.amy.3", [user("b"), result("c1")], 1),
+        ("default.amy.3", [use("c1")], 0),
+        ("default.amy.1", [result("c1")], 0),
+    ):
+        with raises(ErrorCode.INVALID_PARAMS) as caught:
+            await talk.append(parent, *messages)
+        assert caught.value.details["index"] == index
+    assert (context.seq, len(talk.kernel.context_rows())) == (before, 1)
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "code"),
+    [
+        ("append", {"parent": "default.amy.99", "messages": []}, ErrorCode.BLOCK_NOT_FOUND),
+        ("append", {"context": "nowhere", "messages": []}, ErrorCode.CONTEXT_NOT_FOUND),
+        ("append", {"messages": [{"role": "system", "content": "x"}]}, ErrorCode.INVALID_PARAMS),
+        ("append", {"messages": [user("   ")]}, ErrorCode.INVALID_PARAMS),
+        ("append", {"messages": [use("x" * 9_000)]}, ErrorCode.TOO_LARGE),
+        ("append", {"parent": "default.amy.4", "messages": []}, ErrorCode.INVALID_PARAMS),
+        ("append", {"parent": "default.amy.1", "context": "default", "messages": []}, None),
+        ("edit", {"message": "default.amy.2", "content": []}, ErrorCode.INVALID_PARAMS),
+        ("edit", {"message": "default.amy.3", "content": ""}, ErrorCode.INVALID_PARAMS),
+        ("split", {"message": "default.amy.1", "at": 99}, ErrorCode.INVALID_PARAMS),
+        ("split", {"message": "default.amy.2", "at": 1}, ErrorCode.INVALID_PARAMS),
+        ("split", {"message": "default.amy.1", "at": 3}, ErrorCode.INVALID_PARAMS),
+        ("path", {"message": "default.amy.99"}, ErrorCode.BLOCK_NOT_FOUND),
+        (
+            "delete",
+            {"messages": ["default.amy.3"], "descendants": "reparent"},
+            ErrorCode.INVALID_PARAMS,
+        ),
+        (
+            "delete",
+            {"messages": ["default.amy.3"], "descendants": "cascade"},
+            ErrorCode.INVALID_PARAMS,
+        ),
+    ],
+)
+async def test_bad_input_is_answered_with_a_code_and_changes_nothing(
+    talk: Conversation, make: Make, tool: str, params: Json, code: ErrorCode | None
+) -> None:
+    await talk.append(None, user("👩‍👩‍👧 a"), use("c1"), result("c1"))
+    await make("a draft")
+    before = (await talk.branches(), (await talk.kernel.context()).seq)
+    with raises(code or ErrorCode.INVALID_PARAMS):
+        await talk.call(tool, **params)
+    assert (await talk.branches(), (await talk.kernel.context()).seq) == before
+
+
+async def test_call_goes_with_its_results_when_it_is_deleted(talk: Conversation) -> None:
+    await talk.append(None, user("a"), use("c1"), result("c1"), answer("b"))
+    await talk.call("delete", messages=["default.amy.2"], descendants="reparent")
+    assert await talk.texts(context="default") == ["a", "b"]
+
+
+async def test_edit_in_place_that_would_part_a_call_from_its_result_is_refused(
+    talk: Conversation,
+) -> None:
+    await talk.append(None, user("a"), use("c1"), result("c1"))
+    params = {"message": "default.amy.2", "content": "no call", "in_place": True}
+    with raises(ErrorCode.INVALID_PARAMS):
+        await talk.call("edit", **params)
+    edited = await talk.call("edit", message="default.amy.2", content="no call")
+    assert await talk.texts(context=edited["label"]) == ["a", "no call"]
+
+
+async def test_edit_of_the_last_message_and_edit_in_place_change_it_where_it_is(
+    talk: Conversation,
+) -> None:
+    await talk.append(None, user("a"), answer("b"))
+    await talk.call("edit", message="default.amy.2", content="B")
+    await talk.call("edit", message="default.amy.1", content="A", in_place=True)
+    assert await talk.branches() == {"default": ["A", "B"]}
+
+
+async def test_edit_to_what_a_sibling_says_gives_the_sibling(talk: Conversation) -> None:
+    await talk.append(None, user("a"), answer("b"))
+    other = await talk.append(None, user("x"), answer("y"))
+    found = await talk.call("edit", message="default.amy.1", content="x")
+    assert (found["label"], found["created"]) == (other["label"], [])
+
+
+async def test_edit_changes_the_number_of_content_blocks(talk: Conversation) -> None:
+    placed = await talk.append(None, user("a"), answer("b"))
+    content = [{"type": "text", "text": "first"}, {"type": "text", "text": "second"}]
+    for wanted in (content, content[:1], [*content, use("c7")["content"][0]], content):
+        await talk.call("edit", message=placed["message_id"], content=wanted)
+        assert (await talk.path(placed["message_id"]))[-1]["content"] == wanted
+
+
+async def test_edit_of_a_text_shares_whole_characters_only(talk: Conversation, bo: Actor) -> None:
+    before, after = "👩‍👩‍👧 e\u0301x", "👩‍👩‍👦 e\u0300x"
+    await talk.append(None, user(before), answer("yes"))
+    params = {"message": "default.amy.1", "content": after}
+    edited = await talk.kernel.call(bo, "message.edit", params)
+    blame = await talk.kernel.call(bo, "block.blame", {"block_id": edited["message_id"]})
+    assert [(after[run["start"] : run["end"]], run["username"]) for run in blame["runs"]] == [
+        ("👩‍👩‍👦 e\u0300", "bo"),
+        ("x", "amy"),
+    ]
+
+
+async def test_split_makes_two_messages_of_one_text_to_the_character(talk: Conversation) -> None:
+    await talk.append(None, user("one two 👩‍👩‍👧"), answer("yes"))
+    placed = await talk.call("split", message="default.amy.1", at=4)
+    assert await talk.texts(context="default") == ["one ", "two 👩‍👩‍👧", "yes"]
+    with raises(ErrorCode.INVALID_PARAMS) as caught:
+        await talk.call("split", message=placed["message_id"], at=6)
+    assert "name 4 or 9" in caught.value.message
+
+
+async def test_search_finds_each_message_of_every_branch_once(talk: Conversation) -> None:
+    await talk.append(None, user("find me"), answer("b FIND"), user("c"))
+    await talk.append(None, user("find me"), answer("b FIND"), user("find d"))
+    found = (await talk.call("search", text="Find"))["messages"]
+    assert [said(one["message"]) for one in found] == ["find me", "b FIND", "find d"]
