@@ -105,7 +105,6 @@ def test_module_is_light_to_import(statement: str, unwanted: set[str]) -> None:
 
 
 def classes() -> Iterator[tuple[str, Path]]:
-    """Yield the name of every class of a module, and the module."""
     for path in sources(*PACKAGES):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.ClassDef):

@@ -17,7 +17,6 @@ def promises() -> dict[int, str]:
 
 
 def names_of_tests(path: Path) -> set[str]:
-    """Names of the test functions of a file, those in classes too."""
     tree = ast.parse(path.read_text("utf-8"))
     kinds = ast.FunctionDef | ast.AsyncFunctionDef
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}

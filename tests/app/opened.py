@@ -128,7 +128,6 @@ class Opened:
 
     @property
     def lines(self) -> list[str]:
-        """What the terminal shows, row by row."""
         return [row.text.rstrip() for row in terminal_rows(self.app)]
 
     def shows(self, text: str) -> bool:

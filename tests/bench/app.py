@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Final
 
 from tests.bench.figures import Figure, figure, print_figure
-from tests.bench.pty_process import PtyProcess, cpu_seconds
+from tests.bench.pty_process import PtyProcess
+from tests.processes import cpu_seconds
 
 BARE: Final = "bare Textual"
 COMPOSER: Final = "essage, or !command"

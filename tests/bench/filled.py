@@ -32,7 +32,6 @@ class Filled:
         return await self.kernel.call(self.owner, tool, params)
 
     async def block(self, content: str) -> str:
-        """A block that can be appended to."""
         made = await self.call("block.create", kind="file", content=content)
         return str(made["block_id"])
 
@@ -93,7 +92,6 @@ async def cpu_microseconds(
 
 
 async def many_blocks(kernel: Filled, count: int) -> str:
-    """A short block at the end of many."""
     await kernel.add_blocks(count, "x" * 200)
     return await kernel.block("one\ntwo\nthree\n")
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import shutil
 import statistics
 import subprocess
@@ -39,6 +38,7 @@ from antiphon_kernel.validation import validate
 from antiphon_kernel.yjs.frames import SyncStep1, encode_frame
 from tests.bench.figures import Figure, figure, print_figure
 from tests.bench.filled import filled
+from tests.processes import cpu_seconds, memory_of
 
 FOLDER: Final = Path(__file__).parent
 PACKAGES: Final = (
@@ -77,17 +77,6 @@ def serving_antiphon(folder: Path, rooms: int) -> Iterator[tuple[dict[str, Any],
     module = "tests.bench.fanout.antiphon_server"
     with serving(sys.executable, "-m", module, str(folder), str(rooms)) as served:
         yield served
-
-
-def processor_seconds(process: int) -> float:
-    """What a process has used of the processors so far."""
-    after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_of(process: int) -> int:
-    pages = Path(f"/proc/{process}/statm").read_text().split()[1]
-    return int(pages) * 4096
 
 
 # Calls
@@ -144,10 +133,10 @@ def measure_calls(folder: Path, runs: int) -> Iterator[Figure]:
         for callers, name, budget in ((1, "one caller", 500), (CALLERS, crowd, 5_000)):
             rates, costs = [], []
             for _ in range(runs):
-                before = processor_seconds(process)
+                before = cpu_seconds(process)
                 done, seconds = asyncio.run(make_calls(said, callers, 1.0))
                 rates.append(done / seconds)
-                costs.append((processor_seconds(process) - before) / done * 1e6)
+                costs.append((cpu_seconds(process) - before) / done * 1e6)
             yield figure(f"acknowledged calls, {name}", "/s", rates, at_least=budget)
             yield figure(f"processor time of the kernel for a call, {name}", "us", costs)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import time
 from functools import partial
@@ -19,13 +18,9 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
+from tests.processes import memory_of
 
 TEXT = "The two of them write in turn, and one text holds both. " * 18
-
-
-def memory() -> int:
-    """Resident bytes of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 async def open_kernel(folder: Path) -> Kernel:
@@ -58,12 +53,12 @@ async def open_some(folder: Path, count: int) -> None:
     start = time.perf_counter()
     kernel = await open_kernel(folder)
     started = time.perf_counter() - start
-    before, opening = memory(), []
+    before, opening = memory_of(), []
     for number in range(count):
         start = time.perf_counter()
         await kernel.context(f"context-{number}")
         opening.append(time.perf_counter() - start)
-    grown = (memory() - before) / max(1, count)
+    grown = (memory_of() - before) / max(1, count)
     sys.stdout.write(json.dumps({"start": started, "opening": opening, "bytes": grown}))
     await kernel.close()
 

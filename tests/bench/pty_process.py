@@ -56,7 +56,6 @@ class PtyProcess:
 
     @property
     def written(self) -> bytes:
-        """Everything written so far and read."""
         return self._written
 
     def __enter__(self) -> Self:
@@ -66,7 +65,6 @@ class PtyProcess:
         self.close()
 
     def send(self, text: str) -> None:
-        """Press keys."""
         os.write(self._master, text.encode())
 
     def wait_for(self, mark: str, timeout: float, since: int = 0) -> float:
@@ -110,9 +108,3 @@ class PtyProcess:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         os.close(self._master)
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time that one process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

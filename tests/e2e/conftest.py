@@ -22,7 +22,6 @@ def machine(own_home: Path, tmp_path: Path) -> Iterator[Machine]:
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Everything in this folder is end to end."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.e2e)

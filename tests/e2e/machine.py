@@ -74,15 +74,18 @@ class Machine:
             done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
-    def call(self, data: Path, tool: str, **params: Any) -> dict[str, Any]:
-        """The result of `antiphon call`."""
-        done = self.run("call", tool, json.dumps(params), "--data", str(data), "--json")
+    def succeed(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run `antiphon ARGUMENTS`, which must end well."""
+        done = self.run(*arguments, **options)
         assert done.returncode == 0, done.stderr
+        return done
+
+    def call(self, data: Path, tool: str, **params: Any) -> dict[str, Any]:
+        done = self.succeed("call", tool, json.dumps(params), "--data", str(data), "--json")
         result: dict[str, Any] = json.loads(done.stdout)
         return result
 
     def kernel(self) -> RunningKernel:
-        """The newest kernel of the project."""
         found = newest_kernel(self.project)
         assert found is not None, "no kernel runs"
         return found

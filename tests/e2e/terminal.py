@@ -117,7 +117,6 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The screen as one string."""
         return "\n".join(self.screen())
 
     @property
@@ -160,12 +159,10 @@ class Terminal:
             data = data[os.write(self._master, data) :]
 
     def press(self, *keys: str) -> None:
-        """Press keys by name, one after the other."""
         for key in keys:
             self.type(KEYS.get(key, key))
 
     def resize(self, cols: int, rows: int) -> None:
-        """Change the size; the program is told."""
         with self._changed:
             self._screen.resize(rows, cols)
             self._set_size(cols, rows)

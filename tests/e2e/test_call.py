@@ -40,13 +40,12 @@ def test_call_from_a_subfolder_reaches_the_projects_kernel(machine: Machine) -> 
 
 def test_block_that_was_made_is_read_back_exactly(machine: Machine) -> None:
     text = "naïve 👩‍👩‍👧 日本語\r\ne\u0301 \x1b[31mred\n"
-    made = machine.run(
+    made = machine.succeed(
         "call",
         "block.create",
         json.dumps({"role": "user", "kind": "text", "content": text}),
         "--json",
     )
-    assert made.returncode == 0, made.stderr
     read = machine.run(
         "call",
         "block.read",
@@ -91,8 +90,7 @@ def test_jsonl_caller_answers_every_line_and_continues_after_errors(machine: Mac
             '{"id": "six", "tool": "session.whoami"}',
         ]
     )
-    done = machine.run("call", "--jsonl", stdin=stream)
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("call", "--jsonl", stdin=stream)
     answers = lines(done.stdout)
     assert [answer["id"] for answer in answers] == [1, None, 3, 4, 5, "six"]
     codes = [answer.get("error", {}).get("code") for answer in answers]

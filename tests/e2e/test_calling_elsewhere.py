@@ -17,8 +17,7 @@ class Guest:
     """Another user of the same machine, with an invitation and nothing else."""
 
     def __init__(self, machine: Machine, role: str, name: str) -> None:
-        made = machine.run("invite", "--role", role, "--name", name, "--json")
-        assert made.returncode == 0, made.stderr
+        made = machine.succeed("invite", "--role", role, "--name", name, "--json")
         self.url = json.loads(made.stdout)["join"].split()[-1]
         self.token = self.url.partition("token=")[2]
         self.home = machine.home / name

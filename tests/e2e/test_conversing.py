@@ -60,8 +60,7 @@ def who(machine: Machine) -> str:
 
 def test_send_command_message_is_printed_by_tail(machine: Machine, tailing: Tailing) -> None:
     me = who(machine)
-    first = machine.run("send", "--json", stdin="Hello,\nworld 🌍\n\n")
-    assert first.returncode == 0, first.stderr
+    first = machine.succeed("send", "--json", stdin="Hello,\nworld 🌍\n\n")
     block = json.loads(first.stdout)["block_id"]
     read = machine.run("call", "block.read", json.dumps({"block_id": block}))
     stored = json.loads(read.stdout)
@@ -182,8 +181,7 @@ def test_block_with_a_schema_is_printed_as_it_is_rendered(
     tail = tailing()
     assert lines(tail, 2)[1] == "votes: 0"
     up = {"block_id": block, "field": "votes", "by": 2}
-    done = machine.run("call", "block.increment", json.dumps(up))
-    assert done.returncode == 0, done.stderr
+    machine.succeed("call", "block.increment", json.dumps(up))
     assert lines(tail, 4)[2:] == ["- votes: 0", "+ votes: 2"]
 
 

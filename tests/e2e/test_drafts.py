@@ -19,8 +19,7 @@ class Editor:
     """Somebody who was invited as an editor, with a home of their own."""
 
     def __init__(self, machine: Machine) -> None:
-        made = machine.run("invite", "--role", "editor", "--name", "eve", "--json")
-        assert made.returncode == 0, made.stderr
+        made = machine.succeed("invite", "--role", "editor", "--name", "eve", "--json")
         self.url = json.loads(made.stdout)["join"].split()[-1]
         self.home = machine.home / "eve"
         self.home.mkdir()

@@ -25,8 +25,7 @@ def test_jsonl_caller_receives_events_of_own_calls_before_it_ends(machine: Machi
         call(number, "block.splice", block_id=block, offset=0, insert=f"{number}")
         for number in range(2, 6)
     )
-    done = machine.run("call", "--jsonl", stdin=stream)
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("call", "--jsonl", stdin=stream)
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["id"] for one in lines if "id" in one] == [1, 2, 3, 4, 5]
     assert lines[0]["id"] == 1

@@ -20,8 +20,7 @@ LINE = re.compile(r"antiphon join (ws://127\.0\.0\.1:[0-9]+/sync\?token=([A-Za-z
 
 def invited(machine: Machine, *arguments: str) -> tuple[str, str]:
     """Address and token of a new invitation."""
-    done = machine.run("invite", *arguments)
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("invite", *arguments)
     found = LINE.fullmatch(done.stdout)
     assert found, done.stdout
     assert found[2] not in done.stderr

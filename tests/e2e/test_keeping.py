@@ -114,8 +114,7 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     with written_to(data, growing) as written:
         while len(written) < 50:
             time.sleep(0.01)
-        done = machine.run("backup", str(backup), "--json")
-        assert done.returncode == 0, done.stderr
+        done = machine.succeed("backup", str(backup), "--json")
         assert json.loads(done.stdout)["bytes"] == backup.stat().st_size
     assert len(written) >= 50
     assert machine.run("backup", str(backup)).returncode == 1
@@ -126,8 +125,7 @@ def test_backup_of_a_kernel_that_is_written_to_is_restored_as_one_moment(
     assert refused.returncode == 4
     assert contents(data) == before
     ended(machine)
-    done = machine.run("restore", str(backup), "--json")
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("restore", str(backup), "--json")
     told = json.loads(done.stdout)
     assert (told["contexts"], told["damaged"]) == (1, [])
     assert Path(told["before"]).exists()
@@ -176,8 +174,7 @@ async def returned(data: Path, replica: Document) -> tuple[int | None, str | Non
 def test_export_is_imported_into_another_kernel_as_it_was(
     machine: Machine, data: Path, block: str, tmp_path: Path
 ) -> None:
-    exported = machine.run("export", "--format", "jsonl")
-    assert exported.returncode == 0, exported.stderr
+    exported = machine.succeed("export", "--format", "jsonl")
     assert len(exported.stdout.splitlines()) >= 5
     file = tmp_path / "context.jsonl"
     file.write_bytes(exported.stdout.encode())
@@ -187,8 +184,7 @@ def test_export_is_imported_into_another_kernel_as_it_was(
     assert before[1]["value"]["notes"] == "in a field"
 
     other = tmp_path / "other"
-    done = machine.run("import", str(file), "--data", str(other), "--label", "taken", "--json")
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("import", str(file), "--data", str(other), "--label", "taken", "--json")
     assert json.loads(done.stdout)["blocks"] == 2
     assert contents(other, "taken") == before
     again = machine.run("export", "taken", "--data", str(other))
@@ -263,8 +259,7 @@ def test_doctor_says_by_its_exit_code_whether_all_is_well(
 
 def test_log_tells_who_joined_wrote_and_ran_what(machine: Machine, data: Path, block: str) -> None:
     call(data, "shell.run", command="echo 'hi there'")
-    done = machine.run("log", "--json")
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("log", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [event["time"] for event in events] == sorted(event["time"] for event in events)
     joined = {event["principal"] for event in events if event["event"] == "joined"}
@@ -291,8 +286,7 @@ def test_log_of_a_journal_with_planted_names_has_a_line_an_entry(
         journal.execute("UPDATE principals SET username = username || char(10, 8232) || 'c'")
     journal.close()
     entries = machine.run("log", "--json").stdout.splitlines()
-    done = machine.run("log")
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("log")
     assert len(done.stdout.splitlines()) == len(entries)
 
 

@@ -21,8 +21,7 @@ def block(machine: Machine) -> str:
 
 
 def test_blame_shows_whose_words_are_where(machine: Machine, block: str) -> None:
-    done = machine.run("blame", block)
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("blame", block)
     rows = [row.split() for row in done.stdout.splitlines()]
     assert [(row[0], row[-1]) for row in rows[:2]] == [("0", "milk"), ("1", "rye")]
     assert rows[1][1:3] == ["bo", "v2"]
@@ -34,8 +33,7 @@ def test_blame_shows_whose_words_are_where(machine: Machine, block: str) -> None
 
 
 def test_history_shows_who_did_what(machine: Machine, block: str) -> None:
-    done = machine.run("history", block)
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("history", block)
     rows = [row.split() for row in done.stdout.splitlines()]
     assert [(row[0], row[-1]) for row in rows] == [("v1", "create"), ("v2", "splice")]
     assert rows[1][-2] == "bo"

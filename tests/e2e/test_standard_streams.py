@@ -93,8 +93,7 @@ class Prepared:
         self.machine = machine
         self._folder = folder
         self._count = itertools.count()
-        made = machine.run("call", "block.create", "-", "--json", stdin=_message(HOSTILE))
-        assert made.returncode == 0, made.stderr
+        made = machine.succeed("call", "block.create", "-", "--json", stdin=_message(HOSTILE))
         self._block = json.loads(made.stdout)["block_id"]
         (folder / "exported").write_text(machine.run("export").stdout)
         assert machine.run("backup", str(folder / "saved")).returncode == 0

@@ -92,8 +92,7 @@ def test_own_data_folder_with_a_planted_address_starts_a_kernel_of_its_own(
 
 
 def test_trust_says_what_a_folder_holds_and_opens_it_from_then_on(machine: Machine) -> None:
-    made = machine.run("invite", "--role", "editor", "--name", "mallory")
-    assert made.returncode == 0, made.stderr
+    machine.succeed("invite", "--role", "editor", "--name", "mallory")
     clone = machine.home / "clone"
     clone.mkdir()
     os.kill(machine.kernel().pid, signal.SIGTERM)
@@ -102,8 +101,7 @@ def test_trust_says_what_a_folder_holds_and_opens_it_from_then_on(machine: Machi
     assert machine.run("call", "context.list", cwd=clone).returncode == ExitCode.UNTRUSTED_FOLDER
     unasked = machine.run("trust", str(clone))
     assert unasked.returncode == ExitCode.USAGE
-    done = machine.run("trust", str(clone), "--yes")
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("trust", str(clone), "--yes")
     for word in ("mallory", "editor", "default", "invitations still valid (1)"):
         assert word in done.stdout
     assert machine.run("call", "context.list", cwd=clone).returncode == 0
@@ -165,8 +163,7 @@ def test_folder_of_another_user_gets_no_connection_and_runs_nothing(
         forced = machine.run("trust", str(shared), "--yes")
         assert forced.returncode == ExitCode.UNTRUSTED_FOLDER
         # From below, the folder of another user is not even found.
-        below = machine.run("call", "session.whoami", cwd=shared / "sub")
-        assert below.returncode == 0, below.stderr
+        machine.succeed("call", "session.whoami", cwd=shared / "sub")
         assert (shared / "sub" / ".antiphon").is_dir()
         attacker.stdin.close()
     assert not was_visited(listener)
@@ -197,8 +194,7 @@ def test_data_option_that_is_empty_is_wrong_usage(machine: Machine) -> None:
 
 def test_data_folder_of_the_environment_is_used_by_commands(machine: Machine) -> None:
     data = machine.home / "named"
-    done = machine.run("call", "session.whoami", env={"ANTIPHON_DATA": str(data)})
-    assert done.returncode == 0, done.stderr
+    machine.succeed("call", "session.whoami", env={"ANTIPHON_DATA": str(data)})
     assert (data / "journal.db").is_file() and not (machine.project / ".antiphon").exists()
     before = machine.run("--data", str(data), "call", "session.whoami")
     assert before.returncode == ExitCode.USAGE and "after the command" in before.stderr
@@ -207,8 +203,7 @@ def test_data_folder_of_the_environment_is_used_by_commands(machine: Machine) ->
 def test_home_that_cannot_be_written_to_keeps_no_kernel_from_starting(machine: Machine) -> None:
     env = {"HOME": "/dev/null", "XDG_STATE_HOME": "/dev/null/state"}
     data = machine.home / "kernels-data"
-    done = machine.run("call", "session.whoami", "--data", str(data), env=env)
-    assert done.returncode == 0, done.stderr
+    done = machine.succeed("call", "session.whoami", "--data", str(data), env=env)
     assert "cannot be remembered" in done.stderr
     pid = int((data / "kernel.lock").read_text())
     os.kill(pid, signal.SIGTERM)

@@ -96,7 +96,6 @@ class ServedKernel:
         self.me = self.kernel.open_session(self.kernel.owner, "test")
 
     def move(self, folder: Path) -> None:
-        """Start the next time with another data folder."""
         self._folder = folder
 
     async def stop(self) -> None:
@@ -142,7 +141,6 @@ class ServedKernel:
         return replica
 
     async def replica(self, name: str | None = None, **options: Any) -> Replica:
-        """A replica that is live."""
         replica = self.start_replica(name, **options)
         await until(lambda: replica.state is ReplicaState.LIVE, "a replica is live")
         return replica
@@ -154,6 +152,12 @@ class ServedKernel:
         options = {"compression": None, "max_size": None, "close_timeout": 0.2, **options}
         raw = RawClient(await connect(uri, **options))
         self._raw.append(raw)
+        return raw
+
+    async def joined(self, **options: Any) -> RawClient:
+        """A plain connection that has been told what there is."""
+        raw = await self.raw(**options)
+        await raw.join()
         return raw
 
     async def slow_reader(self) -> RawClient:
@@ -171,10 +175,12 @@ class ServedKernel:
     async def context(self, reference: str = "default") -> Context:
         return await self.kernel.context(reference)
 
+    async def call(self, tool: str, /, **params: Any) -> dict[str, Any]:
+        return await self.kernel.call(self.me, tool, params)
+
     async def block(self, content: Any = "", **params: Any) -> str:
-        """A new block of the owner's."""
-        request = {"kind": "file", "content": content, **params}
-        return str((await self.kernel.call(self.me, "block.create", request))["block_id"])
+        new = {"kind": "file", "content": content, **params}
+        return str((await self.call("block.create", **new))["block_id"])
 
 
 @contextlib.asynccontextmanager
@@ -211,7 +217,6 @@ class CuttableProxy:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def turn_to(self, port: int) -> None:
-        """Relay new connections to another port."""
         self._target = port
 
     def stop(self) -> None:

@@ -18,7 +18,6 @@ FOLDER = Path(__file__).parents[2] / "screenshots"
 async def take(
     name: str, size: tuple[int, int], play: Play, folder: Path, theme: str | None = None
 ) -> None:
-    """One picture."""
     (folder / f"{name}.svg").write_text(await picture(size, play, theme=theme))
 
 

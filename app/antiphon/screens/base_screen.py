@@ -252,7 +252,7 @@ class BaseScreen(Screen[None]):
         """This context is among them, also one that is archived."""
         here = self._session.document.context
         named = [
-            one if one.id != here else ContextName(one.id, self.label) for one in self._contexts
+            one if one.id != here else one._replace(label=self.label) for one in self._contexts
         ]
         if not any(one.id == here for one in named):
             mark = " · archived" if self._session.document.archived else ""

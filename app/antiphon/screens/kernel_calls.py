@@ -165,6 +165,10 @@ class KernelActions:
             self._hint(f"The contexts cannot be listed: {error.message}")
             return []
         return [
-            ContextName(one["context_id"], displayable_in_a_row(one["label"]))
+            ContextName(
+                one["context_id"],
+                displayable_in_a_row(one["label"]),
+                source=one.get("source_context"),
+            )
             for one in result["contexts"]
         ]

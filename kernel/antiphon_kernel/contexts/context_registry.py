@@ -76,6 +76,10 @@ class ContextRegistry:
         missing = ErrorCode.CONTEXT_NOT_FOUND
         return ContextId(resolve(reference, self._labels, what="context", missing=missing))
 
+    def of_number(self, number: int) -> ContextRow:
+        """Return the context that this number stands for in rows of the journal."""
+        return next(row for row in self._rows.values() if row.number == number)
+
     def free_label(self, stem: str) -> str:
         """A label that nobody has: the stem itself, or with a number behind it."""
         taken = self._labels.keys() | self._reserved
@@ -111,7 +115,7 @@ class ContextRegistry:
             row = self._journal.add_context(context, label, epoch, time)
             beginning = await first(row) if first is not None else InitialContent()
             self._guard.check_writer(asker)
-            row = replace(row, origin=beginning.origin)
+            row = replace(row, origin=beginning.origin, creator=asker.principal.id)
             commits = [
                 Commit(
                     context=row,

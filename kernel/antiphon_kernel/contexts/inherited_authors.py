@@ -7,7 +7,7 @@ read from the transactions of its source: forking takes no longer after a long h
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from antiphon_kernel.contexts.journal_index import NO_BLOCK, JournalIndex
 from antiphon_kernel.contexts.replay import (
@@ -122,11 +122,20 @@ class InheritedAuthors:
 
     def _texts(self, history: BlockHistory, copy: str) -> dict[str | None, CopiedText]:
         texts = {
-            path: CopiedText(history.blame(path), history.text(path))
+            path: CopiedText(_runs_of(history, path), history.text(path))
             for path in text_paths(self._schema_of(copy))
         }
         history.release()
         return texts
+
+
+def _runs_of(original: BlockHistory, path: str | None) -> list[Run]:
+    """Authors of a text of an original, each with the block whose version it is."""
+
+    def stated(stamp: Stamp) -> Stamp:
+        return stamp if stamp.block is not None else replace(stamp, block=original.block)
+
+    return [replace(run, stamp=stated(run.stamp)) for run in original.blame(path)]
 
 
 def _run(stored: InheritedRun) -> Run:

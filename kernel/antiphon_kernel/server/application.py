@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.server.connection_guard import with_connection_guard
-from antiphon_kernel.server.rpc import Endpoint, RpcEndpoint
+from antiphon_kernel.server.rpc import MESSAGE_TOOLS, Endpoint, RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.transfers import Transfers
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -32,6 +32,7 @@ def routes(
         WebSocketRoute("/sync/{context}", sync),
         WebSocketRoute("/call", calls.socket),
         Route("/call/{tool:path}", Endpoint(calls.post), methods=["POST"]),
+        *(Route(path, Endpoint(calls.message), methods=[method]) for method, path in MESSAGE_TOOLS),
         Route("/export", Endpoint(transfers.export), methods=["GET"]),
         Route("/import", Endpoint(transfers.import_), methods=["POST"]),
         Route("/health", health),

@@ -16,6 +16,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from antiphon_kernel.access import AuthenticationError
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.messages import (
+    MessageError,
+    MessageProblem,
+    dump_message,
+    is_text_only,
+    normalize_message,
+)
 from antiphon_kernel.server.authentication import AuthenticatedSession, Authenticator
 from antiphon_kernel.server.connection_guard import LINES
 from antiphon_kernel.server.limits import ServerLimits
@@ -60,7 +67,7 @@ _REFUSAL_STATUS: Final[Mapping[CloseCode, int]] = {
 
 
 class RpcEndpoint:
-    """The endpoints `/call` (a WebSocket) and `/call/{tool}` (POST)."""
+    """The endpoints `/call` (a WebSocket), `/call/{tool}` (POST) and `/messages`."""
 
     def __init__(self, kernel: Kernel, access: Authenticator, limits: ServerLimits) -> None:
         self._kernel = kernel
@@ -93,6 +100,19 @@ class RpcEndpoint:
                     await response(scope, receive, send)
                     return
             response = _json(result)
+        except AntiphonError as error:
+            response = error_response(error)
+        await response(scope, receive, send)
+
+    async def message(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request to `/messages` as the tools of messages do; text only is written."""
+        request = Request(scope, receive)
+        response: Response
+        try:
+            async with self._access.session(scope) as visit:
+                await self._access.before_call(visit)
+                tool, params = _message_call(request, await self._body(request))
+                response = _json(await self._kernel.call(visit.actor, tool, params))
         except AntiphonError as error:
             response = error_response(error)
         await response(scope, receive, send)
@@ -255,6 +275,45 @@ async def _lines(result: Mapping[str, Any], subscription: Subscription) -> Async
 def _json(content: Mapping[str, Any], status: int = 200) -> Response:
     """Make an answer that can be encoded whatever is in it: ASCII, as over a WebSocket."""
     return Response(json.dumps(content), status, media_type="application/json")
+
+
+MESSAGE_TOOLS: Final[Mapping[tuple[str, str], str]] = {
+    ("GET", "/messages"): "message.path",
+    ("GET", "/messages/{message}/path"): "message.path",
+    ("GET", "/messages/{message}/children"): "message.children",
+    ("GET", "/messages/{message}/siblings"): "message.siblings",
+    ("POST", "/messages/{parent}/append"): "message.append",
+    ("PUT", "/messages/{message}/content"): "message.edit",
+}
+"""Method and path of each request about messages, and the tool that answers it."""
+
+
+def _message_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:
+    """The tool that a request about messages asks for, and the parameters.
+
+    Its content is checked before anything is looked up: as JSON, then for its form, then for what
+    it holds.
+    """
+    route = request.scope["route"].path
+    tool = MESSAGE_TOOLS[request.method, route]
+    params = dict(request.path_params)
+    if request.method == "GET":
+        query = request.query_params
+        return tool, params | {name: value for name, value in query.items() if name != "as"}
+    fields = _parse_params(body)
+    if set(fields) != {"content"}:
+        raise _not_a_call("`content`, a string or a list of text blocks, and nothing else", fields)
+    message = normalize_message({"role": "user", "content": fields["content"]})
+    if not is_text_only(message.content):
+        raise MessageError(
+            MessageProblem.BLOCK_NOT_ALLOWED,
+            "expected text, and found other content blocks: people write text only; the tool"
+            f" {tool} takes the others",
+            path="content",
+        )
+    if tool == "message.edit":
+        return tool, params | {"content": dump_message(message)["content"]}
+    return tool, params | {"messages": [dump_message(message)]}
 
 
 def _parse_params(body: bytes) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
 
     Its sessions are in the journal, or in a statement before these.
     """
-    yield from _contexts(group)
+    yield from _contexts(group, principals)
     yield (
         f"INSERT INTO ops VALUES (?, ?, ?, ?, {_SESSION}, ?, ?, ?, ?)",
         [_op(one, principals) for one in group],
@@ -81,18 +81,23 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
     yield snapshot_rows((one.context, one.snapshot) for one in group if one.snapshot is not None)
 
 
-def _contexts(group: Sequence[Commit]) -> Iterator[Statement]:
-    founded = [(one.context, one.context.origin) for one in group if one.seq == 1]
+def _contexts(group: Sequence[Commit], principals: Mapping[str, int]) -> Iterator[Statement]:
+    founded = [one.context for one in group if one.seq == 1]
     restated = [one.context for one in group if one.restated]
     insert = (
-        "INSERT INTO contexts (number, id, label, epoch, created, source, source_seq, copied)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        "INSERT INTO contexts"
+        " (number, id, label, epoch, created, creator, source, source_seq, copied)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
     )
     yield (
         insert,
         [
-            (row.number, row.id, row.label, row.epoch, row.created, *_origin(origin))
-            for row, origin in founded
+            (
+                *(row.number, row.id, row.label, row.epoch, row.created),
+                principals[row.creator] if row.creator is not None else None,
+                *_origin(row.origin),
+            )
+            for row in founded
         ],
     )
     yield (

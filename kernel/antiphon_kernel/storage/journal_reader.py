@@ -80,24 +80,26 @@ class JournalReader:
 
     async def contexts(self) -> list[ContextRow]:
         """Every context, oldest first."""
-        return await self._contexts("ORDER BY number")
+        return await self._contexts("ORDER BY c.number")
 
     async def source(self, origin: ForkOrigin) -> ContextRow:
         """The context that a fork was made of."""
-        (found,) = await self._contexts("WHERE number = ?", origin.source)
+        (found,) = await self._contexts("WHERE c.number = ?", origin.source)
         return found
 
     async def _contexts(self, which: str, *values: object) -> list[ContextRow]:
         sql = (
-            "SELECT number, id, label, epoch, created, archived, source, source_seq, copied"
-            f" FROM contexts {which}"
+            "SELECT c.number, c.id, label, epoch, c.created, archived, p.id, source, source_seq,"
+            f" copied FROM contexts c LEFT JOIN principals p ON p.number = c.creator {which}"
         )
         found: list[ContextRow] = []
         for row in await self._database.select(sql, values):
-            number, context, label, epoch, created, archived, *copied = row
-            origin = ForkOrigin(*copied) if copied[0] is not None else None
+            number, context, label, epoch, created, archived, creator, source, seq, copied = row
+            origin = ForkOrigin(source, seq, copied) if source is not None else None
             known = ContextId(context)
-            found.append(ContextRow(number, known, label, epoch, created, archived, origin))
+            found.append(
+                ContextRow(number, known, label, epoch, created, archived, origin, creator)
+            )
         return found
 
     async def block_numbers(self, context: ContextRow) -> dict[str, int]:

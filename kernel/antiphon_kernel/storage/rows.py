@@ -38,6 +38,8 @@ class ContextRow:
     """When it was put out of the way, in milliseconds; None if it is not."""
     origin: ForkOrigin | None = None
     """None if it is no fork, or one that states the authors of its texts itself."""
+    creator: str | None = None
+    """Id of the principal who wanted it; None if an older antiphon made it."""
 
 
 @dataclass(frozen=True, slots=True)

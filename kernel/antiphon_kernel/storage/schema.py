@@ -149,5 +149,9 @@ ALTER TABLE contexts ADD COLUMN source_seq INTEGER;
 ALTER TABLE contexts ADD COLUMN copied INTEGER;
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS)
+_CREATORS: Final = """
+ALTER TABLE contexts ADD COLUMN creator INTEGER REFERENCES principals (number);
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS)
 """In order; a new one goes to the end. What has been released is never edited."""

@@ -46,6 +46,16 @@ class ContextInfo(Result):
     """Since when it has been out of the way; absent if it is not."""
     damaged: str | None = None
     """Why it cannot be opened; absent if it can, as far as is known."""
+    creator: str | None = None
+    """Id of the principal who made it; absent if an older antiphon did not record it."""
+    username: str | None = None
+    """Name of the creator."""
+    source_context: str | None = None
+    """Id of the context that it is a fork of; absent if it is none."""
+    source_label: str | None = None
+    """Name of that context."""
+    source_version: int | None = None
+    """The version of that context that was copied."""
 
 
 class ContextStateResult(ContextInfo):
@@ -77,13 +87,21 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
 
 def context_info(call: Call, row: ContextRow) -> ContextInfo:
     """Return the info of a context."""
-    damage = call.kernel.quarantine.reason(row.id)
+    kernel, origin = call.kernel, row.origin
+    damage = kernel.quarantine.reason(row.id)
+    creator = kernel.find_principal(row.creator) if row.creator is not None else None
+    source = kernel.contexts.of_number(origin.source) if origin is not None else None
     return ContextInfo(
         context_id=row.id,
         label=row.label,
         created=iso_time(row.created),
         archived=iso_time_if(row.archived),
         damaged=damage.message if damage is not None else None,
+        creator=creator.id if creator is not None else None,
+        username=creator.username if creator is not None else None,
+        source_context=source.id if source is not None else None,
+        source_label=source.label if source is not None else None,
+        source_version=origin.seq if origin is not None else None,
     )
 
 
@@ -172,10 +190,6 @@ class ContextForkResult(ContextInfo):
 
     context_version: int
     """The version that the fork begins with."""
-    source_context: str
-    """Id of the original."""
-    source_version: int
-    """The version of the original that was copied."""
     blocks: int
     """How many blocks were copied."""
 
@@ -221,8 +235,6 @@ async def fork_context(call: Call, params: ContextForkParams) -> ContextForkResu
     return ContextForkResult(
         **context_info(call, made).model_dump(),
         context_version=version,
-        source_context=context.id,
-        source_version=at,
         blocks=len(blocks),
     )
 

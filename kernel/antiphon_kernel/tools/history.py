@@ -101,7 +101,12 @@ class BlameRun(Result):
     principal: str
     username: str
     version: int
-    """Version of the block that this change made."""
+    """Version that this change made, of the block or of the original in `source_block`."""
+    source_block: str | None = None
+    """Id of the original that has this version; absent if the block itself has it. What an import
+    brought keeps the version that it had where it was exported."""
+    source_block_name: str | None = None
+    """The original by the names of its parts."""
     time: str
 
 
@@ -133,6 +138,8 @@ async def blame(call: Call, params: BlameParams) -> BlameResult:
                 principal=stamp.principal,
                 username=names[stamp.principal],
                 version=stamp.version,
+                source_block=stamp.block,
+                source_block_name=call.kernel.block_name(stamp.block) if stamp.block else None,
                 time=iso_time(stamp.time),
             )
         )

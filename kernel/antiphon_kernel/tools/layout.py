@@ -95,6 +95,7 @@ class LayoutEntry(Result):
     """What tools take for `block_id`; absent of the header of a turn."""
     block_id: str
     """Of the header of a turn the block that begins it."""
+    name: str
     username: str
     """Name of the block's author."""
     text: str
@@ -111,6 +112,7 @@ class PrefixChange(Result):
     reason: BreakReason
     """Kind of the change; `named`: a second person has written, so authors are named."""
     block_id: str
+    name: str
     path: str | None = None
     """Path of the block as it is now."""
     username: str | None = None
@@ -151,7 +153,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     reading = await _with_tail(call, context, params, reading)
     count = len(reading.items)
     start = max(0, count - params.last) if params.last is not None else 0
-    entries = [_entry(reading, index) for index in range(start, count)]
+    entries = [_entry(call, reading, index) for index in range(start, count)]
     tail = reading.tail.texts
     size = sum(len(entry.text) for entry in entries) + sum(map(len, tail))
     what = f"The items have {size} code points"
@@ -171,7 +173,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     )
 
 
-def _entry(reading: LayoutReading, index: int) -> LayoutEntry:
+def _entry(call: Call, reading: LayoutReading, index: int) -> LayoutEntry:
     item, points = reading.items[index], reading.points
     return LayoutEntry(
         index=index,
@@ -180,6 +182,7 @@ def _entry(reading: LayoutReading, index: int) -> LayoutEntry:
         round=item.round,
         path=str(item.path) if item.path is not None else None,
         block_id=item.block.id,
+        name=call.kernel.block_name(item.block.id),
         username=item.block.author.name,
         text=reading.text(item),
         cache_points=[one.name for one in fields(points) if getattr(points, one.name) == index],
@@ -257,6 +260,7 @@ def _prefix_change(
         index=found.index,
         reason=found.reason,
         block_id=item.block.id,
+        name=call.kernel.block_name(item.block.id),
         path=str(item.path) if item.path is not None else None,
         username=author.username if author is not None else None,
         context_version=cause.seq if cause is not None else None,

@@ -64,11 +64,13 @@ class MessageInfo(Result):
 
     message_id: str
     """Its first block."""
+    message_name: str
     context_id: str
     label: str
     """The context's label."""
     blocks: list[str]
     """The blocks that it is made of."""
+    blocks_names: list[str]
     message: dict[str, Any]
     """Role and content blocks."""
 
@@ -104,6 +106,7 @@ class MessagePlace(Result):
 
     message_id: str | None = None
     """The first block of the last message; absent if there is none."""
+    message_name: str | None = None
     context_id: str
     label: str
     context_version: int
@@ -111,6 +114,7 @@ class MessagePlace(Result):
     """How many of the messages were there."""
     created: list[str]
     """The first block of each message that is new."""
+    created_names: list[str]
     forked: bool
     """Whether they are in a context of their own now."""
 
@@ -282,14 +286,16 @@ def _goes_along(header: BlockHeader) -> bool:
 def _place(
     branch: Branch, depth: int, reused: int, created: int = 0, *, forked: bool = False
 ) -> MessagePlace:
-    messages = branch.messages[: depth + created]
+    messages, name = branch.messages[: depth + created], branch.context.block_name
     return MessagePlace(
         message_id=messages[-1].id if messages else None,
+        message_name=name(messages[-1].id) if messages else None,
         context_id=branch.context.id,
         label=branch.context.label,
         context_version=branch.context.seq,
         reused=reused,
         created=[one.id for one in messages[depth:]],
+        created_names=[name(one.id) for one in messages[depth:]],
         forked=forked,
     )
 
@@ -497,6 +503,7 @@ class DeleteMessagesResult(Result):
 
     deleted: list[str]
     """The first block of each, in every branch that had it."""
+    deleted_names: list[str]
     missing: list[str]
     """What was named and is no message."""
 
@@ -543,7 +550,8 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
             for branch, indexes in doomed.values()
             for index in sorted(indexes)
         ]
-        return DeleteMessagesResult(deleted=deleted, missing=missing)
+        names = [call.kernel.block_name(one) for one in deleted]
+        return DeleteMessagesResult(deleted=deleted, deleted_names=names, missing=missing)
 
 
 def _exclude(call: Call, branch: Branch, blocks: Sequence[str]) -> Any:
@@ -678,9 +686,11 @@ def _info(branch: Branch, index: int) -> MessageInfo:
     one = branch.messages[index]
     return MessageInfo(
         message_id=one.id,
+        message_name=branch.context.block_name(one.id),
         context_id=branch.context.id,
         label=branch.context.label,
         blocks=list(one.blocks),
+        blocks_names=[branch.context.block_name(block) for block in one.blocks],
         message=dump_message(one.message),
     )
 

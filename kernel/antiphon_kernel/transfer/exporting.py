@@ -58,7 +58,7 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
     """
     named: set[str] = set()
     blocks = tuple(context.document.block_ids())
-    about = ContextLine(context_id=context.id, label=context.label, version=context.seq)
+    about = _about(kernel, context)
 
     damaged = await _damaged_blobs(kernel, context, blocks)
     written: set[str] = set()
@@ -87,6 +87,20 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
         for piece in _pieces(lines):
             yield piece
     yield as_line(EndLine(blocks=len(blocks)))
+
+
+def _about(kernel: Kernel, context: Context) -> ContextLine:
+    row, origin = context.row, context.row.origin
+    source = kernel.contexts.of_number(origin.source) if origin is not None else None
+    return ContextLine(
+        context_id=context.id,
+        label=context.label,
+        version=context.seq,
+        creator=kernel.find_principal(row.creator).username if row.creator is not None else None,
+        source_context=source.id if source is not None else None,
+        source_label=source.label if source is not None else None,
+        source_version=origin.seq if origin is not None else None,
+    )
 
 
 async def _damaged_blobs(kernel: Kernel, context: Context, blocks: Iterable[str]) -> frozenset[str]:

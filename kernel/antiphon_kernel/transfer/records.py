@@ -38,6 +38,13 @@ class ContextLine(_RecordLine):
     label: str
     version: int
     """The context's version that was exported."""
+    creator: str | None = None
+    """Username of who made it."""
+    source_context: str | None = None
+    """Id of the context that it is a fork of."""
+    source_label: str | None = None
+    source_version: int | None = None
+    """The version of that context that was copied."""
 
 
 class PrincipalLine(_RecordLine):

@@ -61,7 +61,6 @@ def written(cell: RenderedCell) -> str:
 
 
 def plain(cell: RenderedCell) -> list[str]:
-    """The text of all lines, without spaces at their ends."""
     return [line.text.rstrip() for line in cell.lines]
 
 
@@ -74,5 +73,4 @@ def _line(segments: Iterable[tuple[str, Style | None, object]]) -> str:
 
 
 def render_cell(view: CellView, width: int, theme: CellTheme) -> RenderedCell:
-    """A block's picture, drawn once."""
     return CellRenderer(width, theme).update(view)

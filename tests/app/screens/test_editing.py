@@ -12,7 +12,6 @@ TEXT = "".join(f"word{number} " for number in range(40))
 
 
 async def ask(here: World, there: Opened) -> None:
-    """A turn of aria begins."""
     await there.type("go")
     await there.press("enter")
     await until(lambda: here.aria.prompts, "the turn")

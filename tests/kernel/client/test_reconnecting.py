@@ -143,8 +143,7 @@ async def test_reconnect_transfers_in_proportion_to_missing_changes(tmp_path: Pa
             before = proxy.bytes
             proxy.cut()
             await until(lambda: replica.state is not ReplicaState.LIVE)
-            params = {"block_id": blocks[0], "text": "k" * (missing // 2)}
-            await served.kernel.call(served.me, "block.append", params)
+            await served.call("block.append", block_id=blocks[0], text="k" * (missing // 2))
             replica.document.append(blocks[1], "r" * (missing // 2))
             await replica.saved()
             await until(

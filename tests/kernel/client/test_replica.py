@@ -29,8 +29,7 @@ async def test_replica_over_either_transport_catches_up_and_follows(
     locate = served.locate if transport == "unix" else served.locate_tcp
     replica = await served.replica(locate=locate)
     assert replica.document.text(block) == "hello"
-    params = {"block_id": block, "text": " world"}
-    await served.kernel.call(served.me, "block.append", params)
+    await served.call("block.append", block_id=block, text=" world")
     await until(lambda: replica.document.text(block) == "hello world")
 
 
@@ -87,8 +86,7 @@ async def test_replica_after_reconnect_sends_offline_edits_and_receives_missed_o
     replica.document.splice(block, 0, 0, "offline ")
     assert replica.unsaved == 1
     await served.start()
-    params = {"block_id": block, "text": " world"}
-    await served.kernel.call(served.me, "block.append", params)
+    await served.call("block.append", block_id=block, text=" world")
     await replica.saved()
     context = await served.context()
     await until(lambda: replica.document.text(block) == "offline hello world")
@@ -282,8 +280,7 @@ async def test_renamed_context_is_known_by_its_new_label_and_found_again(
 ) -> None:
     await served.kernel.create_context("notes")
     replica = await served.replica("bo", context="notes")
-    rename = {"context": "notes", "label": "ideas"}
-    await served.kernel.call(served.me, "context.rename", rename)
+    await served.call("context.rename", context="notes", label="ideas")
     await until(lambda: replica.document.label == "ideas", "the new label has come")
     await served.stop()
     await until(lambda: replica.state is not ReplicaState.LIVE, "the replica has noticed")

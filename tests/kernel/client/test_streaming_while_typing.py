@@ -74,7 +74,7 @@ async def break_connections(proxy: CuttableProxy, rng: random.Random) -> None:
 async def one_run(served: ServedKernel, proxies: list[CuttableProxy], seed: int) -> None:
     rng = random.Random(seed)
     label = f"run-{seed}"
-    await served.kernel.call(served.me, "context.create", {"label": label})
+    await served.call("context.create", label=label)
     model = served.kernel.open_session(await served.kernel.principal("model"), "test")
     created = await served.kernel.call(
         model, "block.create", {"context": label, "kind": "tool_call"}

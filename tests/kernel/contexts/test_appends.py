@@ -47,7 +47,6 @@ class Streamed:
         return await self.kernel.context()
 
     async def editor(self) -> Document:
-        """An editor of bo's own, with what is there now."""
         replica = Document(LARGE_CLIENT_ID)
         replica.apply_update((await self.context()).document.update_since())
         return replica

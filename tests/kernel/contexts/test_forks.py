@@ -341,6 +341,9 @@ async def test_structured_contents_are_copied_with_their_authors(
         (await kernel.call(amy, "block.blame", {"block_id": one, "section": "notes"}))["runs"]
         for one in (block, copy)
     ]
+    for run in blames[1]:
+        assert run.pop("source_block") == block
+        assert run.pop("source_block_name") == "default.amy.1"
     assert blames[0] == blames[1]
     assert [run["username"] for run in blames[1]] == ["bo", "amy"]
     await kernel.call(bo, "block.increment", {**count, "block_id": copy})

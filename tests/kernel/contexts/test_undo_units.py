@@ -32,7 +32,6 @@ class Typist:
             self.document.apply_update(one.update)
 
     async def type(self, block: str, text: str, at: int | None = None, *, pause: int = 100) -> None:
-        """Insert at the end, or at an offset, and send it."""
         offset = self.document.length(block) if at is None else at
         await self.splice(block, offset, 0, text, pause=pause)
 

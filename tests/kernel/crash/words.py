@@ -23,5 +23,4 @@ def numbers(text: str) -> list[int]:
 
 
 def pair(number: int) -> str:
-    """Two lines that belong together."""
     return f"{number} first 😀\n{number} second 漢\n"

@@ -108,6 +108,5 @@ async def write_until_it_ends(data: Path, prefix: str) -> None:
 
 
 def write(data: Path, prefix: str) -> None:
-    """Write, and end the process with the kernel."""
     asyncio.run(write_until_it_ends(data, prefix))
     os._exit(0)

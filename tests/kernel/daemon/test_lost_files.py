@@ -58,7 +58,6 @@ async def words(address: KernelAddress, block: str) -> list[str]:
 
 
 def fill_and_clean(address: KernelAddress, project: Path) -> str:
-    """Write twenty words into a block, and have git remove the data folder."""
     block = str(asyncio.run(call(address, "block.create", role="user", kind="text"))["block_id"])
     assert asyncio.run(append(address, block, 20)) == 20
     subprocess.run(["git", "clean", "-fdxq"], cwd=project, check=True)

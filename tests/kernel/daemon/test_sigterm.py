@@ -44,7 +44,6 @@ class Running:
         return await connect(f"{base}{path}?token={self.address.token}", max_size=None)
 
     async def end(self) -> None:
-        """SIGTERM, and wait until it is gone."""
         self.process.send_signal(signal.SIGTERM)
         assert await asyncio.to_thread(self.process.wait, SECONDS) == 0
 

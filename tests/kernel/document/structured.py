@@ -134,21 +134,18 @@ def founded(schema: Schema | None = None) -> Document:
 
 
 def replica_of(document: Document) -> Document:
-    """A document that has seen everything of another one."""
     replica = Document(IDS.client_id())
     replica.apply_update(document.update_since())
     return replica
 
 
 def merge(one: Document, other: Document) -> None:
-    """Each sees what the other has."""
     mine, theirs = one.update_since(), other.update_since()
     one.apply_update(theirs)
     other.apply_update(mine)
 
 
 def set_content(document: Document, value: Any, path: str | None = None) -> None:
-    """Plan and apply, in one transaction."""
     writes = plan_set(document, BLOCK, path, value)
     with document.transaction("test"):
         for one in writes:

@@ -13,24 +13,20 @@ from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.genesis import genesis_client
 from antiphon_kernel.text.splice_diff import plan_difference
-from antiphon_kernel.types.enums import BlockKind, Role, Status
-from antiphon_kernel.types.ids import ContextId, RandomIds
-from antiphon_kernel.types.records import BlockHeader, TextSplice
+from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.records import TextSplice
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from antiphon_kernel.yjs.update import decode_update
+from tests.kernel.document.structured import AMY, BLOCK, CONTEXT, HEADER, IDS, founded
 
-IDS = RandomIds()
-CONTEXT = ContextId("0" * 31 + "1")
-AMY = "0" * 31 + "a"
-BLOCK = f"{CONTEXT}.{AMY}.1"
-HEADER = BlockHeader(BLOCK, BlockKind.TEXT, Role.USER, Status.RUNNING, "a0", "t", AMY)
 PIECES = ("a", "é", "漢", "😀", "👨‍👩‍👧", "\r\n", "e\u0301", "\n", "\x85", "\u2028", " ")
 
 texts = st.text(alphabet=st.sampled_from([c for piece in PIECES for c in piece]), max_size=12)
 
 
-def founded() -> Document:
-    return Document.create(IDS.client_id(), context=CONTEXT, epoch=IDS.uuid7(), label="default")
+@pytest.fixture
+def document() -> Document:
+    return founded()
 
 
 def joined(document: Document) -> Document:
@@ -58,8 +54,7 @@ def applied(text: str, splices: tuple[TextSplice, ...]) -> str:
     return text
 
 
-def test_founded_document_names_its_context_and_epoch() -> None:
-    document = founded()
+def test_founded_document_names_its_context_and_epoch(document: Document) -> None:
     replica = joined(document)
     assert replica.context == CONTEXT
     assert replica.label == "default"
@@ -67,8 +62,7 @@ def test_founded_document_names_its_context_and_epoch() -> None:
     assert genesis_client(replica.epoch) in decode_state_vector(replica.state_vector())
 
 
-def test_every_header_field_comes_back_on_another_replica() -> None:
-    document = founded()
+def test_every_header_field_comes_back_on_another_replica(document: Document) -> None:
     header = replace(
         HEADER,
         kind=BlockKind.TOOL_CALL,
@@ -100,22 +94,19 @@ def test_every_header_field_comes_back_on_another_replica() -> None:
     assert joined(document).header(BLOCK) == header
 
 
-def test_unknown_kind_is_kept_and_shown() -> None:
-    document = founded()
+def test_unknown_kind_is_kept_and_shown(document: Document) -> None:
     document.create_block(replace(HEADER, kind="hologram"))
     assert joined(document).header(BLOCK).kind == "hologram"
 
 
-def test_removed_field_is_absent() -> None:
-    document = founded()
+def test_removed_field_is_absent(document: Document) -> None:
     document.create_block(replace(HEADER, path="a"))
     document.set_fields(BLOCK, path=None)
     assert document.header(BLOCK).path is None
 
 
 @pytest.mark.parametrize("offset", [-1, 4])
-def test_splice_outside_the_text_changes_nothing(offset: int) -> None:
-    document = founded()
+def test_splice_outside_the_text_changes_nothing(document: Document, offset: int) -> None:
     document.create_block(HEADER, "漢字😀")
     before = document.state_vector()
     with pytest.raises(ValueError, match="outside"):
@@ -123,8 +114,7 @@ def test_splice_outside_the_text_changes_nothing(offset: int) -> None:
     assert document.state_vector() == before
 
 
-def test_splice_of_lone_surrogate_is_rejected_and_changes_nothing() -> None:
-    document = founded()
+def test_splice_of_lone_surrogate_is_rejected_and_changes_nothing(document: Document) -> None:
     document.create_block(HEADER, "abc")
     before = document.state_vector()
     with pytest.raises(ValueError, match="surrogate"):
@@ -169,8 +159,9 @@ def test_splices_in_order_are_written_like_one_after_the_other(before: str, afte
     "last",
     [TextSplice(1, 0, "x"), TextSplice(3, 9, ""), TextSplice(9, 0, "x"), TextSplice(3, -1, "")],
 )
-def test_splices_with_one_invalid_are_rejected_together(last: TextSplice) -> None:
-    document = founded()
+def test_splices_with_one_invalid_are_rejected_together(
+    document: Document, last: TextSplice
+) -> None:
     document.create_block(HEADER, "漢字😀abc")
     before = document.state_vector()
     with pytest.raises(ValueError, match="outside"):
@@ -213,8 +204,7 @@ def test_changes_carry_a_text_forward_on_both_replicas(seed: int) -> None:
     assert followed[document] == followed[replica] == oracle
 
 
-def test_blocks_stand_in_the_order_of_their_keys_then_ids() -> None:
-    document = founded()
+def test_blocks_stand_in_the_order_of_their_keys_then_ids(document: Document) -> None:
     for number, order in enumerate(("a1", "a0", "a0", "a2")):
         document.create_block(replace(HEADER, id=f"{CONTEXT}.{AMY}.{number}", order=order))
     ids = [block.rsplit(".", 1)[1] for block in document.block_ids()]
@@ -226,15 +216,13 @@ def test_blocks_stand_in_the_order_of_their_keys_then_ids() -> None:
     assert changes[0].reordered
 
 
-def test_second_block_under_one_id_is_refused() -> None:
-    document = founded()
+def test_second_block_under_one_id_is_refused(document: Document) -> None:
     document.create_block(HEADER)
     with pytest.raises(ValueError, match="already"):
         document.create_block(HEADER)
 
 
-def test_document_with_many_blocks_at_once_keeps_their_order() -> None:
-    document = founded()
+def test_document_with_many_blocks_at_once_keeps_their_order(document: Document) -> None:
     rng = random.Random(1)
     with document.transaction(None):
         for number in range(500):
@@ -246,8 +234,7 @@ def test_document_with_many_blocks_at_once_keeps_their_order() -> None:
     assert orders == sorted(orders)
 
 
-def test_transaction_tells_which_ids_it_made_and_removed() -> None:
-    document = founded()
+def test_transaction_tells_which_ids_it_made_and_removed(document: Document) -> None:
     document.create_block(HEADER, "hello")
     with document.transaction("me") as written:
         document.splice(BLOCK, 0, 2, "xyz")
@@ -284,8 +271,7 @@ def test_text_that_is_known_to_be_text_is_taken_in_like_any_update(
     assert written.update is not None and written.deleted
 
 
-def test_transaction_without_effect_has_no_update() -> None:
-    document = founded()
+def test_transaction_without_effect_has_no_update(document: Document) -> None:
     document.create_block(HEADER, "hello")
     with document.transaction("me") as written:
         document.splice(BLOCK, 2, 0, "")

@@ -34,7 +34,6 @@ class Carrying:
 
     @property
     def line_count(self) -> int:
-        """Lines of the earlier version."""
         return len(self._lines)
 
     def edited(self, operations: Sequence[Mapping[str, Any]]) -> str:

@@ -48,7 +48,6 @@ class Sequence:
             at = at.right
 
     def visible(self) -> list[Item]:
-        """The characters that are there, in order."""
         return [item for item in self.items() if item.value and not item.deleted]
 
     def text(self) -> str:

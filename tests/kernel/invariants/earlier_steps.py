@@ -17,7 +17,6 @@ class EarlierSteps(ToolSteps):
     """Edits that mean an earlier version, and looks at one."""
 
     def version(self, block: str) -> int:
-        """One of the versions that a block has had."""
         now = self.world.context.version(block)
         return self.rng.choice((max(now - 1, 1), self.rng.randint(1, now)))
 

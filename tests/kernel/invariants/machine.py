@@ -152,6 +152,5 @@ def _by_others(world: World, principal: str) -> dict[str, set[int]]:
 
 
 async def run_machine(rng: random.Random) -> None:
-    """One case."""
     async with open_world(rng) as world:
         await Machine(world).run(steps=40)

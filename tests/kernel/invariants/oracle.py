@@ -66,7 +66,6 @@ class Char:
 
     @property
     def principal(self) -> str:
-        """Who typed it first."""
         return self.op.principal
 
     @property
@@ -101,7 +100,6 @@ class Oracle:
         return sequence.text() if sequence is not None else ""
 
     def visible(self, block: str) -> list[Char]:
-        """The characters that are there, in order."""
         sequence = self.model.texts.get(block)
         return [self._of[item] for item in sequence.visible()] if sequence is not None else []
 

@@ -208,7 +208,6 @@ class World:
     # Checking
 
     def sessions(self) -> set[str]:
-        """Those that have not ended."""
         return {one.session for one in self.actors.values()}
 
     def check_owners(self) -> None:

@@ -10,9 +10,12 @@ from hypothesis import given
 from antiphon_kernel.messages import (
     AssistantMessage,
     ContentBlock,
+    DocumentBlock,
+    ImageBlock,
     Message,
     MessageError,
     TextBlock,
+    Thinking,
     ToolMessage,
     ToolUse,
     UserMessage,
@@ -24,6 +27,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.types.frozen_json import JsonObject
 from tests.kernel.messages.generated import EXAMPLES, MESSAGES
 
+HASH = "0" * 64
 CALL = ToolUse("c1", "calc", JsonObject({"x": 1}))
 
 
@@ -69,6 +73,18 @@ def test_parameters_in_any_key_order_are_equal() -> None:
             ToolMessage((TextBlock("a"),), "c2"),
             id="result of another call",
         ),
+        pytest.param(
+            ToolMessage((TextBlock("a"),), "c1"),
+            ToolMessage((TextBlock("a"),), "c1", is_error=True),
+            id="failed result",
+        ),
+        pytest.param(
+            says(ImageBlock("image/png", HASH)),
+            says(DocumentBlock("image/png", HASH)),
+            id="another block of the same fields",
+        ),
+        pytest.param(says(TextBlock("a")), says(Thinking("a")), id="thinking"),
+        pytest.param(says(Thinking("a")), says(Thinking("a", "")), id="signature"),
         pytest.param(says(TextBlock("a")), says(TextBlock("a ")), id="white space"),
     ],
 )

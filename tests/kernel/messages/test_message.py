@@ -81,6 +81,7 @@ def test_user_and_tool_messages_refuse_blocks_of_the_assistant(
         (lambda: TextBlock("a\ud800"), MessageProblem.INVALID_VALUE, "text"),
         (lambda: Thinking("a", "\udfff"), MessageProblem.INVALID_VALUE, "signature"),
         (lambda: ImageBlock("image/png", "A" * 64), MessageProblem.INVALID_VALUE, "hash"),
+        (lambda: ImageBlock("image/png", "0" * 65), MessageProblem.INVALID_VALUE, "hash"),
         (lambda: ImageBlock("png", "0" * 64), MessageProblem.INVALID_VALUE, "media_type"),
         (lambda: UnknownBlock(cast(Any, [])), MessageProblem.WRONG_SHAPE, "raw"),
     ],

@@ -16,7 +16,6 @@ DO_NOT_EDIT = "<!-- Generated from the registry: `make docs`. -->\n"
 
 
 def render_tool(tool: Tool, played: Played) -> str:
-    """The page as Markdown."""
     return "\n".join(_lines(tool, played)) + "\n"
 
 

@@ -80,7 +80,6 @@ class Hostile:
             yield RawClient(socket)
 
     async def document(self, client: RawClient, client_id: int | None = None) -> Document:
-        """A replica of the context's document."""
         document = Document(client_id or self.rng.randrange(1, 2**53))
         document.apply_update((await client.join()).update)
         return document

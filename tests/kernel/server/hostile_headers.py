@@ -69,7 +69,6 @@ _PLAIN: Final = st.builds(
 
 
 def _wrapped(inner: str, layers: list[str]) -> str:
-    """A value inside lists and objects."""
     for layer in layers:
         inner = f"[1, {inner}]" if layer == "list" else f'{{"own": {inner}}}'
     return f'{{"own": {inner}}}'
@@ -253,7 +252,7 @@ class HeaderDoors:
         """The doors of a kernel, which gets a context whose export is the model of imports."""
         await served.kernel.create_context("model")
         await served.block("x", context="model")
-        exported = await served.kernel.call(served.me, "context.export", {"context": "model"})
+        exported = await served.call("context.export", context="model")
         *head, block, end = exported["text"].splitlines()
         return cls(served, head, json.loads(block), end)
 
@@ -330,10 +329,8 @@ class HeaderDoors:
         return status == 200
 
     async def ask(self, tool: str, params: str | dict[str, Any]) -> tuple[int, Any]:
-        """One call over HTTP."""
         body = params if isinstance(params, str) else json.dumps(params)
-        authorization = f"Bearer {self.served.doors.token}"
-        return await post(self.served, tool, body.encode(), Authorization=authorization)
+        return await post(self.served, tool, body.encode())
 
     async def _import(self, case: Case) -> bool:
         mark = '"the hostile value"'

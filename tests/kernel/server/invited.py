@@ -23,14 +23,8 @@ from tests.waiting import PATIENCE
 REVOKED, KICKED, ROLE_CHANGED, REFUSED, UNAUTHORISED = 4410, 4411, 4500, 4403, 4401
 
 
-async def own(served: ServedKernel, tool: str, **params: Any) -> dict[str, Any]:
-    """What the owner calls."""
-    return await served.kernel.call(served.me, tool, params)
-
-
 async def invite(served: ServedKernel, role: str = "editor", **params: Any) -> dict[str, Any]:
-    """An invitation, as it is answered to the owner."""
-    return await own(served, "kernel.invite", role=role, **params)
+    return await served.call("kernel.invite", role=role, **params)
 
 
 def as_invited(served: ServedKernel, token: str, secret: str | None = None) -> KernelAddress:
@@ -64,19 +58,16 @@ async def refusal(served: ServedKernel, token: str, secret: str | None = None) -
 
 
 async def sync_as(served: ServedKernel, token: str) -> RawClient:
-    """A room entered with a token."""
     base = served.doors.http.replace("http", "ws", 1)
     return RawClient(await connect(f"{base}/sync/default?token={token}", compression=None))
 
 
 async def call_socket(served: ServedKernel, token: str) -> ClientConnection:
-    """The door of calls, entered with a token."""
     base = served.doors.http.replace("http", "ws", 1)
     return await connect(f"{base}/call?token={token}", compression=None)
 
 
 async def closing(socket: ClientConnection) -> tuple[int | None, str | None]:
-    """Code and reason with which a connection ends."""
     with suppress(ConnectionClosed):
         while True:
             await asyncio.wait_for(socket.recv(), PATIENCE)

@@ -19,7 +19,6 @@ REFUSED = b"\x63" * 200_000
 
 
 def masked(message: bytes) -> bytes:
-    """A binary WebSocket frame of a client."""
     return b"\x82\xff" + len(message).to_bytes(8, "big") + bytes(4) + message
 
 

@@ -14,7 +14,7 @@ import pytest
 from antiphon_kernel.server.limits import ServerLimits
 from antiphon_kernel.types.records import Actor
 from tests.kernel.served import ServedKernel, served_kernel
-from tests.kernel.server.invited import call_socket, calls_of, invite, own, post
+from tests.kernel.server.invited import call_socket, calls_of, invite, post
 
 
 def post_often(served: ServedKernel, token: str, count: int) -> None:
@@ -33,7 +33,6 @@ def post_often(served: ServedKernel, token: str, count: int) -> None:
 
 
 async def recorded(served: ServedKernel) -> list[str]:
-    """How each session that is in the journal came in."""
     return [one.via for one in await served.kernel.journal.sessions()]
 
 
@@ -114,8 +113,8 @@ async def test_member_who_was_dismissed_is_listed_without_sessions(served: Serve
     socket = await call_socket(served, token)
     socket.transport.pause_reading()
     await socket.send('{"id": 1, "tool": "session.whoami"}')
-    ended = await own(served, "kernel.kick", principal="vera")
-    listed = (await own(served, "kernel.members"))["members"]
+    ended = await served.call("kernel.kick", principal="vera")
+    listed = (await served.call("kernel.members"))["members"]
     assert ended["ended"] == 1
     assert [one["sessions"] for one in listed if one["username"] == "vera"] == [[]]
     socket.transport.abort()

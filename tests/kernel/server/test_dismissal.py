@@ -25,7 +25,6 @@ from tests.kernel.server.invited import (
     calls_of,
     closing,
     invite,
-    own,
     post,
     refusal,
     sync_as,
@@ -73,9 +72,8 @@ async def test_open_connections_end_at_once_with_code_and_reason(
     token = (await invite(served, name="vera"))["token"]
     sync, calls = await sync_as(served, token), await call_socket(served, token)
     await sync.join()
-    bystander = await served.raw()
-    await bystander.join()
-    ended = await own(served, tool, **params)
+    bystander = await served.joined()
+    ended = await served.call(tool, **params)
     assert ended["ended"] == 2
     for found in (await sync.closed(), await closing(calls)):
         assert found[0] == code
@@ -93,7 +91,7 @@ async def test_dismissed_client_edits_are_rejected(served: ServedKernel) -> None
     replica.document.splice(block, 0, 0, "late ")
     await calls.send(json.dumps({"id": 1, "tool": "session.whoami"}))
     # What was typed and asked is on its way when the invitation is taken back.
-    await own(served, "kernel.revoke", invitation=made["invitation"])
+    await served.call("kernel.revoke", invitation=made["invitation"])
     await closing(calls)
     await until(lambda: replica.state is ReplicaState.REFUSED, "refused")
     assert "revoked" in (replica.rejection or "")
@@ -106,7 +104,7 @@ async def test_client_that_does_not_read_its_goodbye_is_cut(served: ServedKernel
     calls = await call_socket(served, token)
     calls.transport.pause_reading()
     await until(lambda: len(served.kernel.sessions.of(made["principal"])) == 1, "in")
-    await own(served, "kernel.kick", principal="ed")
+    await served.call("kernel.kick", principal="ed")
     await until(lambda: not served.kernel.sessions.of(made["principal"]), "cut")
     calls.transport.abort()
 
@@ -115,7 +113,7 @@ async def test_kicked_user_is_admitted_after_ban(
     served: ServedKernel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = (await invite(served, name="vera"))["token"]
-    await own(served, "kernel.kick", principal="vera", minutes=3)
+    await served.call("kernel.kick", principal="vera", minutes=3)
     assert "kicked" in await refusal(served, token)
     client = await served.raw(query="as=vera")
     assert (await client.closed())[0] == KICKED
@@ -128,7 +126,7 @@ async def test_kick_of_no_minutes_only_hangs_up(served: ServedKernel) -> None:
     token = (await invite(served, name="vera"))["token"]
     sync = await sync_as(served, token)
     await sync.join()
-    await own(served, "kernel.kick", principal="vera", minutes=0)
+    await served.call("kernel.kick", principal="vera", minutes=0)
     assert (await sync.closed())[0] == KICKED
     assert (await who(served, token))[0] == "vera"
 
@@ -147,16 +145,14 @@ async def test_offline_edits_of_somebody_demoted_meanwhile_are_refused(
     replica = await served.replica("ed", locate=locate)
     await until(lambda: block in replica.document, "the block is there")
     up = False
-    await own(served, "kernel.kick", principal="ed", minutes=0, reason="cut")
+    await served.call("kernel.kick", principal="ed", minutes=0, reason="cut")
     await until(lambda: replica.state is not ReplicaState.LIVE, "cut off")
-    again = await served.raw(query="as=ed")
-    await again.join()
+    again = await served.joined(query="as=ed")
     replica.document.splice(block, 0, 0, "offline ")
     offline = replica.document.update_since()
-    await own(served, "kernel.role", principal="ed", role="viewer")
+    await served.call("kernel.role", principal="ed", role="viewer")
     assert (await again.closed())[0] == ROLE_CHANGED
-    back = await served.raw(query="as=ed")
-    await back.join()
+    back = await served.joined(query="as=ed")
     await back.send(SyncStep2(offline))
     assert (await back.next(PermissionDenied)).reason.startswith("permission_denied")
     assert (await back.closed())[0] == REFUSED

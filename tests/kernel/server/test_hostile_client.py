@@ -24,6 +24,7 @@ from antiphon_kernel.types.roles import AccessRole
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 from tests.kernel.served import ServedKernel, served_kernel
 from tests.kernel.server.hostile import REFUSALS, Target
+from tests.processes import memory_of
 from tests.waiting import PATIENCE, until
 
 SECONDS = 60.0 if os.environ.get("ANTIPHON_LONG") else 4.0
@@ -87,11 +88,6 @@ def say(figures: str) -> None:
     sys.stdout.write(figures + "\n")
 
 
-def memory() -> int:
-    """Resident bytes of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def alive(kind: type) -> int:
     gc.collect()
     return sum(type(one) is kind for one in gc.get_objects())
@@ -111,7 +107,7 @@ async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> No
         replicas = [await served.replica("ann"), await served.replica("ben")]
         honest = Honest(list(replicas), block)
         await honest.type(1.0)
-        alone, work_alone, before = p99(honest.latencies), median(honest.work), memory()
+        alone, work_alone, before = p99(honest.latencies), median(honest.work), memory_of()
         headers = await all_headers(served)
         honest.latencies.clear()
         honest.work.clear()
@@ -146,7 +142,7 @@ async def test_honest_clients_stay_fast_during_all_attacks(tmp_path: Path) -> No
         again.apply_update(context.document.update_since())
         assert again.text(block) == "".join(honest.typed)
         await until(lambda: alive(SyncConnection) == 2 and alive(SendQueue) == 2, "nothing is held")
-        grown = (memory() - before) / 2**20
+        grown = (memory_of() - before) / 2**20
         say(f"memory: {grown:+.1f} MB")
         assert grown < 80
         # Not on the clock, and not the worst one: the machine may be busy with other things.
@@ -171,11 +167,11 @@ async def test_500_connections_that_come_and_go_leave_nothing(tmp_path: Path) ->
 
         await crowd(50)
         gc.collect()
-        before = memory()
+        before = memory_of()
         for _ in range(CONNECTIONS // 50):
             await crowd(50)
         await until(lambda: alive(SyncConnection) == 1, "nothing is held")
-        grown = (memory() - before) / 2**20
+        grown = (memory_of() - before) / 2**20
         say(f"\n{CONNECTIONS} connections: {grown:+.1f} MB")
         assert grown < 20
         honest.document.append(block, "!")
@@ -193,7 +189,7 @@ async def test_honest_clients_go_on_in_a_flood_of_connections(tmp_path: Path) ->
         ]
         honest = Honest(list(replicas), block)
         await honest.type(0.5)
-        before = memory()
+        before = memory_of()
         honest.latencies.clear()
         attack = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.kernel.server.flood"),
@@ -214,7 +210,7 @@ async def test_honest_clients_go_on_in_a_flood_of_connections(tmp_path: Path) ->
         await until(lambda: served.doors.strangers == 0, "the flood is gone")
         assert served.doors.connections == 2
         assert (await served.context()).document.text(block) == "".join(honest.typed)
-        grown = (memory() - before) / 2**20
+        grown = (memory_of() - before) / 2**20
         p95 = sorted(honest.latencies)[int(len(honest.latencies) * 0.95)]
         say(f"\nflood: {report}; honest p95 {p95 * 1e3:.1f} ms; memory {grown:+.1f} MB")
         assert grown < 80
@@ -232,8 +228,7 @@ async def structured_block(served: ServedKernel) -> str:
     header = replace(template, id=str(context.next_block_id(served.me.principal.id)))
     change = partial(document.create_block, header, schema=schema)
     await context.write(served.me, "create", change, blocks=()).saved()
-    entry = {"block_id": header.id, "section": "log", "entry": "written down"}
-    await served.kernel.call(served.me, "block.append_log", entry)
+    await served.call("block.append_log", block_id=header.id, section="log", entry="written down")
     return header.id
 
 

@@ -18,7 +18,6 @@ from tests.kernel.served import ServedKernel
 from tests.kernel.server.invited import (
     calls_of,
     invite,
-    own,
     refusal,
     who,
 )
@@ -107,7 +106,7 @@ async def test_connection_as_another_user_is_allowed_to_owner_only(served: Serve
 async def test_invitation_by_second_owner_for_present_user_is_denied(served: ServedKernel) -> None:
     made = await invite(served, name="co")
     await invite(served, name="ed")
-    await own(served, "kernel.role", principal="co", role="owner")
+    await served.call("kernel.role", principal="co", role="owner")
     async with calls_of(served, made["token"]) as calls:
         with pytest.raises(AntiphonError, match="ed is here already") as caught:
             await calls.call("kernel.invite", {"role": "editor", "name": "ed"})
@@ -118,8 +117,8 @@ async def test_invitation_by_second_owner_for_present_user_is_denied(served: Ser
 
 async def test_owner_is_told_of_joins_while_waiting(served: ServedKernel) -> None:
     made = await invite(served, "viewer", name="vera")
-    before = (await own(served, "kernel.joins"))["last"]
-    waiting = asyncio.create_task(own(served, "kernel.joins", after=before, wait=10))
+    before = (await served.call("kernel.joins"))["last"]
+    waiting = asyncio.create_task(served.call("kernel.joins", after=before, wait=10))
     await who(served, made["token"])
     (join,) = (await waiting)["joins"]
     assert (join["username"], join["role"]) == ("vera", "viewer")
@@ -135,7 +134,7 @@ async def test_script_connecting_per_call_joins_once(
         at = now + int(minute * 60_000)
         monkeypatch.setattr(served.kernel.clock, "now_ms", lambda at=at: at)
         await who(served, token)
-    assert len((await own(served, "kernel.joins", after=0))["joins"]) == 2
+    assert len((await served.call("kernel.joins", after=0))["joins"]) == 2
 
 
 async def test_kernel_joins_wait_does_not_delay_close(served: ServedKernel) -> None:

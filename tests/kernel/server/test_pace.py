@@ -64,8 +64,7 @@ def test_kernel_that_is_late_in_reading_does_not_take_that_for_a_pause() -> None
 async def test_writer_that_never_stops_is_told_before_it_is_closed(tmp_path: Path) -> None:
     limits = ServerLimits(messages_per_second=200, messages_at_once=100, overload_grace=0.3)
     async with served_kernel(tmp_path, limits) as served:
-        client = await served.raw()
-        await client.join()
+        client = await served.joined()
 
         async def write() -> None:
             with contextlib.suppress(ConnectionClosed):
@@ -85,8 +84,7 @@ async def test_presence_of_silent_client_expires_and_returns_with_message(tmp_pa
     limits = ServerLimits(presence_expiry=0.3, heartbeat=0.1)
     async with served_kernel(tmp_path, limits) as served:
         ben = await served.replica("ben")
-        client = await served.raw()
-        await client.join()
+        client = await served.joined()
         hello = AwarenessUpdate(encode_awareness([AwarenessEntry(7, 1, {"activity": "idle"})]))
         for _ in range(2):
             await client.send(hello)

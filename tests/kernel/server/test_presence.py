@@ -46,9 +46,7 @@ async def heard(client: RawClient, about: int) -> AwarenessEntry:
 
 
 async def test_kernel_says_who_somebody_is(served: ServedKernel) -> None:
-    liar, other = await served.raw(query="as=ben"), await served.raw()
-    await liar.join()
-    await other.join()
+    liar, other = await served.joined(query="as=ben"), await served.joined()
     lie = {
         "principal": "x",
         "name": "amy",
@@ -71,8 +69,7 @@ async def test_kernel_says_who_somebody_is(served: ServedKernel) -> None:
 
 
 async def test_client_hears_its_own_state_under_its_own_clock(served: ServedKernel) -> None:
-    client = await served.raw()
-    await client.join()
+    client = await served.joined()
     await client.send(says(42, 7, {"cursor": 3}))
     entry = await heard(client, 42)
     assert entry.clock == 7
@@ -81,14 +78,12 @@ async def test_client_hears_its_own_state_under_its_own_clock(served: ServedKern
 
 async def test_late_joiner_hears_of_everyone(served: ServedKernel) -> None:
     context = await served.context()
-    first = await served.raw(query="as=ben")
-    await first.join()
+    first = await served.joined(query="as=ben")
     await first.send(says(42, 1, {"cursor": 3}))
     await heard(first, 42)
     model = PresenceState("p", "opus", PrincipalKind.MODEL, 3, "s", activity=Activity.STREAMING)
     context.presence.put(77, model)
-    late = await served.raw()
-    await late.join()
+    late = await served.joined()
     entries = {
         entry.client: entry for entry in decode_awareness((await late.next(AwarenessUpdate)).update)
     }
@@ -103,9 +98,7 @@ async def test_late_joiner_hears_of_everyone(served: ServedKernel) -> None:
 
 @pytest.mark.parametrize("politely", [True, False])
 async def test_presence_of_leaving_client_is_removed(served: ServedKernel, politely: bool) -> None:
-    leaver, other = await served.raw(query="as=ben"), await served.raw()
-    await leaver.join()
-    await other.join()
+    leaver, other = await served.joined(query="as=ben"), await served.joined()
     await leaver.send(says(42, 1, {"cursor": 3}))
     before = await heard(other, 42)
     if politely:
@@ -119,12 +112,10 @@ async def test_presence_of_leaving_client_is_removed(served: ServedKernel, polit
 
 
 async def test_presence_of_client_with_old_clock_is_shown_again(served: ServedKernel) -> None:
-    other = await served.raw()
-    await other.join()
+    other = await served.joined()
     seen = pycrdt.Awareness(pycrdt.Doc())
     for _ in range(3):
-        client = await served.raw(query="as=ben")
-        await client.join()
+        client = await served.joined(query="as=ben")
         await client.send(says(42, 1, {"cursor": 3}))
         entry = await heard(other, 42)
         seen.apply_awareness_update(encode_awareness([entry]), "test")
@@ -169,8 +160,7 @@ async def test_same_person_takes_their_id_over_from_a_dead_connection(served: Se
 
 async def test_model_shows_its_cursor(served: ServedKernel) -> None:
     context = await served.context()
-    client = await served.raw()
-    await client.join()
+    client = await served.joined()
     for cursor in (1, 2):
         state = PresenceState("p", "opus", PrincipalKind.MODEL, 3, "s", "b", cursor)
         context.presence.put(77, state)
@@ -206,8 +196,7 @@ async def test_presence_does_not_overtake_the_text_before_it(served: ServedKerne
 
 async def test_silent_room_gives_signs_of_life_that_renew_models(quick: ServedKernel) -> None:
     context = await quick.context()
-    client = await quick.raw()
-    await client.join()
+    client = await quick.joined()
     await client.next(AwarenessUpdate)
     assert decode_awareness((await client.next(AwarenessUpdate)).update) == ()
     context.presence.put(77, PresenceState("p", "opus", PrincipalKind.MODEL, 3, "s"))

@@ -41,7 +41,7 @@ READERS = 3
 
 
 async def append(served: ServedKernel, block: str, text: str) -> None:
-    await served.kernel.call(served.me, "block.append", {"block_id": block, "text": text})
+    await served.call("block.append", block_id=block, text=text)
 
 
 def connections(served: ServedKernel) -> list[SyncConnection]:
@@ -95,8 +95,7 @@ async def test_unreadable_frames(served: ServedKernel) -> None:
         return healthy.document.text(block) == "." * count
 
     for number, frame in enumerate(UNREADABLE.values(), 1):
-        bad = await served.raw()
-        await bad.join()
+        bad = await served.joined()
         await bad.send(frame)
         code, reason = await bad.closed()
         assert code == 4400
@@ -108,8 +107,7 @@ async def test_unreadable_frames(served: ServedKernel) -> None:
 async def test_text_frame(served: ServedKernel) -> None:
     block = await served.block()
     healthy = await served.replica()
-    bad = await served.raw()
-    await bad.join()
+    bad = await served.joined()
     await bad.send("text")
     assert await bad.closed() == (1003, "A sync connection takes binary frames, not text.")
     await append(served, block, ".")
@@ -147,8 +145,7 @@ async def test_abrupt_disconnects_under_traffic(served: ServedKernel) -> None:
     readers = [await served.replica() for _ in range(READERS)]
     for number in range(400):
         if number % 20 == 0:
-            leaver = await served.raw()
-            await leaver.join()
+            leaver = await served.joined()
             await append(served, block, f"{number} ")
             leaver.socket.transport.abort()
         await append(served, block, f"{number} ")

@@ -54,8 +54,10 @@ async def answered(
     return await asyncio.to_thread(request)
 
 
-async def post(served: ServedKernel, tool: str, body: bytes, **headers: str) -> tuple[int, Any]:
-    found = await answered(served, "POST", f"/call/{tool}", body, **headers)
+async def post(served: ServedKernel, tool: str, body: bytes) -> tuple[int, Any]:
+    """A call with the owner's token."""
+    bearer = f"Bearer {served.doors.token}"
+    found = await answered(served, "POST", f"/call/{tool}", body, Authorization=bearer)
     return found.status, found.body
 
 
@@ -124,11 +126,10 @@ async def test_session_is_one_connection(served: ServedKernel) -> None:
 
 
 async def test_call_can_be_posted(served: ServedKernel) -> None:
-    bearer = {"Authorization": f"Bearer {served.doors.token}"}
-    status, created = await post(served, "block.create", json.dumps(NEW).encode(), **bearer)
+    status, created = await post(served, "block.create", json.dumps(NEW).encode())
     assert status == 200
     assert created["block_id"] in (await served.context()).document
-    assert (await post(served, "context.list", b"", **bearer))[0] == 200
+    assert (await post(served, "context.list", b""))[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ async def test_call_can_be_posted(served: ServedKernel) -> None:
 async def test_bad_post_says_why(
     served: ServedKernel, tool: str, body: bytes, status: int, code: str
 ) -> None:
-    answer = await post(served, tool, body, Authorization=f"Bearer {served.doors.token}")
+    answer = await post(served, tool, body)
     assert (answer[0], answer[1]["error"]["code"]) == (status, code)
 
 
@@ -153,9 +154,8 @@ async def test_bad_post_says_why(
 async def test_body_is_utf_8_with_nothing_in_front_as_frames_are(
     served: ServedKernel, encoding: str
 ) -> None:
-    bearer = {"Authorization": f"Bearer {served.doors.token}"}
     body = json.dumps({**NEW, "content": "ü"}, ensure_ascii=False).encode(encoding)
-    status, answer = await post(served, "block.create", body, **bearer)
+    status, answer = await post(served, "block.create", body)
     assert (status, answer["error"]["code"]) == (400, "invalid_json")
     assert not (await served.context()).document.block_ids()
     if encoding == "utf-8-sig":
@@ -173,8 +173,7 @@ async def test_body_is_utf_8_with_nothing_in_front_as_frames_are(
 async def test_body_that_is_no_call_is_not_quoted_at_length(
     served: ServedKernel, body: bytes
 ) -> None:
-    bearer = {"Authorization": f"Bearer {served.doors.token}"}
-    status, answer = await post(served, "block.create", body, **bearer)
+    status, answer = await post(served, "block.create", body)
     assert status == 400
     assert len(json.dumps(answer)) < 500
 
@@ -194,8 +193,8 @@ async def test_body_that_is_no_call_is_not_quoted_at_length(
 async def test_http_request_without_call_is_answered_with_call_error(
     served: ServedKernel, method: str, path: str, status: int, code: str
 ) -> None:
-    bearer = {"Authorization": f"Bearer {served.doors.token}"}
-    found = await answered(served, method, path, b"{}", **bearer)
+    bearer = f"Bearer {served.doors.token}"
+    found = await answered(served, method, path, b"{}", Authorization=bearer)
     error = found.body["error"]
     assert (found.status, error["code"]) == (status, code)
     assert len(error["message"]) < 1_000
@@ -204,28 +203,27 @@ async def test_http_request_without_call_is_answered_with_call_error(
 
 
 async def test_post_without_the_token_is_unauthorised(served: ServedKernel) -> None:
-    status, answer = await post(served, "context.list", b"{}")
-    assert status == 401
-    assert "token" in answer["error"]["message"]
+    found = await answered(served, "POST", "/call/context.list", b"{}")
+    assert found.status == 401
+    assert "token" in found.body["error"]["message"]
 
 
 async def test_a_block_written_by_several_posts_stays_open_between_them(
     served: ServedKernel,
 ) -> None:
-    bearer = {"Authorization": f"Bearer {served.doors.token}"}
     params = {"kind": "tool_call"}
-    _, created = await post(served, "block.create", json.dumps(params).encode(), **bearer)
+    _, created = await post(served, "block.create", json.dumps(params).encode())
     block = created["block_id"]
     for text in ("one ", "two"):
         append = json.dumps({"block_id": block, "text": text}).encode()
-        assert (await post(served, "block.append", append, **bearer))[0] == 200
+        assert (await post(served, "block.append", append))[0] == 200
     read = json.dumps({"block_id": block}).encode()
-    _, found = await post(served, "block.read", read, **bearer)
+    _, found = await post(served, "block.read", read)
     assert (found["content"], found["status"]) == ("one two", "running")
     assert found["lease"] > found["created"]
     done = json.dumps({"block_id": block, "status": "done"}).encode()
-    assert (await post(served, "block.status", done, **bearer))[0] == 200
-    assert "lease" not in (await post(served, "block.read", read, **bearer))[1]
+    assert (await post(served, "block.status", done))[0] == 200
+    assert "lease" not in (await post(served, "block.read", read))[1]
 
 
 async def test_a_block_written_by_one_shot_connections_stays_open_between_them(

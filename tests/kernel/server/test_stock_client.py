@@ -82,8 +82,7 @@ async def test_text_goes_both_ways(modules: Path, served: ServedKernel) -> None:
         assert client.last("text") == "hello 漢字😀"
         client.tell(insert=[10, "!👩‍👩‍👧"])
         await until(lambda: context.document.text(block) == "hello 漢字😀!👩‍👩‍👧")
-        params = {"block_id": block, "text": " and back"}
-        await served.kernel.call(served.me, "block.append", params)
+        await served.call("block.append", block_id=block, text=" and back")
         await until(lambda: client.last("text") == "hello 漢字😀!👩‍👩‍👧 and back")
         client.tell(delete=[0, 6])
         await until(lambda: context.document.text(block) == "漢字😀!👩‍👩‍👧 and back")
@@ -119,8 +118,7 @@ async def test_stock_client_after_reconnect_sends_text_typed_offline(
         for number in range(3):
             proxy.cut()
             client.tell(insert=[0, f"{number}"])
-            params = {"block_id": block, "text": f"-{number}"}
-            await served.kernel.call(served.me, "block.append", params)
+            await served.call("block.append", block_id=block, text=f"-{number}")
             expected = f"{number}{expected}-{number}"
             await until(partial(both_have, expected))
     await proxy.close()
@@ -152,15 +150,14 @@ async def test_stock_client_writing_into_foreign_draft_is_disconnected(
 
 async def authors(served: ServedKernel, block: str) -> list[tuple[str, str]]:
     """A text in pieces, each with the name of its author."""
-    read = await served.kernel.call(served.me, "block.read", {"block_id": block})
-    blame = await served.kernel.call(served.me, "block.blame", {"block_id": block})
+    read = await served.call("block.read", block_id=block)
+    blame = await served.call("block.blame", block_id=block)
     text = read["content"]
     return [(text[one["start"] : one["end"]], one["username"]) for one in blame["runs"]]
 
 
 async def turn(served: ServedKernel, tool: str, block: str) -> None:
-    """Undo or redo what ann did last."""
-    await served.kernel.call(served.me, tool, {"block_id": block, "principal": "ann"})
+    await served.call(tool, block_id=block, principal="ann")
 
 
 async def turn_all(served: ServedKernel, tool: str, block: str) -> None:
@@ -251,7 +248,7 @@ async def test_refused_draft_that_is_sent_again_and_again_disturbs_nobody(
     assert context.structure.item_index.clients() == clients
     assert set(states) <= {ReplicaState.LIVE}
     assert [one for one in caplog.records if one.exc_info] == []
-    await served.kernel.call(served.me, "block.list", {})
+    await served.call("block.list")
 
 
 async def test_example_in_the_docs_does_what_it_says(modules: Path, served: ServedKernel) -> None:

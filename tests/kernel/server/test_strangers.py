@@ -196,8 +196,7 @@ async def test_strangers_beyond_the_limit_cost_the_oldest_idle_one_its_place(
 
 async def test_unix_socket_has_room_when_tcp_is_full(tmp_path: Path) -> None:
     async with served_kernel(tmp_path, ServerLimits(connections=1)) as served:
-        first = await served.raw()
-        await first.join()
+        await served.joined()
         assert (await (await served.raw()).closed())[0] == 1013
         assert await whoami(served) == "amy"
 

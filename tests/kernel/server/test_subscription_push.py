@@ -34,8 +34,7 @@ async def receive(socket: ClientConnection) -> dict[str, Any]:
 
 
 async def splice(served: ServedKernel, block: str, insert: str) -> None:
-    params = {"block_id": block, "offset": 0, "insert": insert}
-    await served.kernel.call(served.me, "block.splice", params)
+    await served.call("block.splice", block_id=block, offset=0, insert=insert)
 
 
 def caller(served: ServedKernel) -> Actor:

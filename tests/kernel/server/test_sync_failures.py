@@ -28,7 +28,7 @@ async def strict(tmp_path: Path) -> AsyncIterator[ServedKernel]:
 
 
 async def append(served: ServedKernel, block: str, text: str) -> None:
-    await served.kernel.call(served.me, "block.append", {"block_id": block, "text": text})
+    await served.call("block.append", block_id=block, text=text)
 
 
 async def test_client_that_drops_in_mid_sentence_loses_nothing_it_had_sent(
@@ -112,8 +112,7 @@ async def test_malformed_frame_closes_only_that_connection(
 ) -> None:
     block = await strict.block("fine")
     healthy = await strict.replica()
-    bad = await strict.raw()
-    await bad.join()
+    bad = await strict.joined()
     await bad.send(message)
     assert (await bad.closed())[0] == code
     await append(strict, block, ".")
@@ -135,8 +134,7 @@ async def test_malformed_update_closes_only_that_connection(
 ) -> None:
     block = await served.block("fine")
     healthy = await served.replica()
-    bad = await served.raw()
-    await bad.join()
+    bad = await served.joined()
     await bad.send(SyncUpdate(update))
     code, _ = await bad.closed()
     assert code in (4400, 4403)
@@ -153,8 +151,7 @@ async def test_update_before_the_first_step_is_malformed(served: ServedKernel) -
 async def test_room_without_clients_releases_context(served: ServedKernel) -> None:
     block = await served.block("a")
     for _ in range(3):
-        client = await served.raw()
-        await client.join()
+        client = await served.joined()
         await client.socket.close()
         await until(lambda: served.doors.rooms == 0, "the room is gone")
     reader = await served.replica()
@@ -179,8 +176,7 @@ async def test_replicas_after_failed_commit_converge_on_stored_state(served: Ser
 
 
 async def test_server_close_notifies_clients(served: ServedKernel) -> None:
-    client = await served.raw()
-    await client.join()
+    client = await served.joined()
     await served.doors.close()
     code, reason = await client.closed()
     assert code == 1012

@@ -15,7 +15,6 @@ from tests.kernel.served import ServedKernel
 from tests.kernel.server.invited import (
     UNAUTHORISED,
     invite,
-    own,
     post,
     refusal,
     sync_as,
@@ -32,7 +31,7 @@ async def test_token_is_long_random_and_only_its_hash_is_kept(served: ServedKern
         if path.is_file():
             content = path.read_bytes()
             assert not any(token.encode() in content for token in tokens), path
-    listed = await own(served, "kernel.invites")
+    listed = await served.call("kernel.invites")
     assert not any(token in json.dumps(listed) for token in tokens)
 
 
@@ -54,7 +53,7 @@ async def test_logs_and_errors_contain_no_token(
         await asyncio.to_thread(post, served, token, "session.whoami", {})
     _, answer = await asyncio.to_thread(post, served, wrong, "session.whoami", {})
     assert answer["error"]["code"] == "permission_denied" and wrong not in json.dumps(answer)
-    await own(served, "kernel.revoke", invitation=made["invitation"])
+    await served.call("kernel.revoke", invitation=made["invitation"])
     await refusal(served, made["token"])
     assert "ed joined" in caplog.text and "[accepted]" in caplog.text
     for token in (made["token"], wrong, served.doors.token):

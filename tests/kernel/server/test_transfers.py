@@ -20,7 +20,7 @@ from antiphon_kernel.types.constants import CALL_BYTES
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from tests.errors import raises
 from tests.kernel.served import ServedKernel, served_kernel
-from tests.kernel.server.invited import as_invited, invite, own
+from tests.kernel.server.invited import as_invited, invite
 from tests.waiting import PATIENCE, until
 
 LARGE = 8
@@ -61,18 +61,18 @@ async def test_export_over_the_frame_limit_is_imported(served: ServedKernel) -> 
 async def test_stream_is_what_the_tool_gives(served: ServedKernel) -> None:
     await served.block("```\n\x1b[31m漢字\n", status="done")
     for form in ("jsonl", "markdown"):
-        text = (await own(served, "context.export", format=form))["text"]
+        text = (await served.call("context.export", format=form))["text"]
         assert (await export(served.locate(), format=form)).decode() == text
 
 
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
 async def test_tool_says_too_large_and_names_the_command(served: ServedKernel, form: str) -> None:
     await served.block(LINE * 100, status="done")
-    text = (await own(served, "context.export"))["text"]
+    text = (await served.call("context.export"))["text"]
     served.kernel.limits = Limits(export_code_points=1_000)
     for call in (
-        own(served, "context.export", format=form),
-        own(served, "context.import", label="copy", text=text),
+        served.call("context.export", format=form),
+        served.call("context.import", label="copy", text=text),
     ):
         with pytest.raises(AntiphonError, match=r"antiphon (ex|im)port") as caught:
             await call
@@ -159,7 +159,6 @@ class SlowReader:
 
 @pytest.fixture
 async def large(served: ServedKernel) -> ServedKernel:
-    """A kernel with a large default context."""
     for _ in range(LARGE):
         await served.block(LINE * (1_000_000 // len(LINE)), status="done")
     return served
@@ -170,7 +169,7 @@ async def test_unread_export_does_not_delay_other_calls(large: ServedKernel) -> 
     await reader.begin()
     async with asyncio.timeout(PATIENCE):
         block = await large.block("meanwhile", status="done")
-        await own(large, "block.blame", block_id=block)
+        await large.call("block.blame", block_id=block)
         assert len(await export(large.locate_tcp())) > LARGE * 1_000_000
     assert await reader.rest() is None
     assert b"meanwhile" not in reader.read
@@ -183,7 +182,7 @@ async def test_export_ends_when_its_reader_is_dismissed(large: ServedKernel, end
     reader = SlowReader(as_invited(large, made["token"]))
     await reader.begin()
     more = {"role": "viewer"} if end == "kernel.role" else {}
-    await own(large, end, principal="vera", **more)
+    await large.call(end, principal="vera", **more)
     error = await reader.rest()
     assert error is not None
     assert error.code in (ErrorCode.PERMISSION_DENIED, ErrorCode.NO_KERNEL)
@@ -196,7 +195,7 @@ async def test_markdown_export_whose_reader_is_dismissed_is_cut_off(large: Serve
     made = await invite(large, "editor", name="vera")
     reader = SlowReader(as_invited(large, made["token"]), format="markdown")
     await reader.begin()
-    await own(large, "kernel.kick", principal="vera")
+    await large.call("kernel.kick", principal="vera")
     error = await reader.rest()
     assert error is not None
     assert error.code is ErrorCode.NO_KERNEL

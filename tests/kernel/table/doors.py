@@ -41,9 +41,7 @@ class Door(Protocol):
 
     async def call(self, by: str | None, tool: str, params: Any) -> Answer: ...
 
-    async def send(self, by: str | None, tool: str, text: str) -> Answer:
-        """A call whose parameters are this text."""
-        ...
+    async def send(self, by: str | None, tool: str, text: str) -> Answer: ...
 
 
 class InProcess:

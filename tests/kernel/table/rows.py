@@ -30,7 +30,6 @@ class Row:
 
 
 def text(content: object = None, **more: Any) -> dict[str, Any]:
-    """The parameters of a block of text."""
     given = {} if content is None else {"content": content}
     return {"role": "user", "kind": "text", **given, **more}
 

@@ -135,14 +135,13 @@ async def test_layout_leaves_drafts_out_and_follows_edits(talk: Conversation) ->
     assert (await talk.texts())[1].endswith("\nHello!")
 
 
-async def test_layout_of_structured_content_is_its_rendering(talk: Conversation) -> None:
+async def test_layout_of_structured_content_is_its_rendering(
+    talk: Conversation, aria: Actor
+) -> None:
     schema = {"type": "list", "item_schema": {"type": "text"}}
-    await talk.kernel.call(
-        talk.person,
-        "block.create",
-        {"role": "system", "kind": "text", "schema": schema, "content": ["a", "b"]},
-    )
-    assert (await talk.texts())[1].endswith("\n- a\n- b")
+    listed = {"kind": "text", "schema": schema, "content": ["a", "b"]}
+    await talk.kernel.call(aria, "block.create", listed | {"parent_id": await talk.ask("Hello")})
+    assert (await talk.texts())[2].endswith("- a\n- b")
 
 
 async def test_layout_with_last_shows_the_end_and_counts_all(talk: Conversation) -> None:
@@ -189,13 +188,13 @@ async def test_layout_since_names_the_block_and_who_changed_it(
     assert changed["context_version"] == made["context_version"]
 
 
-async def test_layout_since_names_a_block_that_was_inserted(talk: Conversation) -> None:
+async def test_layout_since_names_a_block_that_was_inserted(
+    talk: Conversation, aria: Actor
+) -> None:
     first = await talk.ask("Hello")
     await talk.ask("More")
     since = (await talk.layout())["context_version"]
-    inserted = await talk.create(
-        talk.person, "system", "text", "By the way", after=first, parent_id=first
-    )
+    inserted = await talk.create(aria, "model", "text", "By the way", after=first, parent_id=first)
     changed = (await talk.layout(since=since))["changed"]
     assert (changed["reason"], changed["block_id"]) == ("inserted", inserted)
 

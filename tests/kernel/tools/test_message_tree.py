@@ -102,7 +102,7 @@ async def test_messages_that_are_all_there_make_nothing_new(talk: Conversation) 
     first = await talk.append(None, *messages)
     context = await talk.kernel.context()
     again = await talk.append(None, *messages)
-    assert again == {**first, "reused": 3, "created": []}
+    assert again == {**first, "reused": 3, "created": [], "created_names": []}
     assert again["context_version"] == context.seq
 
 

@@ -40,7 +40,7 @@ def told(text: str) -> list[dict[str, Any]]:
     names = {line["id"]: line["username"] for line in lines if line["type"] == "principal"}
     for line in lines:
         if line["type"] == "context":
-            line |= {"context_id": "", "version": 0}
+            line |= {"context_id": "", "version": 0, "creator": ""}
         elif line["type"] == "principal":
             line["id"] = line["username"]
         elif line["type"] == "block":

@@ -106,7 +106,6 @@ class Stage:
         return self.context.document.text(block if isinstance(block, str) else block.id)
 
     def shown(self) -> list[tuple[str, str, str]]:
-        """Kind, status and text of every block."""
         return [(str(h.kind), str(h.status), self.text(h)) for h in self.headers()]
 
     def unfinished(self) -> list[BlockHeader]:

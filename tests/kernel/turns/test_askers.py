@@ -56,7 +56,6 @@ class World:
         return self.stage.kernel.project / "tick"
 
     async def has_ended(self) -> bool:
-        """Whether the command writes no more."""
         self.ticks.unlink(missing_ok=True)
         await asyncio.sleep(0.1)
         return not self.ticks.exists()

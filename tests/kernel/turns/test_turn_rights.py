@@ -63,7 +63,6 @@ def has_run(stage: Stage) -> bool:
 
 
 def result(stage: Stage) -> str:
-    """What the call of the turn was answered."""
     (one,) = [header for header in stage.headers() if header.kind == BlockKind.TOOL_RESULT]
     return stage.text(one)
 

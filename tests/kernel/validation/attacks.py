@@ -28,7 +28,6 @@ class Attacker:
         self._peers: dict[int, Peer] = {}
 
     def update(self) -> bytes:
-        """The next attempt."""
         return self._written() if self._rng.random() < 0.6 else self._made_up()
 
     # What a client with the CRDT's own interface can do

@@ -55,7 +55,6 @@ class Peer:
         self.hear()
 
     def hear(self) -> None:
-        """Take in what the kernel holds."""
         self.doc.apply_update(self.context.document.update_since())
 
     @property

@@ -68,7 +68,6 @@ class Case:
         self.text = str(offline.blocks[self.there]["content"])
 
     def share(self) -> Share:
-        """How much of it is there."""
         return share(self.context, self.update, self.before)
 
     async def refused(self, meanwhile: Callable[[], None], code: ErrorCode) -> None:

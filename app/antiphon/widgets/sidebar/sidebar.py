@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -20,6 +20,12 @@ WIDTH: Final = 24
 CELL_SIGN: Final = "¶"
 """Before the number of a cell."""
 
+FORK_SIGN: Final = "⑂ "
+"""Before the label of a fork."""
+
+MOST_INDENTED: Final = 8
+"""Columns that a label is moved in at most."""
+
 WIDE: Final = 120
 """Columns of the terminal from which the sidebar is there unless it was put away."""
 
@@ -29,6 +35,32 @@ class ContextName(NamedTuple):
 
     id: str
     label: str
+    source: str | None = None
+    """Id of the context that it is a fork of."""
+
+
+class ContextEntry(NamedTuple):
+    """One line of the list of contexts."""
+
+    context: ContextName
+    mark: str
+    """Before the label of a fork; the deeper, the further in."""
+
+
+def context_entries(contexts: Sequence[ContextName]) -> Iterator[ContextEntry]:
+    """Yield contexts with their forks below them; forks of what is not listed stand by themselves.
+
+    Contexts and forks of one context come in the order in which they are given.
+    """
+    listed = {one.id for one in contexts}
+    roots = [one for one in contexts if one.source not in listed]
+    rows = [ContextEntry(one, FORK_SIGN if one.source else "") for one in reversed(roots)]
+    while rows:
+        row = rows.pop()
+        yield row
+        mark = f"{row.mark.replace(FORK_SIGN, '  ')}{FORK_SIGN}"[-MOST_INDENTED:]
+        forks = [one for one in contexts if one.source == row.context.id]
+        rows += [ContextEntry(one, mark) for one in reversed(forks)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +113,7 @@ class Sidebar(ThemedWidget, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__()
-        self._contexts: tuple[ContextName, ...] = ()
+        self._contexts: tuple[ContextEntry, ...] = ()
         self.chosen = ""
         """Id of the context that Enter opens."""
         self._here = ""
@@ -94,14 +126,14 @@ class Sidebar(ThemedWidget, can_focus=True):
 
     def show_contexts(self, contexts: Sequence[ContextName], here: str) -> None:
         """The kernel's contexts, and the id of the one that is on screen."""
-        self._contexts, self._here = tuple(contexts), here
+        self._contexts, self._here = tuple(context_entries(contexts)), here
         if self.chosen not in {one.id for one in contexts}:
             self.chosen = here
         self._layout_rows()
 
     def choose(self, step: int) -> None:
         """The context so many rows further down."""
-        ids = [one.id for one in self._contexts]
+        ids = [one.context.id for one in self._contexts]
         if ids:
             at = ids.index(self.chosen) if self.chosen in ids else 0
             self.chosen = ids[max(0, min(at + step, len(ids) - 1))]
@@ -116,7 +148,7 @@ class Sidebar(ThemedWidget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         if 0 < event.y <= len(self._contexts):
-            self.post_message(self.ContextClicked(self._contexts[event.y - 1].id))
+            self.post_message(self.ContextClicked(self._contexts[event.y - 1].context.id))
 
     def show_people(self, people: Sequence[ParticipantRow]) -> None:
         """Show who is here and where."""
@@ -140,11 +172,12 @@ class Sidebar(ThemedWidget, can_focus=True):
         rows: list[Row] = [
             ([StatusSpan("contexts", theme.dim)], ()),
         ]
-        for context in self._contexts:
+        for context, mark in self._contexts:
             here, chosen = context.id == self._here, self.has_focus and context.id == self.chosen
             bar = "┃ " if chosen else "▸ " if here else "  "
             label = StatusSpan(context.label, theme.text if here or chosen else theme.dim)
-            rows.append(([StatusSpan(bar, theme.focus), label], ()))
+            fork = StatusSpan(mark, theme.dim)
+            rows.append(([StatusSpan(bar, theme.focus), fork, label], ()))
         rows.append(((), ()))
         rows.append(
             ([StatusSpan("people", theme.dim)], [StatusSpan(f"{CELL_SIGN} cell", theme.dim)])
@@ -153,8 +186,8 @@ class Sidebar(ThemedWidget, can_focus=True):
             person = one.person
             author = theme.author(person.colour)
             present = person.is_me or bool(person.doing) or person.block is not None
-            mark = StatusSpan("● " if present else "○ ", author)
+            presence = StatusSpan("● " if present else "○ ", author)
             rows.append(
-                ([mark, StatusSpan(person.name, author)], [StatusSpan(one.place, theme.dim)])
+                ([presence, StatusSpan(person.name, author)], [StatusSpan(one.place, theme.dim)])
             )
         return rows

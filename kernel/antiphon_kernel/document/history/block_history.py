@@ -51,6 +51,8 @@ class Stamp:
     version: int
     time: int
     """Milliseconds since the epoch."""
+    block: str | None = None
+    """The block that has this version, if it is the original of a copy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,6 @@ class Sample:
             self.here.apply_update(update)
 
     def sync(self) -> None:
-        """Bring both sides together."""
         self.here.apply_update(self.peer.update_since(self.here.state_vector()))
         self.peer.apply_update(self.here.update_since(self.peer.state_vector()))
 
@@ -153,7 +152,6 @@ class SampleApp(App[None]):
 async def on_screen(
     sample: Sample, *, size: tuple[int, int] = (80, 24), heard: Heard | None = None
 ) -> AsyncIterator[tuple[SampleApp, Pilot[None]]]:
-    """An app that shows the document, and its pilot."""
     app = SampleApp(sample)
     async with app.run_test(size=size, message_hook=heard) as pilot:
         yield app, pilot

@@ -24,6 +24,13 @@ def own_draft(shared: Document, clock: ManualClock | None = None, first: int = 0
     return DraftSync(shared, clock=clock or ManualClock(), new_seq=lambda: next(numbers))
 
 
+def attached() -> tuple[Document, DraftSync]:
+    shared = shared_document()
+    draft = own_draft(shared)
+    draft.attach(ME)
+    return shared, draft
+
+
 def type_in(draft: DraftSync, text: str) -> None:
     for key in text:
         draft.local.splice(LOCAL_BLOCK, len(draft.text), 0, key)
@@ -31,17 +38,13 @@ def type_in(draft: DraftSync, text: str) -> None:
 
 def one_sent() -> tuple[Document, DraftSync, str]:
     """A draft whose first text has been detached, and its block."""
-    shared = shared_document()
-    draft = own_draft(shared)
-    draft.attach(ME)
+    shared, draft = attached()
     type_in(draft, "one")
     return shared, draft, draft.detach()
 
 
 def test_draft_without_text_is_not_shared() -> None:
-    shared = shared_document()
-    draft = own_draft(shared)
-    draft.attach(ME)
+    shared, draft = attached()
     assert len(shared) == 0
     type_in(draft, "h")
     assert draft.block is not None
@@ -106,9 +109,7 @@ def test_draft_that_comes_back_stands_before_what_was_typed_since() -> None:
 
 
 def test_restore_of_an_emptied_draft_brings_back_the_sent_text() -> None:
-    shared = shared_document()
-    draft = own_draft(shared)
-    draft.attach(ME)
+    shared, draft = attached()
     type_in(draft, "one")
     released = draft.detach()
     with shared.transaction(REMOTE):
@@ -118,9 +119,7 @@ def test_restore_of_an_emptied_draft_brings_back_the_sent_text() -> None:
 
 
 def test_restore_without_the_block_keeps_the_sent_text_before_the_next() -> None:
-    shared = shared_document()
-    draft = own_draft(shared)
-    draft.attach(ME)
+    shared, draft = attached()
     draft.restore("gone", "one")
     assert (draft.text, draft.block) == ("one", None)
     type_in(draft, "!")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from antiphon.actions import Mode
 from antiphon.locations import state_folder
+from antiphon.widgets.sidebar import ContextName
+from antiphon.widgets.sidebar.sidebar import context_entries
 from tests.app.opened import Opened, World, opened
 from tests.waiting import until
 
@@ -109,3 +111,29 @@ async def test_a_named_context_that_is_missing_ends_the_app_with_the_list(here: 
         assert there.app.return_code == 1
         [message] = there.app._exit_renderables  # noqa: SLF001  printed by `run` only
         assert "nope" in str(message) and "default" in str(message) and "notes" in str(message)
+
+
+async def test_fork_made_elsewhere_comes_to_stand_below_its_source(here: World) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        await a_context(here, "notes")
+        await here.call("context.fork", context="default", label="left")
+        await here.call("context.fork", context="left", label="leaf")
+        await there.sees("⑂ leaf")
+        labels = ("▸ default", "⑂ left", "  ⑂ leaf", "notes")
+        at = [next(y for y, line in enumerate(there.lines) if one in line) for one in labels]
+        assert at == list(range(at[0], at[0] + 4))
+        await there.press("f2", "down", "down", "enter")
+        await until(lambda: there.app.session.document.label == "leaf", "leaf")
+
+
+def test_forks_stand_below_their_sources_whatever_is_listed() -> None:
+    contexts = [
+        ContextName("1", "a"),
+        ContextName("2", "b", source="9"),
+        *(ContextName(str(n), f"c{n}", source=str(n - 1 if n > 3 else 1)) for n in range(3, 10)),
+    ]
+    rows = [(one.context.label, one.mark) for one in context_entries(contexts)]
+    assert rows[:4] == [("a", ""), ("c3", "⑂ "), ("c4", "  ⑂ "), ("c5", "    ⑂ ")]
+    assert rows[-2:] == [("c9", "      ⑂ "), ("b", "      ⑂ ")]
+    assert len(rows) == len(contexts)
+    assert [one.mark for one in context_entries(contexts[1:2])] == ["⑂ "]

@@ -1,0 +1,81 @@
+"""Messages over HTTP: read, appended and edited, with each check in its turn."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.kernel.served import ServedKernel
+from tests.kernel.server.test_rpc import Answered, answered
+
+TEXT = [{"type": "text", "text": "And then?"}]
+CALL = [{"type": "tool-use", "id": "c1", "name": "calc", "parameters": {}}]
+
+
+async def request(served: ServedKernel, method: str, path: str, body: object = None) -> Answered:
+    sent = b"" if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {served.doors.token}"}
+    return await answered(served, method, path, sent, **headers)
+
+
+@pytest.fixture
+async def first(served: ServedKernel) -> str:
+    return await served.block("Hello", status="done")
+
+
+async def test_messages_are_read_appended_and_edited(served: ServedKernel, first: str) -> None:
+    for content in ("And then?", TEXT):
+        made = await request(served, "POST", f"/messages/{first}/append", {"content": content})
+        assert (made.status, made.body["label"]) == (200, "default")
+    edited = await request(served, "PUT", f"/messages/{first}/content", {"content": "Hallo"})
+    assert (edited.status, edited.body["forked"]) == (200, True)
+    paths = [
+        "/messages",
+        f"/messages?context={edited.body['label']}",
+        f"/messages/{first}/path",
+        f"/messages/{first}/children",
+        f"/messages/{first}/siblings",
+    ]
+    texts = []
+    for path in paths:
+        found = await request(served, "GET", path)
+        assert found.status == 200
+        texts.append([one["message"]["content"][0]["text"] for one in found.body["messages"]])
+    both = ["Hello", "And then?"]
+    assert texts == [both, ["Hallo"], both[:1], both[1:], ["Hello", "Hallo"]]
+
+
+@pytest.mark.parametrize("path", ["/messages/{}/append", "/messages/{}/content"])
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ({}, 400, "invalid_params"),
+        ({"content": None}, 400, "invalid_params"),
+        ({"content": 7}, 400, "invalid_params"),
+        ({"content": "  "}, 400, "invalid_params"),
+        ({"content": []}, 400, "invalid_params"),
+        ({"content": CALL}, 400, "invalid_params"),
+        ({"content": [{"type": "video"}]}, 400, "invalid_params"),
+        ({"content": TEXT, "role": "assistant"}, 400, "invalid_params"),
+        ({"content": TEXT}, 404, "block_not_found"),
+    ],
+)
+async def test_content_is_checked_before_a_missing_message_is_404(
+    served: ServedKernel, path: str, body: dict[str, Any], status: int, code: str
+) -> None:
+    method = "POST" if path.endswith("append") else "PUT"
+    found = await request(served, method, path.format("default.amy.99"), body)
+    assert (found.status, found.body["error"]["code"]) == (status, code)
+
+
+async def test_body_that_is_no_json_and_wrong_methods_are_refused(
+    served: ServedKernel, first: str
+) -> None:
+    headers = {"Authorization": f"Bearer {served.doors.token}"}
+    path = f"/messages/{first}/append"
+    broken = await answered(served, "POST", path, b"{", **headers)
+    assert (broken.status, broken.body["error"]["code"]) == (400, "invalid_json")
+    assert (await request(served, "GET", path)).status == 405
+    assert (await answered(served, "POST", path, b"{}")).status == 401
