@@ -161,6 +161,44 @@ async def test_attach_to_what_is_no_message_of_ones_own_is_refused(
         assert "message of one's own" in error.message
 
 
+# As models read them
+
+
+async def test_layout_tells_apart_two_files_of_one_name(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    files = sent("menu.md", b"soup"), sent("menu.md", b"bread")
+    blocks = [one["block_id"] for one in await attached(kernel, amy, message, *files)]
+    items = (await kernel.call(amy, "context.layout", {}))["items"]
+    shown = [one for one in items if one["type"] == "user.attachment"]
+    assert [one["block_id"] for one in shown] == blocks
+    for one, text in zip(shown, ("soup", "bread"), strict=True):
+        assert (await kernel.call(amy, "block.read", {"block_id": one["path"]}))["content"] == text
+        name = one["path"].partition("/")[2]
+        lines = [
+            "[USER ATTACHMENT] menu.md | text/plain",
+            f"[path: {one['path']}]",
+            f"[physical_path: {one['turn_id']}/attachments/{name}]",
+            "",
+            text,
+        ]
+        assert one["text"] == "\n".join(lines)
+
+
+async def test_request_holds_images_and_documents_by_hash_behind_what_names_them(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    files = sent("a.png", PNG), sent("b.pdf", PDF), sent("c.txt", b"text")
+    hashes = [one["sha256"] for one in await attached(kernel, amy, message, *files)]
+    (request,) = (await kernel.call(amy, "context.request", {}))["messages"]
+    *_, name, image, other, document, text = request["content"]
+    assert name["text"].endswith(f"<image media_type=image/png b64_len={-(-len(PNG) * 4 // 3)}>")
+    assert (image["type"], image["hash"]) == ("image", hashes[0])
+    assert other["text"].startswith("[USER ATTACHMENT] b.pdf | application/pdf\n")
+    assert (document["type"], document["hash"]) == ("document", hashes[1])
+    assert text["text"].endswith("\n\ntext")
+
+
 # By path
 
 
@@ -333,7 +371,7 @@ async def test_attach_at_once_by_two_calls_is_there_once(
 
 
 async def test_attach_that_does_not_reach_the_disk_leaves_no_bytes(served: ServedKernel) -> None:
-    message = await served.block("Look", role="user", status="done")
+    message = await served.block("Look", kind="text", status="done")
     request = {"block_id": message, "files": [sent("a.pdf", PDF)]}
     await served.break_disk()
     with pytest.raises(AntiphonError) as failure:

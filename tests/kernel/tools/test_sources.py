@@ -147,7 +147,7 @@ async def test_block_that_looks_like_the_pool_is_not_taken_for_it(
     await add(kernel, amy, {"path": "a"})
     export = await kernel.call(amy, "block.export", {"block_id": "so:sources_pool"})
     request = {
-        "role": "system",
+        "role": "user",
         "kind": "text",
         "schema": export["schema"],
         "content": {"sources": [{"sid": 7, "path": "b"}]},
