@@ -456,6 +456,15 @@ ACTIONS: Final[tuple[Action, ...]] = (
         title="Show or hide contexts and people",
     ),
     Action(
+        "hints",
+        (),
+        "hints",
+        "The hints so far, whole.",
+        _ANYWHERE,
+        footer=None,
+        title="Show past hints",
+    ),
+    Action(
         "refused",
         (),
         "refused text",

@@ -135,7 +135,8 @@ class Session:
             reason,
             self.replica.unsaved,
             str(role) if role else None,
-            state is ReplicaState.LIVE and (self._edits_are_late or self._late_calls > 0),
+            state is ReplicaState.LIVE
+            and (self.replica.is_silent or self._edits_are_late or self._late_calls > 0),
             self.replica.rejected_edits,
         )
 

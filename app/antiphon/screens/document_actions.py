@@ -15,7 +15,7 @@ from antiphon.locations import state_folder
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.base_screen import BaseScreen
-from antiphon.screens.modals import ConfirmModal, HelpModal, RejectedModal
+from antiphon.screens.modals import ConfirmModal, HelpModal, HintsModal, RejectedModal
 from antiphon.screens.reading import LAST_ITEMS, ReadingModal
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
@@ -341,6 +341,9 @@ class DocumentActions(BaseScreen):
 
     def action_show_help(self) -> None:
         self.action_help()
+
+    def action_hints(self) -> None:
+        self.app.push_screen(HintsModal(self._hints))
 
     def action_refused(self) -> None:
         refused = self._session.status.refused

@@ -5,18 +5,24 @@ from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of
+from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of, turn_of
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
-    ForkChange,
+    InitialChange,
     read_now,
     read_version,
     split_surrogates,
     start_fork,
+    start_with,
 )
 from antiphon_kernel.contexts.loader import open_document
-from antiphon_kernel.contexts.message_blocks import MessageWriter, check_message, group_of
+from antiphon_kernel.contexts.message_blocks import (
+    MessageWriter,
+    NewMessage,
+    check_message,
+    group_of,
+)
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.contexts.open_contexts import OpenContexts
 from antiphon_kernel.contexts.ordering import (
@@ -33,6 +39,7 @@ from antiphon_kernel.contexts.search_index import SearchIndex
 from antiphon_kernel.contexts.sources_pool import add_sources
 from antiphon_kernel.contexts.tree import Branch, ConversationTrees, TreeNode
 from antiphon_kernel.contexts.undo_stack import UndoKind
+from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
     "Applied",
@@ -47,10 +54,11 @@ __all__ = [
     "ConversationTrees",
     "First",
     "Fork",
-    "ForkChange",
+    "InitialChange",
     "InitialContent",
     "MessagePath",
     "MessageWriter",
+    "NewMessage",
     "OpenContexts",
     "PathMessage",
     "Presence",
@@ -59,6 +67,7 @@ __all__ = [
     "Submission",
     "TreeNode",
     "UndoKind",
+    "WriterPresence",
     "add_sources",
     "check_message",
     "group_of",
@@ -78,4 +87,6 @@ __all__ = [
     "shown_sources",
     "split_surrogates",
     "start_fork",
+    "start_with",
+    "turn_of",
 ]

@@ -17,6 +17,7 @@ from antiphon_kernel.layout import (
     LayoutPath,
     SourcesPath,
     arrange,
+    turn_id,
 )
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind, Role
@@ -131,6 +132,11 @@ def _author(document: Document, header: BlockHeader) -> BlockAuthor:
     is_model = header.role == Role.MODEL
     kind = PrincipalKind.MODEL if is_model else PrincipalKind.HUMAN
     return BlockAuthor(header.author, header.author, kind)
+
+
+def turn_of(header: BlockHeader) -> str:
+    """Return the id of the turn that a block begins, if it begins one."""
+    return turn_id(header.id, _created(header))
 
 
 def _created(header: BlockHeader) -> int:

@@ -9,12 +9,21 @@ from antiphon_kernel.layout.announce import (
     announcement_text,
 )
 from antiphon_kernel.layout.arrange import arrange
-from antiphon_kernel.layout.blocks import SUMMARY_TYPE, BlockAuthor, LayoutBlock
+from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
+from antiphon_kernel.layout.compaction import (
+    WHOLE_TURNS,
+    CompactionError,
+    CompactionPlan,
+    cut_at,
+    plan_compaction,
+    plan_last_turns,
+)
 from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
 from antiphon_kernel.layout.model_view import ROUND, BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.new_summary import NewSummary, compact, weigh
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
@@ -37,12 +46,13 @@ from antiphon_kernel.layout.sources import (
     normal_url,
     sources_text,
 )
+from antiphon_kernel.layout.summary import SummaryRecord, extract, moved_metadata, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
     "ROUND",
-    "SUMMARY_TYPE",
+    "WHOLE_TURNS",
     "Announcement",
     "ArtifactPath",
     "BlockAuthor",
@@ -55,6 +65,8 @@ __all__ = [
     "ChangedBlock",
     "ChangedLines",
     "CodePath",
+    "CompactionError",
+    "CompactionPlan",
     "ContributionFilter",
     "FilePath",
     "ItemType",
@@ -68,6 +80,7 @@ __all__ = [
     "LayoutTurn",
     "ModelRequest",
     "ModelView",
+    "NewSummary",
     "PathError",
     "PoolSource",
     "PrefixBreak",
@@ -75,22 +88,31 @@ __all__ = [
     "SourceError",
     "SourcesPath",
     "SummaryPath",
+    "SummaryRecord",
     "announcement_text",
     "arrange",
     "cache_points",
+    "compact",
+    "cut_at",
+    "extract",
     "first_break",
     "is_path",
     "item_text",
     "model_view",
+    "moved_metadata",
     "normal_path",
     "normal_url",
     "parse_path",
+    "plan_compaction",
+    "plan_last_turns",
     "read_layout",
+    "read_record",
     "rounds_of",
     "sources_text",
     "stream_text",
     "tool_call_id",
     "turn_id",
     "visible",
+    "weigh",
     "why_not_hidden",
 ]

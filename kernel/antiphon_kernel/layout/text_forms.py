@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,7 +43,8 @@ class LayoutReader:
         Args:
             model: id of the model's principal; the only model that has written, if absent.
         """
-        authors = {item.block.author.id: item.block.author for item in layout.items}
+        wrote = (item.block for item in layout.items if item.type is not ItemType.SUMMARY)
+        authors = {block.author.id: block.author for block in wrote}
         people = [one for one in authors.values() if one.kind == PrincipalKind.HUMAN]
         models = [one.id for one in authors.values() if one.kind == PrincipalKind.MODEL]
         if model is None and len(models) == 1:
@@ -70,8 +72,19 @@ class LayoutReader:
         return "" if is_clear else f"[{item.block.author.name}] "
 
 
-_SPOKEN: Final = (ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING)
-"""Types whose form names the author anyway."""
+_SPOKEN: Final = (
+    *(ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING),
+    ItemType.SUMMARY,
+)
+"""Types whose form names the author anyway, or whose author says nothing."""
+
+
+_MARK: Final = re.compile(
+    r"^\[(?=TURN |USER |SYSTEM |CONVERSATION |ERROR\]|FILE\]|DRIFT\]|BLOCK\]|AI Agent |path: "
+    r"|react\.tool\.|[a-z0-9_-]+ (?:say|think)\]:|[a-z0-9_-]+\] \[)",
+    re.MULTILINE,
+)
+"""Line of a text that would pass for the beginning of an item: a backslash goes before it."""
 
 
 def item_text(item: LayoutItem, reader: LayoutReader) -> str:
@@ -85,7 +98,7 @@ def stream_text(items: Iterable[LayoutItem], reader: LayoutReader) -> str:
 
 
 def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
-    block, text = item.block, item.block.text.rstrip("\n")
+    block, text = item.block, _MARK.sub(r"\\\g<0>", item.block.text.rstrip("\n"))
     match item.type:
         case ItemType.TURN_HEADER:
             return [f"[TURN {item.turn}] ts={iso_time(block.created)}"]
@@ -151,7 +164,7 @@ def tool_name(item: LayoutItem) -> str:
 
 def _result_parts(item: LayoutItem, text: str) -> list[str]:
     block = item.block
-    value = _small_json(text)
+    value = _small_json(block.text)
     parts = []
     if block.file is None:
         status = _status(item)

@@ -12,6 +12,7 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.document.rendering import render
+from antiphon_kernel.layout import read_record
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.storage import (
@@ -33,6 +34,7 @@ from antiphon_kernel.storage import (
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import check_field
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored
@@ -171,11 +173,14 @@ class TransactionReplay:
 
 
 def check_document(document: Document, report: ContextReport) -> None:
-    """Check header fields, parents and answers."""
+    """Check header fields, parents, answers and summaries."""
     _check_fields(document, report)
     _check_parents(document, report)
     for block in document.block_ids():
         header = document.header(block)
+        said = header.metadata
+        if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
+            report.find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
         if header.kind != BlockKind.TOOL_RESULT:
             continue
         if header.parent is None or header.parent not in document:

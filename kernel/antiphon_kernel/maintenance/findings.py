@@ -29,6 +29,8 @@ class Check(StrEnum):
     """Every header field is as a tool would have written it."""
     ANSWERS = "answers"
     """A tool result answers a tool call."""
+    SUMMARY = "summary"
+    """A summary that models read from says what it stands for."""
     UNDO = "undo"
     """What can be undone or redone is in the transactions."""
     CLIENTS = "clients"

@@ -67,8 +67,11 @@ class JournalReader:
 
     async def principals(self) -> list[Principal]:
         """Everybody this kernel knows."""
-        rows = await self._database.select("SELECT id, username, kind FROM principals")
-        return [Principal(PrincipalId(row[0]), row[1], _kind(row[2])) for row in rows]
+        sql = "SELECT id, username, kind, display_name FROM principals"
+        return [
+            Principal(PrincipalId(principal), username, _kind(kind), display_name)
+            for principal, username, kind, display_name in await self._database.select(sql)
+        ]
 
     async def sessions(self) -> list[SessionRow]:
         """Everybody who ever joined or committed, in the order in which they were recorded."""
@@ -248,6 +251,33 @@ class JournalReader:
                     context, f"its record cannot be read ({error})", seq
                 ) from error
         return found
+
+    async def last_seq(self, context: ContextRow) -> int:
+        """Return the number of a context's last transaction."""
+        sql = "SELECT max(id) FROM ops WHERE id BETWEEN ? AND ?"
+        everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
+        rows = await self._database.select(sql, everything)
+        last = rows[0][0]
+        return 0 if last is None else int(last) - everything[0]
+
+    async def changed_blocks(
+        self, context: ContextRow, after: int, limit: int, *, but_by: str
+    ) -> set[int]:
+        """Return the numbers of the blocks that the last transactions touched.
+
+        Args:
+            after: of a transaction; only later ones count.
+            limit: how many of them count at most, the latest ones.
+            but_by: id of a principal whose transactions do not count.
+        """
+        sql = (
+            "SELECT touched FROM ops WHERE id BETWEEN ? AND ?"
+            " AND principal != (SELECT number FROM principals WHERE id = ?)"
+            " ORDER BY id DESC LIMIT ?"
+        )
+        behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
+        rows = await self._database.select(sql, (*behind, but_by, limit))
+        return {number for row in rows for number in versions_of(row[0])}
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
         """Every change of the block with this number, in order, without what it wrote."""

@@ -153,5 +153,9 @@ _CREATORS: Final = """
 ALTER TABLE contexts ADD COLUMN creator INTEGER REFERENCES principals (number);
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS)
+_DISPLAY_NAMES: Final = """
+ALTER TABLE principals ADD COLUMN display_name TEXT;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS, _DISPLAY_NAMES)
 """In order; a new one goes to the end. What has been released is never edited."""

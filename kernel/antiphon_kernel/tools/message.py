@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,9 +13,10 @@ from antiphon_kernel.contexts import (
     Branch,
     Context,
     Fork,
-    ForkChange,
+    InitialChange,
     MessagePath,
     MessageWriter,
+    NewMessage,
     PathMessage,
     TreeNode,
     check_message,
@@ -143,19 +144,23 @@ async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePl
             depth = index + 1
         else:
             branch, depth = await trees.branch(await call.context(params.context)), 0
-        return await _append(call, branch, depth, messages)
+        return await append_below(call, branch, depth, list(map(NewMessage, messages)))
 
 
-async def _append(
-    call: Call, branch: Branch, depth: int, messages: Sequence[Message]
+async def append_below(
+    call: Call, branch: Branch, depth: int, messages: Sequence[NewMessage]
 ) -> MessagePlace:
-    """Continue the first `depth` messages of a branch."""
+    """Continue the first `depth` messages of a branch; the trees must be held for writing.
+
+    Raises:
+        AntiphonError: as `message.append` does.
+    """
     for message in messages:
         check_message(message, call.kernel.limits)
-    _check_calls(branch.path, depth, messages)
+    _check_calls(branch.path, depth, [one.message for one in messages])
     node, reused = branch.nodes[depth], 0
     for message in messages:
-        child = node.children.get(_digest(message))
+        child = node.children.get(_digest(message.message))
         if child is None:
             break
         node, reused = child, reused + 1
@@ -211,7 +216,8 @@ def _ending(node: TreeNode, preferred: Branch) -> Branch | None:
     return next((one for one in ends if one.nodes[-1] is node and not one.path.is_followed()), None)
 
 
-def _writer(call: Call, document: Document, next_id: Any) -> MessageWriter:
+def message_writer(call: Call, document: Document, next_id: Callable[[], str]) -> MessageWriter:
+    """Return the writer of messages into a document on behalf of a caller."""
     created = iso_time(call.kernel.clock.now_ms())
     return MessageWriter(document, next_id, call.actor.principal.id, created)
 
@@ -224,17 +230,18 @@ def _prompt(branch: Branch, depth: int) -> str | None:
     return None
 
 
-def _open_calls(branch: Branch, messages: Sequence[Message]) -> dict[str, str]:
+def _open_calls(branch: Branch, messages: Sequence[NewMessage]) -> dict[str, str]:
     """The block of each call that messages answer, by id."""
-    wanted = [one.tool_call_id for one in messages if isinstance(one, ToolMessage)]
+    said = [one.message for one in messages]
+    wanted = [one.tool_call_id for one in said if isinstance(one, ToolMessage)]
     found = ((call_id, branch.path.call_block(call_id)) for call_id in wanted)
     return {call_id: block for call_id, block in found if block is not None}
 
 
-async def _write_at_end(call: Call, branch: Branch, messages: Sequence[Message]) -> None:
+async def _write_at_end(call: Call, branch: Branch, messages: Sequence[NewMessage]) -> None:
     context = branch.context
     prompt, calls = _prompt(branch, len(branch.messages)), _open_calls(branch, messages)
-    writer = _writer(
+    writer = message_writer(
         call, context.document, lambda: str(context.next_block_id(call.actor.principal.id))
     )
 
@@ -244,19 +251,21 @@ async def _write_at_end(call: Call, branch: Branch, messages: Sequence[Message])
     await context.write(call.actor, _APPEND, write, blocks=()).saved()
 
 
-def _appended(call: Call, branch: Branch, depth: int, messages: Sequence[Message]) -> ForkChange:
+def _appended(
+    call: Call, branch: Branch, depth: int, messages: Sequence[NewMessage]
+) -> InitialChange:
     prompt, calls = _prompt(branch, depth), _open_calls(branch, messages)
 
-    def apply(document: Document, next_id: Any) -> None:
+    def apply(document: Document, next_id: Callable[[], str]) -> None:
         here = ContextId(document.context or "")
         moved = {call_id: moved_block(block, here) for call_id, block in calls.items()}
         answered = moved_block(prompt, here) if prompt is not None else None
-        _writer(call, document, next_id).append(messages, answered, moved)
+        message_writer(call, document, next_id).append(messages, answered, moved)
 
-    return ForkChange(_APPEND, apply)
+    return InitialChange(_APPEND, apply)
 
 
-async def _forked(call: Call, branch: Branch, depth: int, change: ForkChange) -> Branch:
+async def _forked(call: Call, branch: Branch, depth: int, change: InitialChange) -> Branch:
     """A new branch that has the first `depth` messages of this one, and a change."""
     context, path = branch.context, branch.path
     blocks: list[str] = []
@@ -324,7 +333,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         branch, index = await _find(call, params.message)
         old = branch.messages[index]
         new = _edited(old.message, params.content)
-        check_message(new, call.kernel.limits)
+        check_message(NewMessage(new), call.kernel.limits)
         before, node = branch.nodes[index], branch.nodes[index + 1]
         if new == old.message:
             await branch.context.wait_persisted()
@@ -346,12 +355,12 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         _check_calls(branch.path, index, [new])
         _require_text_blocks(branch.context, old)
 
-        def apply(document: Document, next_id: Any) -> None:
+        def apply(document: Document, next_id: Callable[[], str]) -> None:
             here = ContextId(document.context or "")
             blocks = [moved_block(block, here) for block in old.blocks]
-            _writer(call, document, next_id).change(blocks, new)
+            message_writer(call, document, next_id).change(blocks, new)
 
-        made = await _forked(call, branch, index + 1, ForkChange(_EDIT, apply))
+        made = await _forked(call, branch, index + 1, InitialChange(_EDIT, apply))
         return _place(made, index, 0, 1, forked=True)
 
 
@@ -389,7 +398,7 @@ def _require_text_blocks(context: Context, message: PathMessage) -> None:
 
 async def _edit_in_place(call: Call, branch: Branch, old: PathMessage, new: Message) -> None:
     context = branch.context
-    writer = _writer(
+    writer = message_writer(
         call, context.document, lambda: str(context.next_block_id(call.actor.principal.id))
     )
 

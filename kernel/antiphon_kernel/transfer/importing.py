@@ -7,10 +7,10 @@ from array import array
 from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from antiphon_kernel.contexts import InitialContent
+from antiphon_kernel.contexts import InitialContent, turn_of
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
@@ -18,6 +18,7 @@ from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
 from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
 from antiphon_kernel.document.schema_validation import Rule
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.layout import moved_metadata
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
@@ -130,6 +131,8 @@ class _ImportReader:
         self._principals: dict[str, Principal] = {}
         self._members: set[str] = set()
         self._parents: dict[str, str | None] = {}
+        self._turns: dict[str, str] = {}
+        """Turn that each block would begin in the export, to that which it would begin here."""
         self._lines = array("Q")
         """Number of the line of each block."""
         self._blobs: dict[str, Blob] = {}
@@ -235,7 +238,7 @@ class _ImportReader:
         document, principals = self._document, self._principals
         moved = _moved(block.id, self._row.id, principals)
         try:
-            header = _header(block, self._row.id, principals)
+            header = self._in_turns(block, _header(block, self._row.id, principals))
             with document.transaction("import") as transaction:
                 _create(document, block, header)
         except (ValueError, TypeError) as error:
@@ -245,6 +248,11 @@ class _ImportReader:
         self._lines.append(line_number)
         inherited = tuple(_inherited(document, self.blocks, block, moved, principals))
         self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited, blobs)
+
+    def _in_turns(self, block: BlockLine, header: BlockHeader) -> BlockHeader:
+        """Return the header with the turns that it names by the ids that they have here."""
+        self._turns[turn_of(replace(header, id=block.id))] = turn_of(header)
+        return replace(header, metadata=moved_metadata(header.metadata, self._turns))
 
     def _make_room(self, size: int) -> None:
         """Go on in an empty document: what has been written is in the transactions."""

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
+from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.layout import ModelRequest, read_layout
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
@@ -21,7 +22,6 @@ from antiphon_kernel.turns.events import (
     ToolCallEvent,
     Usage,
 )
-from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -48,7 +48,7 @@ class Turn:
         self,
         provider: Provider,
         writer: BlockWriter,
-        presence: ModelPresence,
+        presence: WriterPresence,
         prompt: str,
         text: str,
         asker: Asker,

@@ -21,6 +21,8 @@ class Principal:
     id: PrincipalId
     username: str
     kind: PrincipalKind
+    display_name: str | None = field(default=None, compare=False)
+    """How it wants to be called; the username if None."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)

@@ -41,6 +41,8 @@ async def test_reading_page_follows_what_is_written(here: World, there: Opened) 
     here.aria.write("Only notes.")
     await there.sees("[AI Agent say]: Only notes.")
     await there.sees("What aria reads")
+    here.aria.run("printf 'a\\nb\\n'")
+    await there.sees("[react.tool.result] (artifact block)")
     here.aria.end()
 
 
