@@ -5,7 +5,7 @@ from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of, turn_of
+from antiphon_kernel.contexts.context_layout import ContextLayout, turn_of
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
@@ -73,7 +73,6 @@ __all__ = [
     "group_of",
     "header_fields",
     "header_values",
-    "layout_of",
     "open_document",
     "order_after",
     "order_at_end",

@@ -44,6 +44,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.document.schema import is_text
+from antiphon_kernel.layout import Layout
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     Blob,
@@ -155,6 +156,12 @@ class Context:
     @property
     def epoch(self) -> str:
         return self.row.epoch
+
+    async def current_layout(self) -> Layout:
+        """Return turns and rounds with all that has been written, streamed appends included."""
+        await self.layout.load()
+        self.appends.flush_all()
+        return self.layout.arranged()
 
     def username(self, principal: str) -> str:
         """Return the name of a principal who has been here; the id of anybody else."""

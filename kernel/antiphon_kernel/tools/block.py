@@ -432,6 +432,7 @@ async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     """
     context, block = await call.block(params.block_id)
     if params.excluded and call.actor.principal.kind is PrincipalKind.MODEL:
+        await context.layout.load()
         _check_hidden_by_model(context, block, call.actor.principal)
     return await _set_flag(call, context, block, "excluded", params.excluded)
 

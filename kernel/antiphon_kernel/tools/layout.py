@@ -10,7 +10,7 @@ from pydantic import Field
 
 from antiphon_kernel.contexts import (
     Context,
-    layout_of,
+    ContextLayout,
     read_announcement,
     read_version,
     shown_sources,
@@ -146,8 +146,9 @@ READING: Final = (ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode
 async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult:
     """Show what a model reads of a context: turns and rounds, each item with path and text."""
     context = await call.context(params.context)
-    context.appends.flush_all()
-    version, now = context.seq, context.layout.arranged()
+    now = await context.current_layout()
+    call.check()
+    version = context.seq
     model = _reading_model(call, now, params.model)
     reading = read_layout(now, _id_of(model), params.admitted, exact=params.exact)
     reading = await _with_tail(call, context, params, reading)
@@ -239,7 +240,7 @@ async def _changed(
     kernel, since = call.kernel, params.since or 0
     document = await read_version(kernel.journal, context.row, since, kernel.ids.client_id())
     try:
-        before = layout_of(document)
+        before = await ContextLayout(document).load()
     finally:
         document.close()
     found = first_break(before, now, model, params.admitted)
@@ -370,8 +371,8 @@ async def _read(
         AntiphonError: invalid_params, if several have written and none is named.
     """
     context = await call.context(params.context)
-    context.appends.flush_all()
-    now = context.layout.arranged()
+    now = await context.current_layout()
+    call.check()
     model = _reading_model(call, now, params.model)
     if model is None and len(models := _models(now)) > 1:
         raise AntiphonError(
