@@ -57,7 +57,7 @@ class Limits(BaseModel):
     """Files attached to one message."""
     source_code_points: int = 200_000
     """Text of one source in the pool."""
-    sources: int = 10_000
+    sources: int = 2_000
     """Sources in the pool of one context."""
     export_code_points: int = 8_000_000
     """Text of one `context.export` or `context.import`; over HTTP any length may be streamed."""

@@ -21,6 +21,7 @@ from antiphon_kernel.layout import PoolSource
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.validation import check_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,12 @@ def add_sources(
         time: of now, in milliseconds.
 
     Raises:
-        AntiphonError: permission_denied, storage_failed.
+        AntiphonError: permission_denied, too_large, storage_failed.
     """
     context.guard.check_writer(actor)
     document = context.document
-    block = find_pool(document) or _create_pool(context, system, time)
-    sources = list(read_pool(document, block))
+    block = find_pool(document)
+    sources = list(read_pool(document, block)) if block is not None else []
     count = len(sources)
     index = {one.place: at for at, one in enumerate(sources)}
     changed: set[int] = set()
@@ -67,6 +68,10 @@ def add_sources(
             sources[at] = filled
             changed.add(at)
         added.append(AddedSource(filled, is_new=False))
+    what = f"The pool would have {len(sources)} sources"
+    check_limit(len(sources), context.limits, "sources", what, "use another context")
+    if block is None:
+        block = _create_pool(context, system, time)
     writes = [*_replacing(document, block, sources, changed, count)]
     writes += [plan_push(document, block, POOL_SECTION, pool_item(one)) for one in sources[count:]]
     if writes:

@@ -97,9 +97,6 @@ async def add(call: Call, params: SourceAddParams) -> SourceAddResult:
         size = len(one.text or "")
         what = f"The text of {truncate(one.place)} has {size} code points"
         check_limit(size, limits, "source_code_points", what, "keep the part that matters")
-    places = {one.place for one in (*read_sources(context.document), *wanted)}
-    what = f"The pool would have {len(places)} sources"
-    check_limit(len(places), limits, "sources", what, "use another context")
     kernel = call.kernel
     added = add_sources(context, kernel.system, call.actor, wanted, kernel.clock.now_ms())
     version = context.seq
