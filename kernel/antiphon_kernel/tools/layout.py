@@ -17,6 +17,7 @@ from antiphon_kernel.contexts import (
 )
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import (
+    BlockAuthor,
     BreakReason,
     ContributionFilter,
     ItemType,
@@ -40,7 +41,6 @@ from antiphon_kernel.storage import BlockChangeRow
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
-from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
@@ -110,7 +110,8 @@ class PrefixChange(Result):
     index: int
     """Place in the stream from which it differs."""
     reason: BreakReason
-    """Kind of the change; `named`: a second person has written, so authors are named."""
+    """Kind of the change; `named`: a second person or model has written, so authors
+    are named."""
     block_id: str
     name: str
     path: str | None = None
@@ -166,7 +167,7 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
         changed = await _changed(call, context, now, reading.reader.model, params)
     return ContextLayoutResult(
         context_version=version,
-        model=model.username if model is not None else None,
+        model=model.name if model is not None else None,
         items=entries,
         count=count,
         tail=list(tail),
@@ -190,7 +191,7 @@ def _entry(call: Call, reading: LayoutReading, index: int) -> LayoutEntry:
     )
 
 
-def _reading_model(call: Call, layout: Layout, named: str | None) -> Principal | None:
+def _reading_model(call: Call, layout: Layout, named: str | None) -> BlockAuthor | None:
     """Return the model that a request names, else the only one that has written.
 
     Raises:
@@ -198,28 +199,26 @@ def _reading_model(call: Call, layout: Layout, named: str | None) -> Principal |
     """
     wrote = _models(layout)
     if named is None:
-        return call.kernel.find_principal(next(iter(wrote))) if len(wrote) == 1 else None
+        return wrote[0] if len(wrote) == 1 else None
     found = call.kernel.find_principal(named)
     if found.kind is not PrincipalKind.MODEL:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"{quote(named)} is no model but a {found.kind}: name a model. Here have written:"
-            f" {join_names(sorted(wrote.values()))}.",
+            f" {join_names(one.name for one in wrote)}.",
             field="model",
         )
-    return found
+    return BlockAuthor(found.id, found.username, found.kind)
 
 
-def _models(layout: Layout) -> dict[str, str]:
-    """Return the models that have written, id to name."""
-    return {
-        item.block.author.id: item.block.author.name
-        for item in layout.items
-        if item.block.author.kind == PrincipalKind.MODEL
-    }
+def _models(layout: Layout) -> list[BlockAuthor]:
+    """Return the models that have written, by name."""
+    authors = {item.block.author for item in layout.items}
+    models = (one for one in authors if one.kind == PrincipalKind.MODEL)
+    return sorted(models, key=lambda one: (one.name, one.id))
 
 
-def _id_of(model: Principal | None) -> str | None:
+def _id_of(model: BlockAuthor | None) -> str | None:
     return model.id if model is not None else None
 
 
@@ -354,7 +353,7 @@ async def request(call: Call, params: ContextRequestParams) -> ContextRequestRes
     await context.wait_persisted()
     return ContextRequestResult(
         context_version=version,
-        model=model.username if model is not None else None,
+        model=model.name if model is not None else None,
         messages=messages,
         cache_marks=[CacheMark(message=one.message, block=one.block) for one in made.marks],
         estimated_tokens=estimated,
@@ -364,7 +363,7 @@ async def request(call: Call, params: ContextRequestParams) -> ContextRequestRes
 
 async def _read(
     call: Call, params: ReadingParams
-) -> tuple[Context, Principal | None, LayoutReading]:
+) -> tuple[Context, BlockAuthor | None, LayoutReading]:
     """Return what one model reads now.
 
     Raises:
@@ -378,9 +377,9 @@ async def _read(
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"Several models have written in {context.label}: name one as model:"
-            f" {join_names(sorted(models.values()))}.",
+            f" {join_names(one.name for one in models)}.",
             field="model",
-            allowed=sorted(models.values())[:LISTED],
+            allowed=[one.name for one in models][:LISTED],
         )
     reading = read_layout(now, _id_of(model), params.admitted)
     return context, model, await _with_tail(call, context, params, reading)
@@ -438,7 +437,7 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
     await context.wait_persisted()
     return ContextUsageResult(
         context_version=version,
-        model=model.username if model is not None else None,
+        model=model.name if model is not None else None,
         estimated_tokens=estimate_request(made.messages),
         cached_tokens=estimate_request(made.messages[: last + 1]),
         types=sorted(types, key=lambda one: -one.tokens),

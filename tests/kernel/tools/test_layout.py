@@ -208,6 +208,19 @@ async def test_layout_since_names_a_second_person_who_wrote(talk: Conversation) 
     assert changed["username"] == "bo"
 
 
+async def test_layout_since_names_a_second_model_where_none_is_named(
+    talk: Conversation, aria: Actor
+) -> None:
+    prompt = await talk.ask("Hello")
+    await talk.create(aria, "model", "text", "Hi", parent_id=prompt)
+    since = (await talk.layout())["context_version"]
+    lyra = await talk.actor("lyra", PrincipalKind.MODEL)
+    block = await talk.create(lyra, "model", "text", "Hi too", parent_id=prompt)
+    changed = (await talk.layout(since=since))["changed"]
+    assert (changed["reason"], changed["block_id"]) == ("named", block)
+    assert "changed" not in await talk.layout(since=since, model="aria")
+
+
 async def test_layout_since_an_excluded_result_names_it(talk: Conversation, aria: Actor) -> None:
     prompt = await talk.ask("Hello")
     call = await talk.create(aria, "model", "tool_call", "ls", parent_id=prompt)
