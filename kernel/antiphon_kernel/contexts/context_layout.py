@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.contexts.pool_block import find_pool, is_pool
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import json_object
@@ -14,6 +15,7 @@ from antiphon_kernel.layout import (
     Layout,
     LayoutBlock,
     LayoutPath,
+    SourcesPath,
     arrange,
     turn_id,
 )
@@ -45,7 +47,7 @@ class ContextLayout:
         self._watch()
         document, authors, time_slice = self._document, dict[str, BlockAuthor](), TimeSlice()
         for block in tuple(document.block_ids()):
-            if block not in self._blocks and block in document and not document.is_draft(block):
+            if block not in self._blocks and block in document and _is_read(document, block):
                 self._blocks[block] = _block(document, document.header(block), authors)
                 await time_slice.pause()
         return self.arranged()
@@ -65,6 +67,8 @@ class ContextLayout:
             self._paths = {
                 item.path: item.block.id for item in layout.items if item.path is not None
             }
+        if isinstance(path, SourcesPath):
+            return find_pool(self._document)
         if isinstance(path, CodePath):
             path = CallPath(path.turn, path.call, "call", path.suffix)
         return self._paths.get(path)
@@ -85,7 +89,7 @@ class ContextLayout:
         for block in document.block_ids():
             one = known.get(block)
             if one is None:
-                if document.is_draft(block):
+                if not _is_read(document, block):
                     continue
                 one = known[block] = _block(document, document.header(block), authors)
             read.append(one)
@@ -96,6 +100,11 @@ class ContextLayout:
             self._blocks.pop(block, None)
         self._is_stale = True
         self._paths = None
+
+
+def _is_read(document: Document, block: str) -> bool:
+    """Whether a block stands in the stream: the sources pool stands behind it."""
+    return not (document.is_draft(block) or is_pool(document, block))
 
 
 def _block(document: Document, header: BlockHeader, authors: dict[str, BlockAuthor]) -> LayoutBlock:
@@ -120,6 +129,9 @@ def _block(document: Document, header: BlockHeader, authors: dict[str, BlockAuth
         truncated=header.truncated,
         stop_reason=header.stop_reason,
         file=header.path,
+        media_type=header.media_type,
+        blob=header.blob,
+        blob_bytes=header.blob_bytes,
         metadata=header.metadata,
     )
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from pydantic import Field
 
-from antiphon_kernel.contexts import Context, ContextLayout, read_version
+from antiphon_kernel.contexts import (
+    Context,
+    ContextLayout,
+    read_announcement,
+    read_version,
+    shown_sources,
+)
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import (
     BlockAuthor,
@@ -18,6 +24,7 @@ from antiphon_kernel.layout import (
     Layout,
     LayoutItem,
     LayoutReading,
+    LayoutTail,
     PrefixBreak,
     first_break,
     read_layout,
@@ -49,6 +56,10 @@ class ReadingParams(Params):
     """Types of items to leave out. Messages of people are read whatever is named."""
     include_only_contributions: list[ItemType] | None = None
     """Types of items to read and no others, whatever `exclude_contributions` names."""
+
+    announce_since: int | None = Field(default=None, ge=0)
+    """The version of the context at which the model last looked: who is here and what others have
+    changed since stand behind the stream. Left out if absent."""
 
     @property
     def admitted(self) -> ContributionFilter:
@@ -121,6 +132,8 @@ class ContextLayoutResult(Result):
     """In the order in which they are read."""
     count: int
     """How many there are in the whole stream."""
+    tail: list[str]
+    """What stands behind them and is never cached: the sources pool, and the announcement."""
     changed: PrefixChange | None = None
     """With `since`: the change after which providers read everything behind it anew; absent if
     there was none."""
@@ -139,22 +152,25 @@ async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult
     version = context.seq
     model = _reading_model(call, now, params.model)
     reading = read_layout(now, _id_of(model), params.admitted, exact=params.exact)
+    reading = await _with_tail(call, context, params, reading)
     count = len(reading.items)
     start = max(0, count - params.last) if params.last is not None else 0
     entries = [_entry(call, reading, index) for index in range(start, count)]
-    size = sum(len(entry.text) for entry in entries)
+    tail = reading.tail.texts
+    size = sum(len(entry.text) for entry in entries) + sum(map(len, tail))
     what = f"The items have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "ask for the `last` ones")
     await context.wait_persisted()
     changed = None
     if params.since is not None:
-        _check_since(context, version, params.since)
+        _check_since(context, version, params.since, "since")
         changed = await _changed(call, context, now, reading.reader.model, params)
     return ContextLayoutResult(
         context_version=version,
         model=model.name if model is not None else None,
         items=entries,
         count=count,
+        tail=list(tail),
         changed=changed,
     )
 
@@ -206,13 +222,13 @@ def _id_of(model: BlockAuthor | None) -> str | None:
     return model.id if model is not None else None
 
 
-def _check_since(context: Context, version: int, since: int) -> None:
+def _check_since(context: Context, version: int, since: int, field: str) -> None:
     if since > version:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"Context {context.label} has the version {version}, there is none numbered"
             f" {since}: name one that a call has returned.",
-            field="since",
+            field=field,
             current_version=version,
         )
 
@@ -365,7 +381,20 @@ async def _read(
             field="model",
             allowed=[one.name for one in models][:LISTED],
         )
-    return context, model, read_layout(now, _id_of(model), params.admitted)
+    reading = read_layout(now, _id_of(model), params.admitted)
+    return context, model, await _with_tail(call, context, params, reading)
+
+
+async def _with_tail(
+    call: Call, context: Context, params: ReadingParams, reading: LayoutReading
+) -> LayoutReading:
+    sources, since = shown_sources(context.document), params.announce_since
+    announcement = None
+    if since is not None:
+        _check_since(context, context.seq, since, "announce_since")
+        now, model = call.kernel.clock.now_ms(), reading.reader.model
+        announcement = await read_announcement(context, model, reading.items, now, since)
+    return replace(reading, tail=LayoutTail(sources, announcement))
 
 
 class TypeUsage(Result):

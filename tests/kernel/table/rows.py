@@ -331,6 +331,39 @@ STRUCTURES: Final = (
     Row("block.undo", at("@task")),
 )
 
+ATTACHING: Final = (
+    Row("block.create", text("Look", status="done"), by="bo", keep="look"),
+    Row("block.attach", at("@look", files=[{"name": "a.md", "data": "YQ=="}]), by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "a.md", "data": "YQ=="}]), by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "b", "data": "AA=="}]), Code.INVALID_PARAMS),
+    Row("block.attach", at("@look", files=[{"path": "../b"}]), Code.INVALID_PARAMS),
+    Row("block.attach", at("@look", files=[{"path": "b"}]), Code.PERMISSION_DENIED, by="bo"),
+    Row("block.attach", at("@look", files=[]), Code.INVALID_PARAMS, by="bo"),
+    Row("block.attach", at("@look", files=[{"name": HALF}]), Code.INVALID_PARAMS, by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "a", "data": "YQ=="}] * 21), Code.TOO_LARGE),
+    Row(
+        "block.attach",
+        at("default.bo.999", files=[{"name": "a", "data": "YQ=="}]),
+        Code.BLOCK_NOT_FOUND,
+    ),
+)
+
+CITING: Final = (
+    Row("source.add", {"sources": [{"url": "https://example.org/a", "title": FAMILY}]}, by="bo"),
+    Row("source.add", {"sources": [{"url": "https://EXAMPLE.org/a#b"}, {"path": "docs/日本.md"}]}),
+    Row("source.add", {"sources": [{"url": "ftp://example.org"}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"path": "../x"}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": []}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"url": HALF}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"path": "a", "text": "x" * 200_001}]}, Code.TOO_LARGE),
+    Row("source.add", {"sources": [{"path": "a"}]}, Code.PERMISSION_DENIED, by="vic"),
+    Row("source.list", by="vic"),
+    Row("source.list", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("source.read", {"path": "so:sources_pool[1-2]"}, by="vic"),
+    Row("source.read", {"path": "so:sources_pool[3]"}, Code.BLOCK_NOT_FOUND),
+    Row("source.read", {"path": "so:sources_pool[3-1]"}, Code.INVALID_PARAMS),
+)
+
 COPIES: Final = (
     Row("context.fork", {"context": "default", "label": "twin"}),
     Row("context.fork", {"context": "default", "label": "early", "at": 2}),
@@ -425,6 +458,8 @@ ROWS: Final = (
     *TURNING,
     *ARRANGING,
     *STRUCTURES,
+    *ATTACHING,
+    *CITING,
     *COPIES,
     *LAYOUTS,
     *COMPACTIONS,

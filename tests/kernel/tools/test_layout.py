@@ -16,6 +16,7 @@ from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
 from tests.kernel.kernel.calls import OpenKernel, refused
 from tests.kernel.reference.examples import CountingIds
+from tests.kernel.tools.files import PDF, sent
 
 GOLDEN = Path(__file__).with_name("layout_stream.txt")
 
@@ -80,14 +81,9 @@ async def search_for_restaurants(talk: Conversation) -> None:
     """Write a turn with an attachment, a note, a call with two results, and an answer."""
     aria = await talk.actor("aria", PrincipalKind.MODEL)
     prompt = await talk.ask("Could you find top 3 places to eat here in Wuppertal?")
-    about = {
-        "path": "menu.pdf",
-        "mime": "application/pdf",
-        "summary": "2‑page menu, prices & address (Wuppertal)",
-        "physical_path": "attachments/menu.pdf",
-    }
-    document = "<document media_type=application/pdf b64_len=183942>"
-    await talk.create(talk.person, "user", "file", document, parent_id=prompt, metadata=about)
+    menu = PDF.ljust(137_956, b"%")
+    file = sent("menu.pdf", menu, summary="2‑page menu, prices & address (Wuppertal)")
+    await talk.kernel.call(talk.person, "block.attach", {"block_id": prompt, "files": [file]})
     await talk.create(aria, "model", "thinking", "They are in Wuppertal.", parent_id=prompt)
     note = "Searching for top‑rated restaurants in Wuppertal"
     await talk.create(aria, "model", "text", note, parent_id=prompt)
