@@ -21,6 +21,8 @@ _SHOWN_KEYS: Final = {
     "right_square_bracket": "]",
     "question_mark": "?",
     "exclamation_mark": "!",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
     "at": "@",
 }
 
@@ -61,6 +63,14 @@ class ActionContext:
     """A cell has the focus in NAVIGATE."""
     theirs: bool = False
     """The focused cell was begun by somebody else."""
+    branched: bool = False
+    """The focused cell's message has others in its place."""
+    own_message: bool = False
+    """The focused cell is a message of the person here."""
+    answered: bool = False
+    """The focused cell is what a model has answered."""
+    revising: bool = False
+    """A message that was sent already is in the composer."""
     foldable: bool = False
     """The focused cell can be folded."""
     reading: bool = False
@@ -87,7 +97,7 @@ class Action:
     name: str
     keys: tuple[str, ...]
     label_for: str
-    """Two or three, for the footer; `{stoppable}` is filled in."""
+    """Two or three, for the footer; `{stoppable}` and `{again}` are filled in."""
     help: str
     """A sentence for the help screen and the palette."""
     modes: frozenset[Mode]
@@ -106,11 +116,15 @@ class Action:
 
     def label(self, situation: ActionContext) -> str:
         """The words for the footer now."""
-        return self.label_for.format(stoppable=situation.stoppable or "")
+        return self._filled(self.label_for, situation)
 
     def palette_title(self, situation: ActionContext) -> str:
         """The line in the palette now."""
-        return (self.title or self.label_for).format(stoppable=situation.stoppable or "")
+        return self._filled(self.title or self.label_for, situation)
+
+    def _filled(self, words: str, situation: ActionContext) -> str:
+        again = " again" if situation.revising else ""
+        return words.format(stoppable=situation.stoppable or "", again=again)
 
     def shown_keys(self) -> str:
         """All keys as they are written for people."""
@@ -138,7 +152,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     Action(
         "send",
         ("enter",),
-        "send",
+        "send{again}",
         "Send the message: the models it names with @ at its start answer, else the default one.",
         _WRITE,
         enabled=lambda now: now.composing,
@@ -219,6 +233,45 @@ ACTIONS: Final[tuple[Action, ...]] = (
         _NAVIGATE,
         enabled=lambda now: now.foldable,
         title="Fold or open the cell",
+    ),
+    Action(
+        "next_sibling",
+        ("greater_than_sign",),
+        "branch",
+        "To the next message in the place of this one, in its branch.",
+        _NAVIGATE,
+        enabled=lambda now: now.branched and now.live,
+        title="Next branch at this message",
+    ),
+    Action(
+        "previous_sibling",
+        ("less_than_sign",),
+        "branch before",
+        "To the previous message in the place of this one.",
+        _NAVIGATE,
+        enabled=lambda now: now.branched and now.live,
+        footer=None,
+        title="Previous branch at this message",
+    ),
+    Action(
+        "send_again",
+        ("s",),
+        "send again",
+        "Edit your message in the composer and send it again: in a branch if something follows it.",
+        _NAVIGATE,
+        enabled=lambda now: now.own_message and now.live,
+        title="Edit the message and send it again",
+        mutates=True,
+    ),
+    Action(
+        "answer_again",
+        ("a",),
+        "answer again",
+        "Ask the model of the cell again, in a branch that ends with the message that it answers.",
+        _NAVIGATE,
+        enabled=lambda now: now.answered and now.live,
+        title="Answer again",
+        mutates=True,
     ),
     Action(
         "undo",

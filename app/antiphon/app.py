@@ -192,10 +192,11 @@ class AntiphonApp(App[None]):
         await self.session.close()
         self.exit(return_code=1, message=sanitize(f"antiphon: {message}"))
 
-    def _open_context(self, context: str) -> None:
-        self.run_worker(self._show_context(context), name="another context", exclusive=True)
+    def _open_context(self, context: str, block: str | None = None) -> None:
+        work = self._show_context(context, block)
+        self.run_worker(work, name="another context", exclusive=True)
 
-    async def _show_context(self, context: str) -> None:
+    async def _show_context(self, context: str, block: str | None) -> None:
         """Everything that was written in the one before is on the kernel's disk first."""
         before = self.session
         if before.is_live:
@@ -205,6 +206,8 @@ class AntiphonApp(App[None]):
         self._options = replace(self._options, context=context)
         self.session = self._new_session(self._options)
         await self._show_document()
+        if block is not None:
+            self.document_screen.arrive_at(block)
         self.session.start()
         await before.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from antiphon.actions import Mode
-from antiphon.screens.submitter import NOBODY
+from antiphon.screens.kernel_calls import NOBODY
 from tests.app.opened import Opened, World, opened, world
 from tests.app.widgets.composer.test_composer import kernel_has_draft, sent
 from tests.waiting import until

@@ -37,7 +37,9 @@ class CellRenderer:
     def update(self, view: CellView) -> RenderedCell:
         """The picture of the view."""
         cell = self._cell(view)
-        return cell.framed([self._read_from_here()]) if view.is_read_from else cell
+        head = [self._read_from_here()] if view.is_read_from else []
+        foot = [self._siblings(view.siblings)] if view.siblings else []
+        return cell.framed(head, foot) if head or foot else cell
 
     def _cell(self, view: CellView) -> RenderedCell:
         match view.kind:
@@ -149,6 +151,10 @@ class CellRenderer:
     def _read_from_here(self) -> RenderedLine:
         width = self._text_width
         return self._note(f"── models read from here {'─' * width}"[:width])
+
+    def _siblings(self, label: str) -> RenderedLine:
+        """At the right, on a line of its own: it never covers text."""
+        return self._note(label.rjust(self._text_width))
 
     def _note(self, text: str) -> RenderedLine:
         pieces = clipped([WrapPiece(text, self._theme.dim)], self._text_width, self._theme.dim)

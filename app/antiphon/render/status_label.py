@@ -42,6 +42,11 @@ def queue_label(position: int) -> str:
     return f"queued · {position}{ending}"
 
 
+def sibling_label(position: int, count: int) -> str:
+    """Return the label of a message among its siblings, from 0: `‹ 2/3 ›`."""
+    return f"‹ {position + 1}/{count} ›"
+
+
 def count_of(number: int, noun: str) -> str:
     """`1 line`, `2 lines`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

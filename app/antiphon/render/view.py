@@ -53,5 +53,7 @@ class CellView:
     drift_kind: str | None = None
     is_read_from: bool = False
     """Models read from here on: it stands for everything above it."""
+    siblings: str = ""
+    """Which of the messages in its place this is: `‹ 2/3 ›`; empty if it is the only one."""
     source_context: str | None = None
     """Where a drift block came from."""

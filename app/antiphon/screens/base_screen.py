@@ -32,7 +32,7 @@ from antiphon.widgets.status import HintLog, Participant
 from antiphon.widgets.status.participants import participants
 from antiphon_kernel.client.rejected_edits import Rejection
 from antiphon_kernel.types.clock import Clock
-from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
+from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 
 CONTEXTS_SECONDS: Final = 0.5
@@ -53,12 +53,14 @@ class BaseScreen(Screen[None]):
         place: str,
         context: str,
         tour: Tour | None,
-        open_context: Callable[[str], None],
+        open_context: Callable[[str, str | None], None],
         memory: ViewStateController,
         hints: HintLog,
         clock: Clock | None = None,
     ) -> None:
-        """`context` is its name until the document says it; `open_context` takes an id."""
+        """`context` is its name until the document says it; `open_context` takes the id
+        of a context, and of the block to go to there.
+        """
         super().__init__()
         self.mode = Mode.WRITE
         self.user = session.user
@@ -84,9 +86,15 @@ class BaseScreen(Screen[None]):
             shows_all=lambda: self.composer.shows_all and not self._frame.is_covered,
             ask=self._ask_to_run,
             cells=self.source,
+            kernel=self._kernel,
+            follow=self.follow_answer,
         )
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
         self._contexts: Sequence[ContextName] = ()
+        self._branched_at: Sequence[tuple[str, int]] = ()
+        """Ids and versions of the contexts when it was last asked where they branch."""
+        self._arriving: str | None = None
+        """The block to go to when the document is there."""
         self._looked_at: Rejection | None = None
         """Rejected edits that the person has been shown."""
         self._focused_before: Widget | None = None
@@ -133,6 +141,13 @@ class BaseScreen(Screen[None]):
             self.log.error(event.worker.error)
             self.hint(f"Something went wrong: {event.worker.error!r}")
 
+    def follow_answer(self, context: str) -> None:
+        """Show the end of a context, where a model has been asked to answer."""
+        if context == self._session.document.context:
+            self.cells.to_tail()
+        else:
+            self._switch_context(context, None)
+
     def _show_drafts(self) -> None:
         """Show what others are writing."""
         self._frame.drafts.show(self.source.drafts())
@@ -168,6 +183,21 @@ class BaseScreen(Screen[None]):
             unread=cells.unread_lines > 0,
             focused=header is not None,
             theirs=header is not None and me is not None and header.author != me.principal,
+            branched=block is not None and self.source.siblings(block) is not None,
+            own_message=(
+                header is not None
+                and me is not None
+                and header.author == me.principal
+                and header.role == Role.USER
+                and header.kind == BlockKind.TEXT
+                and header.status == Status.DONE
+            ),
+            answered=(
+                header is not None
+                and header.role == Role.MODEL
+                and header.status in (Status.DONE, Status.ERROR)
+            ),
+            revising=self._submitter.is_revising,
             foldable=header is not None and header.kind != BlockKind.TOOL_CALL,
             reading=reading,
             refused=status.refused is not None,
@@ -245,7 +275,20 @@ class BaseScreen(Screen[None]):
 
     def _list_contexts(self) -> None:
         if self._session.is_live:
-            self.run_in_background(self.fetch_contexts(), "contexts")
+            self.run_in_background(self._fetch_branches(), "contexts")
+
+    async def _fetch_branches(self) -> None:
+        """Ask which contexts there are, and if some are forks, which messages here branch."""
+        await self.fetch_contexts()
+        now = [(one.id, one.version) for one in self._contexts]
+        if now == self._branched_at:
+            return
+        has_forks = any(one.source is not None for one in self._contexts)
+        found = await self._kernel.branches() if has_forks else {}
+        if found is not None and not self._retired:
+            self._branched_at = now
+            self.source.show_siblings(found)
+            self._update()
 
     async def fetch_contexts(self) -> None:
         """Ask the kernel which contexts there are, and show them."""

@@ -121,12 +121,62 @@ class DocumentActions(BaseScreen):
             self.hint("The composer is not empty: send or clear it, then copy the command.")
         else:
             draft.write(SHELL_MARK + command)
-            editor = self.composer.editor
-            editor.move_cursor(editor.document.end)
-            editor.focus()
+            self._write_on()
             self.hint(
                 "The call has run already: edit its command here, or press Enter to be asked."
             )
+
+    def _write_on(self) -> None:
+        """Go to the end of what has been put into the composer."""
+        editor = self.composer.editor
+        editor.move_cursor(editor.document.end)
+        editor.focus()
+
+    # Branches
+
+    def action_next_sibling(self) -> None:
+        self._go_to_sibling(1)
+
+    def action_previous_sibling(self) -> None:
+        self._go_to_sibling(-1)
+
+    def _go_to_sibling(self, step: int) -> None:
+        block = self.cells.focused_cell
+        siblings = None if block is None else self.source.siblings(block)
+        if siblings is None:
+            self.hint("No other message stands in the place of this one.")
+            return
+        position = siblings.position + step
+        if not 0 <= position < len(siblings.places):
+            self.hint(f"This is the {'last' if step > 0 else 'first'} of them.")
+        elif not self._session.is_live:
+            self.hint("Offline: another branch needs the kernel; try again when it is back.")
+        else:
+            place = siblings.places[position]
+            self._switch_context(place.context, place.block)
+
+    @requires_write
+    def action_send_again(self) -> None:
+        block = self.cells.focused_cell
+        if block is None or not self.situation.own_message:
+            self.hint("Only a message of your own can be edited and sent again.")
+        elif self.composer.draft.text.strip():
+            self.hint("The composer is not empty: send or clear it, then edit the message.")
+        else:
+            self._submitter.revise(block, self.source.text(block))
+            self._write_on()
+            self.hint("Enter sends it again, in a branch if something follows it.")
+
+    @requires_write
+    @work(exit_on_error=False)
+    async def action_answer_again(self) -> None:
+        block = self.cells.focused_cell
+        if block is None or not self.situation.answered:
+            self.hint("Only what a model has answered can be answered again.")
+            return
+        answered = await self._kernel.start_turn(block)
+        if answered is not None:
+            self.follow_answer(answered.context)
 
     # Cells
 
@@ -318,7 +368,7 @@ class DocumentActions(BaseScreen):
         elif not self._session.is_live:
             self.hint("Offline: another context needs the kernel; try again when it is back.")
         else:
-            self._switch_context(context)
+            self._switch_context(context, None)
 
     @work(exit_on_error=False)
     async def action_join_again(self) -> None:
@@ -328,7 +378,7 @@ class DocumentActions(BaseScreen):
         except AntiphonError as error:
             self.hint(error.message)
             return
-        self._switch_context(self._session.document.context or self._frame.header.context)
+        self._switch_context(self._session.document.context or self._frame.header.context, None)
 
     # The program
 

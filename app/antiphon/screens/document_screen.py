@@ -102,11 +102,19 @@ class DocumentScreen(DocumentActions):
         elif state.mode is Mode.WRITE:
             self.composer.editor.focus()
 
+    def arrive_at(self, block: str) -> None:
+        """Go to a cell as soon as the document is there, instead of where the person was last."""
+        self._arriving = block
+        self.cells.focus()
+
     def _restore_view(self) -> None:
         context = self._session.document.context
         if context is not None and not self._came_back:
             self._came_back = True
-            self._memory.go_back(context, self.cells)
+            if self._arriving is not None and self.cells.has_cell(self._arriving):
+                self.cells.focus_cell(self._arriving)
+            else:
+                self._memory.go_back(context, self.cells)
 
     def _keep_view(self) -> None:
         context = self._session.document.context
@@ -149,6 +157,7 @@ class DocumentScreen(DocumentActions):
 
     def on_composer_changed(self, message: Composer.Changed) -> None:
         del message
+        self._submitter.draft_changed()
         self._update()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -158,6 +167,8 @@ class DocumentScreen(DocumentActions):
     def _look(self) -> None:
         self._keep_view()
         self._update_sidebar()
+        if not self._frame.has_sidebar:
+            self._list_contexts()
 
     # Focus, cursor and presence
 

@@ -12,9 +12,12 @@ from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.blame_view import BlameRange, merge_runs
 from antiphon.session import Session
 from antiphon.time_format import format_age
+from antiphon.widgets.block_list import MessageLocation, Siblings
 from antiphon.widgets.sidebar import ContextName
 from antiphon_kernel.document.schema import is_text
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+
+NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
 
 _NOTHING_LEFT: Mapping[str, str] = {
     ErrorCode.NOTHING_TO_UNDO: "You have nothing to undo in this cell.",
@@ -50,6 +53,10 @@ class UndoneText:
         if self.restored and not self.removed:
             return f"Brought back {self.amount}{whose} · Ctrl+Y removes {them} again"
         return f"Took back {self.amount}{whose} · Ctrl+Y brings {them} back"
+
+
+def _location(result: Mapping[str, Any]) -> MessageLocation:
+    return MessageLocation(result["context_id"], result["message_id"])
 
 
 def _amount(size: Mapping[str, int]) -> str:
@@ -156,6 +163,41 @@ class KernelActions:
         if not result.get("stopped"):
             self._hint("Nothing is running. Ctrl+Q quits.")
         return bool(result.get("stopped"))
+
+    async def branches(self) -> Mapping[tuple[str, ...], Siblings] | None:
+        """Return the siblings of each message that has some, by its blocks; None if not said."""
+        try:
+            result = await self._session.call(
+                "message.branches", {"context": self._session.document.context}
+            )
+        except AntiphonError as error:
+            self._hint(f"The branches cannot be listed: {error.message}")
+            return None
+        return {
+            tuple(one["blocks"]): Siblings(one["position"], tuple(map(_location, one["siblings"])))
+            for one in result["messages"]
+        }
+
+    async def edit_message(self, block: str, text: str) -> MessageLocation | None:
+        """Give a message another text, in a branch if something follows it; None if refused."""
+        try:
+            params = {"message": block, "content": text}
+            return _location(await self._session.call("message.edit", params))
+        except AntiphonError as error:
+            self._hint(f"Not sent: {error.message}")
+            return None
+
+    async def start_turn(self, block: str) -> MessageLocation | None:
+        """Have a message, or what an answer answers, answered again; None if nobody answers."""
+        try:
+            result = await self._session.call("turn.start", {"message": block})
+        except AntiphonError as error:
+            self._hint(f"Not answered: {error.message}")
+            return None
+        if not result["models"]:
+            self._hint(NOBODY)
+            return None
+        return _location(result)
 
     async def contexts(self, seen: Mapping[str, int]) -> list[ContextName]:
         """The kernel's contexts, oldest first; none if it does not say.

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
 from antiphon.file_mentions import mentioned_paths, read_mentioned
+from antiphon.screens.kernel_calls import NOBODY, KernelActions
 from antiphon.session import Session
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
@@ -16,8 +17,6 @@ from antiphon_kernel.types.quoting import join_names
 
 NOBODY_AFTER = 1.0
 """Seconds in which a model that answers has shown itself."""
-
-NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
 
 SLOW_AFTER = 2.0
 """Seconds after which a message that was taken and is not there yet is asked after."""
@@ -46,11 +45,15 @@ class MessageSubmitter:
         shows_all: Callable[[], bool],
         ask: Callable[[str, str], Awaitable[bool]],
         cells: CellModel,
+        kernel: KernelActions,
+        follow: Callable[[str], None],
     ) -> None:
         """
         Args:
             cells: show the messages on their way.
             shows_all: whether the whole message is on the screen.
+            kernel: is asked to edit and answer messages that were sent before.
+            follow: shows the end of a context, by id, where an answer is on its way.
             ask: shows a command and a reason, and returns whether the person wants it to run.
         """
         self._session = session
@@ -61,6 +64,24 @@ class MessageSubmitter:
         self._cells = cells
         self._waiting: str | None = None
         self._is_asking = False
+        self._kernel = kernel
+        self._follow = follow
+        self._revised: str | None = None
+
+    @property
+    def is_revising(self) -> bool:
+        """Return whether Enter sends a message again that was sent before."""
+        return self._revised is not None
+
+    def revise(self, block: str, text: str) -> None:
+        """Put a message that was sent into the empty composer: what Enter sends is in its place."""
+        self._draft.write(text)
+        self._revised = block
+
+    def draft_changed(self) -> None:
+        """Write a new message next if the composer has been cleared."""
+        if not self._draft.text:
+            self._revised = None
 
     def send(self) -> Coroutine[None, None, None] | None:
         """Enter was pressed: the message is taken now, and sent by awaiting what is returned."""
@@ -76,6 +97,10 @@ class MessageSubmitter:
                 return self._ask_and_run(text, reason)
             self._draft.clear()
             return self._run(text, typed_here=True)
+        elif self._revised is not None:
+            revised, self._revised = self._revised, None
+            self._draft.clear()
+            return self._send_again(revised, text)
         else:
             block = self._draft.detach()
             self._cells.show_sending(block)
@@ -139,6 +164,21 @@ class MessageSubmitter:
         await asyncio.sleep(NOBODY_AFTER)
         if not names_nobody and not self._has_models():
             self._hint(NOBODY)
+
+    async def _send_again(self, message: str, text: str) -> None:
+        edited = await self._kernel.edit_message(message, text)
+        if edited is None:
+            since = self._draft.text
+            self.revise(message, text + (f"\n{since}" if since else ""))
+            return
+        try:
+            await self._attach(edited.block, mentioned_paths(text))
+        except AntiphonError as error:
+            self._hint(f"Changed, and not sent again: {error.message}")
+            self._follow(edited.context)
+            return
+        answered = await self._kernel.start_turn(edited.block)
+        self._follow((answered or edited).context)
 
     async def _attach(self, block: str, paths: Sequence[str]) -> None:
         """Attach the files that the message names; one that is attached already stays.

@@ -178,7 +178,7 @@ async def append_below(
         await _write_at_end(call, ending, rest)
         await call.kernel.trees.branch(ending.context)
         return _place(ending, node.depth, reused, len(rest))
-    forked = await _forked(call, branch, node.depth, _appended(call, branch, node.depth, rest))
+    forked = await fork_branch(call, branch, node.depth, _appended(call, branch, node.depth, rest))
     return _place(forked, node.depth, reused, len(rest), forked=True)
 
 
@@ -268,8 +268,16 @@ def _appended(
     return InitialChange(_APPEND, apply)
 
 
-async def _forked(call: Call, branch: Branch, depth: int, change: InitialChange) -> Branch:
-    """A new branch that has the first `depth` messages of this one, and a change."""
+async def fork_branch(
+    call: Call, branch: Branch, depth: int, change: InitialChange | None = None
+) -> Branch:
+    """Make a branch that has the first `depth` messages of this one, and a change.
+
+    The trees must be held for writing.
+
+    Raises:
+        AntiphonError: permission_denied, storage_failed.
+    """
     context, path = branch.context, branch.path
     blocks: list[str] = []
     reach = branch.messages[depth - 1].reach if depth else -1
@@ -365,7 +373,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             blocks = [moved_block(block, here) for block in old.blocks]
             message_writer(call, document, next_id).change(blocks, new)
 
-        made = await _forked(call, branch, index + 1, InitialChange(_EDIT, apply))
+        made = await fork_branch(call, branch, index + 1, InitialChange(_EDIT, apply))
         return _place(made, index, 0, 1, forked=True)
 
 
@@ -658,9 +666,65 @@ async def message_siblings(call: Call, params: MessageParams) -> SiblingsResult:
     """Read a message and those that stand in its place in other branches; oldest branch first."""
     branch, index = await _find(call, params.message)
     found = _children(branch.nodes[index])
-    mine = branch.nodes[index + 1]
-    position = next(at for at, (one, place) in enumerate(found) if one.nodes[place + 1] is mine)
+    position = _position(found, branch.nodes[index + 1])
     return SiblingsResult(messages=_listed(found).messages, position=position)
+
+
+class SiblingPlace(Result):
+    """A message in its branch."""
+
+    message_id: str
+    """Its first block."""
+    message_name: str
+    context_id: str
+    label: str
+    """The context's label."""
+
+
+class ForkingMessage(Result):
+    """A message that has siblings."""
+
+    blocks: list[str]
+    """The blocks that it is made of."""
+    blocks_names: list[str]
+    position: int
+    """Its place among the siblings, counted from 0."""
+    siblings: list[SiblingPlace]
+    """It and those that stand in its place in other branches, oldest branch first."""
+
+
+class BranchesResult(Result):
+    """The messages of a context that have siblings."""
+
+    messages: list[ForkingMessage]
+    """In the order of the conversation."""
+
+
+class BranchesParams(Params):
+    """A context."""
+
+    context: str | None = None
+    """Label or id; the default context if absent."""
+
+
+@tool("message.branches", needs=Permission.READ, errors=REFERENCES)
+async def message_branches(call: Call, params: BranchesParams) -> BranchesResult:
+    """Read where a conversation branches: its messages that have siblings, without their text."""
+    branch = await call.kernel.trees.branch(await call.context(params.context))
+    found: list[ForkingMessage] = []
+    for index, one in enumerate(branch.messages):
+        if len(branch.nodes[index].children) < 2:
+            continue
+        children, mine = _children(branch.nodes[index]), branch.nodes[index + 1]
+        found.append(
+            ForkingMessage(
+                blocks=list(one.blocks),
+                blocks_names=[branch.context.block_name(block) for block in one.blocks],
+                position=_position(children, mine),
+                siblings=[_sibling_place(*child) for child in children],
+            )
+        )
+    return BranchesResult(messages=found)
 
 
 class MessageSearchParams(Params):
@@ -699,6 +763,20 @@ def _children(node: TreeNode) -> list[tuple[Branch, int]]:
     return [(one, node.depth) for one in firsts]
 
 
+def _position(children: Sequence[tuple[Branch, int]], node: TreeNode) -> int:
+    return next(at for at, (one, place) in enumerate(children) if one.nodes[place + 1] is node)
+
+
+def _sibling_place(branch: Branch, index: int) -> SiblingPlace:
+    context, block = branch.context, branch.messages[index].id
+    return SiblingPlace(
+        message_id=block,
+        message_name=context.block_name(block),
+        context_id=context.id,
+        label=context.label,
+    )
+
+
 def _listed(found: Any) -> MessageListResult:
     return MessageListResult(messages=[_info(branch, index) for branch, index in found])
 
@@ -717,7 +795,7 @@ def _info(branch: Branch, index: int) -> MessageInfo:
 
 
 async def _find(call: Call, reference: str) -> tuple[Branch, int]:
-    """The branch and the number of the message that a block is part of.
+    """Return the branch and the number of the message that a block is part of.
 
     Raises:
         AntiphonError: block_not_found, ambiguous_id, context_not_found; invalid_params if it is of

@@ -89,6 +89,10 @@ class TurnRunner:
         """Return whether any turn or command runs or waits."""
         return bool(self._works)
 
+    def is_busy(self, context: Context) -> bool:
+        """Return whether any turn or command runs or waits in a context."""
+        return any(work.context == context.id for work in self._works)
+
     async def wait_idle(self) -> None:
         """Wait until nothing runs or waits any more."""
         while self._works:
@@ -104,6 +108,16 @@ class TurnRunner:
         await self.wait_idle()
 
     # Starting
+
+    async def answering(self, author: str, text: str) -> list[str]:
+        """Return the models that answer `text` again: its author if that is one, by principal id.
+
+        Else it is a person's message, and those that it addresses answer.
+        """
+        for model in self._models:
+            if (await self._principal(model)).id == author:
+                return [model]
+        return self._models.mentioned(text)
 
     def start_turn(
         self, context: Context, model: str, prompt: str, text: str, sender: Actor

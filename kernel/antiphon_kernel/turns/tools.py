@@ -1,15 +1,117 @@
-"""The tools of this layer: stopping what runs, and people's shell commands."""
+"""The tools of this layer: asking again, stopping what runs, and people's shell commands."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from antiphon_kernel.access import check_interrupt, check_shell
+from antiphon_kernel.access import check_interrupt, check_role, check_shell
+from antiphon_kernel.contexts import Branch
+from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Call
+from antiphon_kernel.messages import MessageRole
 from antiphon_kernel.registry import REFERENCES, Params, Result, Tool, tool
+from antiphon_kernel.tools.message import fork_branch
 from antiphon_kernel.turns.runner import runner_of
+from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import Permission
+
+
+class StartTurnParams(Params):
+    """A message of a person, or an answer to it."""
+
+    message: str
+    """A block of it. Of an answer, the model that wrote it is asked again; of a person's message,
+    those that it addresses."""
+
+
+class StartTurnResult(Result):
+    """The message that is answered, and the models that are asked."""
+
+    message_id: str
+    """The message where it is answered now."""
+    message_name: str
+    context_id: str
+    label: str
+    """The context's label."""
+    context_version: int
+    forked: bool
+    """Whether it is answered in a branch that was made for that."""
+    models: list[str]
+    """Empty if there is no model here; nothing has been done then."""
+
+
+@tool("turn.start", needs=Permission.WRITE, errors=(*REFERENCES, ErrorCode.TOO_LARGE))
+async def start(call: Call, params: StartTurnParams) -> StartTurnResult:
+    """Have a person's message answered, or answered once more.
+
+    Where something follows it already, the answer is written in a branch that ends with it. Only
+    people ask; the models have the rights of whoever asks, not those of the message's author.
+    """
+    check_role(Role.USER, BlockKind.TEXT, call.actor.principal)
+    runner, trees = runner_of(call.kernel), call.kernel.trees
+    async with trees.writing:
+        source, block = await call.block(params.message)
+        branch = await trees.branch(source)
+        at = _answered(branch, block)
+        prompt, document = branch.messages[at].id, source.document
+        end = _end_with_files(branch, at)
+        text = render(document, prompt)
+        models = await runner.answering(document.header(block).author, text)
+        is_end = end == len(branch.messages) and not branch.path.is_followed()
+        is_forked = bool(models) and not (is_end and not runner.is_busy(source))
+        if is_forked:
+            branch = await fork_branch(call, branch, end)
+            prompt = branch.messages[at].id
+        context = branch.context
+        for model in models:
+            runner.start_turn(context, model, prompt, text, call.actor)
+    return StartTurnResult(
+        message_id=prompt,
+        message_name=context.block_name(prompt),
+        context_id=context.id,
+        label=context.label,
+        context_version=context.seq,
+        forked=is_forked,
+        models=models,
+    )
+
+
+def _end_with_files(branch: Branch, at: int) -> int:
+    """Return how many messages there are up to a message and the files attached to it."""
+    document, messages, end = branch.context.document, branch.messages, at + 1
+    while end < len(messages):
+        header = document.header(messages[end].id)
+        if header.kind != BlockKind.FILE or header.parent != messages[at].id:
+            break
+        end += 1
+    return end
+
+
+def _answered(branch: Branch, block: str) -> int:
+    """Return the number of the person's message that a block is of, or answers."""
+    document, path, seen = branch.context.document, branch.path, set[str]()
+    said_by_people = {
+        number for number, one in enumerate(branch.messages) if one.message.role is MessageRole.USER
+    }
+    parent: str | None = block
+    while parent is not None and parent in document and parent not in seen:
+        seen.add(parent)
+        at = path.index(parent)
+        if at in said_by_people:
+            return at
+        parent = document.header(parent).parent
+    index = path.index(block)
+    before = [number for number in said_by_people if index is not None and number < index]
+    if before:
+        return max(before)
+    raise AntiphonError(
+        ErrorCode.INVALID_PARAMS,
+        f"Block {quote(block)} answers no message of a person: nothing of that kind stands before"
+        " it. message.path names the messages of a context.",
+        field="message",
+    )
 
 
 class InterruptParams(Params):
@@ -97,4 +199,4 @@ async def run(call: Call, params: ShellRunParams) -> ShellRunResult:
     )
 
 
-TURN_TOOLS: tuple[Tool, ...] = (interrupt, run)
+TURN_TOOLS: tuple[Tool, ...] = (start, interrupt, run)

@@ -432,6 +432,9 @@ COMMANDS: Final = (
     Row("shell.run", {"command": " "}, Code.INVALID_PARAMS),
     Row("shell.run", {"command": ""}, Code.INVALID_PARAMS),
     Row("turn.interrupt"),
+    Row("message.branches"),
+    Row("message.branches", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("turn.start", {"message": "x"}, Code.BLOCK_NOT_FOUND),
     Row("turn.interrupt", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
 )
 

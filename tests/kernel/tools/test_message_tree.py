@@ -420,3 +420,26 @@ async def test_search_finds_each_message_of_every_branch_once(talk: Conversation
     await talk.append(None, user("find me"), answer("b FIND"), user("find d"))
     found = (await talk.call("search", text="Find"))["messages"]
     assert [said(one["message"]) for one in found] == ["find me", "b FIND", "find d"]
+
+
+async def test_branches_names_each_message_with_siblings_and_where_they_are(
+    talk: Conversation,
+) -> None:
+    first = await talk.append(None, user("q"), answer("one"), user("more"))
+    other = await talk.append(None, user("q"), answer("two"))
+    alone = await talk.call("branches", context=first["label"])
+    (forking,) = alone["messages"]
+    assert forking["blocks"] == [first["created"][1]]
+    assert forking["position"] == 0
+    assert [one["message_id"] for one in forking["siblings"]] == [
+        first["created"][1],
+        other["created"][-1],
+    ]
+    there = await talk.call("branches", context=other["label"])
+    assert [one["position"] for one in there["messages"]] == [1]
+    assert there["messages"][0]["siblings"] == forking["siblings"]
+
+
+async def test_branches_of_an_unbranched_context_is_empty(talk: Conversation) -> None:
+    await talk.append(None, user("q"), answer("one"))
+    assert (await talk.call("branches"))["messages"] == []

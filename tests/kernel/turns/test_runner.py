@@ -16,7 +16,7 @@ from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM
 from antiphon_kernel.types.presence import PresenceState
 from tests.errors import raises
-from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
+from tests.kernel.turns.stage import Gate, OpenStage, Stage, recording, scripted
 from tests.waiting import until
 
 ARIA = recording("aria", [TextDelta("I am aria.\n")])
@@ -233,3 +233,70 @@ async def test_anybody_may_interrupt_a_model(open_stage: OpenStage) -> None:
     answer = await stage.kernel.call(guest, "turn.interrupt", {"principal": "aria"})
     assert answer == {"stopped": ["aria"]}
     assert stage.headers()[1].stopped_by == "guest"
+
+
+async def test_started_turn_answers_in_place_if_nothing_follows(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA, BO))
+    placed = await stage.call("message.append", messages=[{"role": "user", "content": "@bo hi"}])
+    started = await stage.call("turn.start", message=placed["message_id"])
+    assert (started["forked"], started["models"]) == (False, ["bo"])
+    assert started["message_id"] == placed["message_id"]
+    await stage.runner.wait_idle()
+    assert await texts_of(stage, started["context_id"]) == ["@bo hi", "I am bo.\n"]
+
+
+async def test_started_turn_of_an_answer_asks_its_model_in_a_branch(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA, BO))
+    await stage.submit("@bo @aria hi")
+    await stage.runner.wait_idle()
+    path = (await stage.call("message.path"))["messages"]
+    answer = next(one for one in path if one["message"]["content"][0]["text"] == "I am bo.\n")
+    started = await stage.call("turn.start", message=answer["message_id"])
+    assert (started["forked"], started["models"]) == (True, ["bo"])
+    await stage.runner.wait_idle()
+    assert await texts_of(stage, started["context_id"]) == ["@bo @aria hi", "I am bo.\n"]
+    assert len((await stage.call("message.path"))["messages"]) == 3
+
+
+async def test_turns_started_at_once_are_answered_in_contexts_of_their_own(
+    open_stage: OpenStage,
+) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    placed = await stage.call("message.append", messages=[{"role": "user", "content": "hi"}])
+    places = [await stage.call("turn.start", message=placed["message_id"]) for _ in range(3)]
+    assert len({one["context_id"] for one in places}) == 3
+    await stage.runner.wait_idle()
+    for place in places:
+        assert await texts_of(stage, place["context_id"]) == ["hi", "I am aria.\n"]
+
+
+async def test_start_without_a_model_changes_nothing(open_stage: OpenStage) -> None:
+    stage = await open_stage(Models({}))
+    await stage.submit("hi")
+    placed = (await stage.call("message.path"))["messages"][0]
+    started = await stage.call("turn.start", message=placed["message_id"])
+    assert (started["models"], started["forked"]) == ([], False)
+    assert len(stage.kernel.context_rows()) == 1
+
+
+async def test_start_of_a_turn_by_a_model_is_rejected(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    block = await stage.submit("hi")
+    await stage.runner.wait_idle()
+    principal = await stage.kernel.principal("aria", PrincipalKind.MODEL)
+    aria = stage.kernel.open_session(principal, "test")
+    with raises(ErrorCode.INVALID_PARAMS):
+        await stage.kernel.call(aria, "turn.start", {"message": block})
+
+
+async def test_start_at_what_answers_nobody_is_rejected(open_stage: OpenStage) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    placed = await stage.call("message.append", messages=[{"role": "assistant", "content": "a"}])
+    with raises(ErrorCode.INVALID_PARAMS) as rejected:
+        await stage.call("turn.start", message=placed["message_id"])
+    assert "answers no message of a person" in rejected.value.message
+
+
+async def texts_of(stage: Stage, context: str) -> list[str]:
+    found = (await stage.call("message.path", context=context))["messages"]
+    return [one["message"]["content"][0]["text"] for one in found]

@@ -2,7 +2,13 @@
 
 from antiphon.widgets.block_list.anchor import Anchor
 from antiphon.widgets.block_list.block_list import BlockList
-from antiphon.widgets.block_list.cell_model import CellChange, CellModel, Draft
+from antiphon.widgets.block_list.cell_model import (
+    CellChange,
+    CellModel,
+    Draft,
+    MessageLocation,
+    Siblings,
+)
 from antiphon.widgets.block_list.document_view import DocumentView
 from antiphon.widgets.block_list.gutter import Columns
 from antiphon.widgets.block_list.highlights import AuthorRange
@@ -16,4 +22,6 @@ __all__ = [
     "Columns",
     "DocumentView",
     "Draft",
+    "MessageLocation",
+    "Siblings",
 ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
-from antiphon.render.status_label import queue_label
+from antiphon.render.status_label import queue_label, sibling_label
 from antiphon.render.view import OWN_NAME, CellView
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors
 from antiphon.widgets.editor import RemoteCursor
@@ -37,6 +37,24 @@ class Draft:
     username: str
     colour: int
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageLocation:
+    """A message in its context."""
+
+    context: str
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class Siblings:
+    """The messages that stand in one place in the branches of a conversation."""
+
+    position: int
+    """The one that is shown, from 0."""
+    places: tuple[MessageLocation, ...]
+    """Of all of them, oldest branch first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +107,10 @@ class CellModel:
         self._stop_watching = document.watch(self._document_changed)
         self._sending: dict[str, None] = {}
         """Messages on their way, in their order."""
+        self._siblings: Mapping[str, Siblings] = {}
+        """Of each block of a message that has some."""
+        self._sibling_marks: Mapping[str, str] = {}
+        """By the last block of the message."""
         self._queue: Mapping[str, int] = {}
         """Messages that wait for their answer, by their place among those of a model, from 2 on."""
         self._tracks.update_presence(presence())
@@ -195,6 +217,28 @@ class CellModel:
             self._folds[block] = folded
             self._increment_version(block)
         self.changed.notify(CellChange(changed=changed))
+
+    def siblings(self, block: str) -> Siblings | None:
+        """The siblings of the message that a block is of; None if it has none."""
+        return self._siblings.get(block)
+
+    def show_siblings(self, found: Mapping[tuple[str, ...], Siblings]) -> None:
+        """Mark messages, each given as its blocks, that have siblings; all others have none."""
+        self._siblings = {block: one for blocks, one in found.items() for block in blocks}
+        marks = {
+            blocks[-1]: sibling_label(one.position, len(one.places))
+            for blocks, one in found.items()
+        }
+        changed = frozenset(
+            block
+            for block, _ in self._sibling_marks.items() ^ marks.items()
+            if block in self.document
+        )
+        self._sibling_marks = marks
+        for block in changed:
+            self._increment_version(block)
+        if changed:
+            self.changed.notify(CellChange(changed=changed))
 
     def cursors(self, block: str) -> Sequence[RemoteCursor]:
         """Of others, in this block."""
@@ -421,6 +465,7 @@ class CellModel:
             path=header.path,
             language=header.language,
             drift_kind=header.drift_kind,
+            siblings=self._sibling_marks.get(block, ""),
             source_context=header.source_context,
             is_read_from=block == self._read_from,
         )

@@ -1,0 +1,218 @@
+"""Branches of a conversation: marks, going from one to the next, sending and answering again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from antiphon.actions import Mode
+from antiphon.render.status_label import sibling_label
+from tests.app.opened import Opened, World, opened
+from tests.waiting import until
+
+ANSWERS = ("Four.", "It is 4.", "Two and two make four, as far as anybody has found out so far.")
+
+
+async def branched(here: World, answers: tuple[str, ...] = ANSWERS) -> list[dict[str, Any]]:
+    """A question with several answers, each in a context of its own."""
+    return [
+        await here.call(
+            "message.append",
+            messages=[
+                {"role": "user", "content": "What is 2 + 2?"},
+                {"role": "assistant", "content": answer},
+            ],
+        )
+        for answer in answers
+    ]
+
+
+async def navigate(there: Opened, text: str) -> None:
+    """Choose the last cell, which says this."""
+    await there.sees(text)
+    await there.press("up")
+    await there.mode(Mode.NAVIGATE)
+
+
+async def said(here: World, context: str) -> list[str]:
+    found = (await here.call("message.path", context=context))["messages"]
+    return ["".join(one["text"] for one in each["message"]["content"]) for each in found]
+
+
+async def ask(here: World, there: Opened, question: str, answer: str) -> None:
+    """A message from the composer, and what aria says to it."""
+    await there.type(question)
+    await there.press("enter")
+    await reply(here, there, answer)
+
+
+async def reply(here: World, there: Opened, answer: str) -> None:
+    before = len(here.aria.prompts)
+    here.aria.write(answer)
+    here.aria.end()
+    await there.sees(answer)
+    await until(lambda: not here.turns.busy and len(here.aria.prompts) >= before, "answered")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10), (120, 40)])
+async def test_message_with_siblings_is_marked_below_its_text(
+    here: World, size: tuple[int, int]
+) -> None:
+    await branched(here)
+    async with opened(here, size=size, context="default-branch-2") as there:
+        await there.sees("‹ 3/3 ›")
+        mark = next(at for at, line in enumerate(there.lines) if "‹ 3/3 ›" in line)
+        assert "so far." in " ".join(there.lines[mark - 2 : mark])
+        assert sum("‹" in line for line in there.lines) == 1
+
+
+async def test_keys_go_through_the_branches_and_stop_at_both_ends(
+    here: World, there: Opened
+) -> None:
+    await branched(here)
+    await there.sees("‹ 1/3 ›")
+    await navigate(there, "Four.")
+    await there.press(">")
+    await there.sees("‹ 2/3 ›")
+    assert there.shows("It is 4.")
+    assert not there.shows("Four.")
+    await there.mode(Mode.NAVIGATE)
+    await there.press(">")
+    await there.sees("‹ 3/3 ›")
+    await there.press(">")
+    await there.sees("This is the last of them.")
+    await there.press("<")
+    await there.sees("‹ 2/3 ›")
+    await there.press("<")
+    await there.sees("‹ 1/3 ›")
+    await there.press("<")
+    await there.sees("This is the first of them.")
+    assert there.shows("Four.")
+
+
+async def test_palette_goes_to_the_next_branch(here: World, there: Opened) -> None:
+    await branched(here)
+    await there.sees("‹ 1/3 ›")
+    await navigate(there, "Four.")
+    await there.press("ctrl+p")
+    await there.type("next branch")
+    await there.sees("Next branch at this message")
+    await there.press("enter")
+    await there.sees("‹ 2/3 ›")
+
+
+async def test_mark_follows_branches_that_others_make(here: World, there: Opened) -> None:
+    await branched(here, ANSWERS[:1])
+    await there.sees("Four.")
+    assert not there.shows("‹")
+    await branched(here, ANSWERS[1:2])
+    await there.sees("‹ 1/2 ›")
+    await branched(here, ANSWERS[2:])
+    await there.sees("‹ 1/3 ›")
+
+
+async def test_unbranched_kernel_is_not_asked_for_branches(here: World, there: Opened) -> None:
+    tools: list[str] = []
+    call = there.app.session.call
+
+    async def counted(tool: str, params: Any) -> dict[str, Any]:
+        tools.append(tool)
+        return await call(tool, params)
+
+    there.app.session.call = counted  # type: ignore[method-assign]
+    for number in range(50):
+        await here.cell(f"cell {number}")
+    await there.sees("cell 49")
+    await until(lambda: tools.count("context.list") >= 2, "two looks")
+    assert set(tools) == {"context.list"}
+    await branched(here)
+    await until(lambda: "message.branches" in tools, "asked")
+    looks = tools.count("context.list")
+    await until(lambda: tools.count("context.list") >= looks + 2, "two more looks")
+    assert tools.count("message.branches") == 1
+
+
+async def test_message_sent_again_is_answered_in_a_branch(here: World, there: Opened) -> None:
+    await ask(here, there, "What is 2 + 2?", "Four.")
+    await there.press("escape", "k", "s")
+    await there.mode(Mode.WRITE)
+    assert there.message == "What is 2 + 2?"
+    await there.sees("Enter send again")
+    await there.press("backspace", "backspace")
+    await there.type("3?")
+    await there.press("enter")
+    await until(lambda: here.aria.prompts[-1] == "What is 2 + 3?", "asked again")
+    await reply(here, there, "Five.")
+    assert not there.shows("Four.")
+    await there.sees("‹ 2/2 ›")
+    assert there.message == ""
+    assert await said(here, "default") == ["What is 2 + 2?", "Four."]
+    assert await said(here, "default-branch") == ["What is 2 + 3?", "Five."]
+
+
+async def test_message_that_is_cleared_is_not_sent_again(here: World, there: Opened) -> None:
+    await ask(here, there, "One?", "Answer one.")
+    await there.press("escape", "k", "s")
+    await there.mode(Mode.WRITE)
+    await there.press(*["backspace"] * 4)
+    await until(lambda: not there.screen.situation.revising, "forgotten")
+    await ask(here, there, "Two?", "Answer two.")
+    assert await said(here, "default") == ["One?", "Answer one.", "Two?", "Answer two."]
+
+
+async def test_message_of_somebody_else_is_not_sent_again(here: World, there: Opened) -> None:
+    await here.cell("not mine")
+    await navigate(there, "not mine")
+    await there.press("s")
+    await there.sees("Only a message of your own")
+    assert there.message == ""
+
+
+async def test_refused_edit_is_in_the_composer_again(here: World, there: Opened) -> None:
+    await ask(here, there, "One?", "Answer one.")
+    await there.press("escape", "k", "s")
+    await there.mode(Mode.WRITE)
+    block = there.screen.cells.focused_cell
+    await here.call("block.exclude", block_id=block, excluded=True)
+    await there.type("!")
+    await there.press("enter")
+    await there.sees("Not sent: ")
+    await until(lambda: there.message == "One?!", "kept")
+    assert there.screen.situation.revising
+
+
+async def test_answers_again_stand_beside_each_other(here: World, there: Opened) -> None:
+    await ask(here, there, "Say a number.", "Seven.")
+    for number, answer in enumerate(("Eight.", "Nine."), 2):
+        await there.press("escape")
+        await there.mode(Mode.NAVIGATE)
+        await there.press("a")
+        await until(lambda count=number: len(here.aria.prompts) == count, "asked again")
+        await reply(here, there, answer)
+        await there.sees(f"‹ {number}/{number} ›")
+    assert not there.shows("Seven.")
+    assert await said(here, "default") == ["Say a number.", "Seven."]
+    assert await said(here, "default-branch") == ["Say a number.", "Eight."]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (40, 10)])
+async def test_viewer_goes_through_branches_and_changes_none(
+    here: World, size: tuple[int, int]
+) -> None:
+    await branched(here)
+    await here.kernel.principal("vic")
+    await here.call("kernel.role", principal="vic", role="viewer")
+    async with opened(here, size=size, as_name="vic") as there:
+        await there.sees("‹ 1/3 ›")
+        there.screen.action_navigate()
+        await there.mode(Mode.NAVIGATE)
+        await there.press("a")
+        await until(lambda: there.screen.hint_shown is not None, "told")
+        await there.press(">")
+        await there.sees("‹ 2/3 ›")
+    assert len(here.kernel.context_rows()) == 3
+
+
+def test_sibling_label_counts_from_one() -> None:
+    assert sibling_label(1, 3) == "‹ 2/3 ›"
