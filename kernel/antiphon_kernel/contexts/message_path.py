@@ -306,9 +306,11 @@ def _stored_content(header: BlockHeader) -> ContentBlock | None:
     if not isinstance(stored, dict):
         return None
     try:
-        return parse_block(stored)
+        content = parse_block(stored)
     except MessageError:
         return None  # people write metadata as they like
+    is_stored_as_text = isinstance(content, TextBlock | Thinking | ToolUse)
+    return None if is_stored_as_text else content
 
 
 def _parameters(header: BlockHeader, text: str) -> JsonObject:

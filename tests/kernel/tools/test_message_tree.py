@@ -391,3 +391,25 @@ async def test_search_finds_each_message_of_every_branch_once(talk: Conversation
     await talk.append(None, user("find me"), answer("b FIND"), user("find d"))
     found = (await talk.call("search", text="Find"))["messages"]
     assert [said(one["message"]) for one in found] == ["find me", "b FIND", "find d"]
+
+
+@pytest.mark.parametrize("kind", ["file", "tool_result"])
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"type": "tool-use", "id": "c9", "name": "calc", "parameters": {}},
+        {"type": "thinking", "text": "hm", "signature": "s1"},
+        {"type": "text", "text": "not what people see"},
+    ],
+    ids=lambda stated: stated["type"],
+)
+async def test_content_block_in_the_metadata_of_a_text_is_not_read_as_its_message(
+    talk: Conversation, make: Make, kind: str, stated: Json
+) -> None:
+    called = await talk.append(None, user("a"), use("c1"))
+    params = {"parent_id": called["message_id"]} if kind == "tool_result" else {}
+    metadata = {"content_block": stated}
+    await make("seen", kind=kind, status="done", metadata=metadata, **params)
+    last = (await talk.call("path"))["messages"][-1]["message"]
+    assert last["content"] == [{"type": "text", "text": "seen"}]
+    assert (await talk.append(None, user("b")))["forked"]
