@@ -15,7 +15,13 @@ from antiphon_kernel.contexts.forking import (
     start_fork,
 )
 from antiphon_kernel.contexts.loader import open_document
-from antiphon_kernel.contexts.message_blocks import MessageWriter, check_message, group_of
+from antiphon_kernel.contexts.message_blocks import (
+    MessageWriter,
+    check_message,
+    count_kept,
+    group_of,
+    role_of,
+)
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.contexts.open_contexts import OpenContexts
 from antiphon_kernel.contexts.ordering import order_after, order_at_end, order_before
@@ -51,6 +57,7 @@ __all__ = [
     "TreeNode",
     "UndoKind",
     "check_message",
+    "count_kept",
     "group_of",
     "header_fields",
     "header_values",
@@ -61,6 +68,7 @@ __all__ = [
     "order_before",
     "read_now",
     "read_version",
+    "role_of",
     "split_surrogates",
     "start_fork",
 ]

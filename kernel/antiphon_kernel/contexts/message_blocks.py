@@ -93,12 +93,7 @@ class MessageWriter:
         Blocks that it has no content for any more are excluded.
         """
         document = self.document
-        headers = message_headers(message)
-        kept = 0
-        for block, header in zip(blocks, headers, strict=False):
-            if document.header(block).kind != header.kind:
-                break
-            kept += 1
+        headers, kept = message_headers(message), count_kept(document, blocks, message)
         for block, header, content in zip(blocks[:kept], headers, message.content, strict=False):
             self._change(block, header, content)
         for block in blocks[kept:]:
@@ -139,9 +134,24 @@ class MessageWriter:
             document.splice(block, start, removed, inserted)
 
 
+def count_kept(document: Document, blocks: Sequence[str], message: Message) -> int:
+    """Return how many blocks a message keeps, from its first on, if it gets another content."""
+    kept = 0
+    for block, header in zip(blocks, message_headers(message), strict=False):
+        if document.header(block).kind != header.kind:
+            break
+        kept += 1
+    return kept
+
+
 def group_of(block: str) -> str:
     """Return what blocks of one message have in common: the same in every fork."""
     return block.partition(".")[2]
+
+
+def role_of(message: Message) -> Role:
+    """Return the role of the blocks of a message."""
+    return _ROLES[message.role]
 
 
 def message_headers(message: Message) -> list[BlockHeader]:
@@ -175,7 +185,7 @@ def check_message(message: Message, limits: Limits) -> None:
 
 
 def _header(message: Message, content: ContentBlock) -> BlockHeader:
-    header = BlockHeader("", BlockKind.TEXT, _ROLES[message.role], Status.DONE, "", "", "")
+    header = BlockHeader("", BlockKind.TEXT, role_of(message), Status.DONE, "", "", "")
     match content:
         case ToolUse(call_id, name, parameters):
             header = replace(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from antiphon_kernel.access import check_arrange, check_draft
+from antiphon_kernel.access import check_arrange, check_draft, check_speaker
 from antiphon_kernel.contexts import (
     Branch,
     Context,
@@ -19,8 +19,10 @@ from antiphon_kernel.contexts import (
     PathMessage,
     TreeNode,
     check_message,
+    count_kept,
     group_of,
     read_now,
+    role_of,
 )
 from antiphon_kernel.contexts.message_path import MESSAGE
 from antiphon_kernel.contexts.ordering import order_after
@@ -165,6 +167,8 @@ async def _append(
     if not rest:
         await branch.context.wait_persisted()
         return _place(branch, node.depth, reused)
+    for message in rest:
+        check_speaker(role_of(message), call.actor.principal, call.role)
     ending = _ending(node, branch)
     if ending is not None:
         await _write_at_end(call, ending, rest)
@@ -335,6 +339,9 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             path[index] = new
             _check_unparted(path)
             _require_text_blocks(branch.context, old)
+            for block in _replaced(call, branch.context, old, new):
+                header = branch.context.document.header(block)
+                check_arrange(header, call.actor.principal, call.role)
             await _edit_in_place(call, branch, old, new)
             await trees.branch(branch.context)
             return _place(branch, index + 1, 0)
@@ -345,6 +352,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             return _place(found, there.depth, 1)
         _check_calls(branch.path, index, [new])
         _require_text_blocks(branch.context, old)
+        _replaced(call, branch.context, old, new)
 
         def apply(document: Document, next_id: Any) -> None:
             here = ContextId(document.context or "")
@@ -385,6 +393,14 @@ def _require_text_blocks(context: Context, message: PathMessage) -> None:
                 " block.set_field and its like.",
                 field="message",
             )
+
+
+def _replaced(call: Call, context: Context, old: PathMessage, new: Message) -> Sequence[str]:
+    """The blocks of a message that it has no more when it is edited; checks who writes others."""
+    kept = count_kept(context.document, old.blocks, new)
+    if kept < len(new.content):
+        check_speaker(role_of(new), call.actor.principal, call.role)
+    return old.blocks[kept:]
 
 
 async def _edit_in_place(call: Call, branch: Branch, old: PathMessage, new: Message) -> None:
