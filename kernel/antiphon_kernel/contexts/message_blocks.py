@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from antiphon_kernel.contexts.message_path import CONTENT_BLOCK, MESSAGE, SIGNATURE
+from antiphon_kernel.contexts.message_path import CONTENT_BLOCK, MESSAGE
 from antiphon_kernel.contexts.ordering import order_after, order_at_end
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.layout import SIGNATURE, SIGNED_TEXT, signature_metadata
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.messages import (
     ContentBlock,
@@ -117,7 +118,7 @@ class MessageWriter:
         metadata = {
             name: value
             for name, value in before.metadata.items()
-            if name not in (CONTENT_BLOCK, SIGNATURE)
+            if name not in (CONTENT_BLOCK, SIGNATURE, SIGNED_TEXT)
         }
         fields: dict[str, Any] = {
             "tool_name": header.tool_name,
@@ -195,8 +196,8 @@ def _header(message: Message, content: ContentBlock) -> BlockHeader:
                 tool_call_id=call_id,
                 input=json.dumps(thaw(parameters), ensure_ascii=False),
             )
-        case Thinking(_, signature):
-            signed = {SIGNATURE: signature} if signature is not None else {}
+        case Thinking():
+            signed = signature_metadata(content)
             header = replace(header, kind=BlockKind.THINKING, metadata=signed)
         case TextBlock():
             pass

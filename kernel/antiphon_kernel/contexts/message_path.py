@@ -15,6 +15,7 @@ from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
+from antiphon_kernel.layout import valid_signature
 from antiphon_kernel.messages import (
     AssistantMessage,
     ContentBlock,
@@ -39,8 +40,6 @@ MESSAGE: Final = "message"
 """The key of a block's metadata that blocks of one message have in common."""
 CONTENT_BLOCK: Final = "content_block"
 """The key of a block's metadata that holds content that is no text."""
-SIGNATURE: Final = "signature"
-"""The key of a thinking block's metadata that holds what its provider signed it with."""
 NO_OUTPUT: Final = "(no output)"
 """The content of a result that has none."""
 
@@ -254,8 +253,7 @@ class MessagePath:
             return None
         if header.kind != BlockKind.THINKING:
             return TextBlock(text)
-        signature = header.metadata.get(SIGNATURE) if not header.edited_after_done else None
-        return Thinking(text, signature if isinstance(signature, str) else None)
+        return Thinking(text, valid_signature(text, header.metadata))
 
     def _call(self, block: str, header: BlockHeader) -> ToolUse:
         call_id = header.tool_call_id

@@ -6,7 +6,16 @@ from antiphon_kernel.layout.cache_points import CachePoints, cache_points
 from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
-from antiphon_kernel.layout.model_view import ROUND, BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.model_view import (
+    ROUND,
+    SIGNATURE,
+    SIGNED_TEXT,
+    BlockPosition,
+    ModelView,
+    model_view,
+    signature_metadata,
+    valid_signature,
+)
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
@@ -27,6 +36,8 @@ from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
     "ROUND",
+    "SIGNATURE",
+    "SIGNED_TEXT",
     "SUMMARY_TYPE",
     "ArtifactPath",
     "BlockAuthor",
@@ -61,9 +72,11 @@ __all__ = [
     "parse_path",
     "read_layout",
     "rounds_of",
+    "signature_metadata",
     "stream_text",
     "tool_call_id",
     "turn_id",
+    "valid_signature",
     "visible",
     "why_not_hidden",
 ]

@@ -413,3 +413,23 @@ async def test_content_block_in_the_metadata_of_a_text_is_not_read_as_its_messag
     last = (await talk.call("path"))["messages"][-1]["message"]
     assert last["content"] == [{"type": "text", "text": "seen"}]
     assert (await talk.append(None, user("b")))["forked"]
+
+
+def thinking(text: str, **signature: str) -> Json:
+    return {"role": "assistant", "content": [{"type": "thinking", "text": text, **signature}]}
+
+
+async def test_split_of_signed_thinking_leaves_neither_part_signed(talk: Conversation) -> None:
+    await talk.append(None, user("a"), thinking("one two", signature="s1"), user("b"))
+    await talk.call("split", message="default.amy.2", at=4)
+    assert (await talk.path("default.amy.3"))[1:3] == [thinking("one "), thinking("two")]
+
+
+async def test_append_of_signed_thinking_is_in_the_request_of_its_model(
+    kernel: Kernel, aria: Actor, make: Make
+) -> None:
+    await make("a", status="done", kind="text")
+    signed = thinking("hm", signature="s1")
+    await Conversation(kernel, aria).append("default.amy.1", signed)
+    sent = await kernel.call(aria, "context.request", {})
+    assert sent["messages"][-1] == signed
