@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from antiphon_kernel.contexts.message_path import CONTENT_BLOCK, MESSAGE
+from antiphon_kernel.contexts.message_path import CONTENT_BLOCK, MESSAGE, stored_content
 from antiphon_kernel.contexts.ordering import order_after, order_at_end
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.layout import SIGNATURE, SIGNED_TEXT, signature_metadata
@@ -139,10 +139,16 @@ def count_kept(document: Document, blocks: Sequence[str], message: Message) -> i
     """Return how many blocks a message keeps, from its first on, if it gets another content."""
     kept = 0
     for block, header in zip(blocks, message_headers(message), strict=False):
-        if document.header(block).kind != header.kind:
+        if _content_kind(document.header(block)) != _content_kind(header):
             break
         kept += 1
     return kept
+
+
+def _content_kind(header: BlockHeader) -> BlockKind | str:
+    """The kind of a block; of a file that is read as its text, that of a text."""
+    is_text_file = header.kind == BlockKind.FILE and stored_content(header) is None
+    return BlockKind.TEXT if is_text_file else header.kind
 
 
 def group_of(block: str) -> str:

@@ -433,3 +433,22 @@ async def test_append_of_signed_thinking_is_in_the_request_of_its_model(
     await Conversation(kernel, aria).append("default.amy.1", signed)
     sent = await kernel.call(aria, "context.request", {})
     assert sent["messages"][-1] == signed
+
+
+async def test_edit_of_a_file_that_is_read_as_text_keeps_its_block(
+    talk: Conversation, make: Make
+) -> None:
+    block = await make("one two", kind="file", status="done")
+    edited = await talk.call("edit", message=block, content="one three")
+    assert (edited["message_id"], await talk.texts(context="default")) == (block, ["one three"])
+
+
+async def test_edit_of_a_file_to_an_image_leaves_its_text_where_it_is(
+    talk: Conversation, make: Make
+) -> None:
+    block = await make("one two", kind="file", status="done")
+    image = [{"type": "image", "media_type": "image/png", "hash": "a" * 64}]
+    await talk.call("edit", message=block, content=image)
+    read = await talk.kernel.call(talk.actor, "block.get", {"block_id": block})
+    assert read["value"] == "one two"
+    assert [one["message"]["content"] for one in (await talk.call("path"))["messages"]] == [image]
