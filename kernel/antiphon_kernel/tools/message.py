@@ -55,6 +55,7 @@ from antiphon_kernel.types.ids import ContextId, moved_block
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import check_limit
 
 _APPEND: Final = "append_messages"
 _EDIT: Final = "edit_message"
@@ -167,6 +168,7 @@ async def _append(
     if not rest:
         await branch.context.wait_persisted()
         return _place(branch, node.depth, reused)
+    _check_size(call, rest)
     for message in rest:
         check_speaker(role_of(message), call.actor.principal, call.role)
     ending = _ending(node, branch)
@@ -176,6 +178,12 @@ async def _append(
         return _place(ending, node.depth, reused, len(rest))
     forked = await _forked(call, branch, node.depth, _appended(call, branch, node.depth, rest))
     return _place(forked, node.depth, reused, len(rest), forked=True)
+
+
+def _check_size(call: Call, messages: Sequence[Message]) -> None:
+    count = sum(len(message.content) for message in messages)
+    what, advice = f"The new messages have {count} content blocks", "send fewer at a time"
+    check_limit(count, call.kernel.limits, "content_blocks_per_append", what, advice)
 
 
 def _digest(message: Message) -> bytes:
@@ -328,6 +336,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         branch, index = await _find(call, params.message)
         old = branch.messages[index]
         new = _edited(old.message, params.content)
+        _check_size(call, [new])
         check_message(new, call.kernel.limits)
         before, node = branch.nodes[index], branch.nodes[index + 1]
         if new == old.message:
@@ -524,6 +533,14 @@ class DeleteMessagesResult(Result):
     """What was named and is no message."""
 
 
+_MISSING: Final = (
+    ErrorCode.BLOCK_NOT_FOUND,
+    ErrorCode.CONTEXT_NOT_FOUND,
+    ErrorCode.INVALID_PARAMS,
+)
+"""Errors of a reference to what is no message."""
+
+
 @tool("message.delete", needs=Permission.WRITE, errors=(ErrorCode.AMBIGUOUS_ID,))
 async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMessagesResult:
     """Take messages out of a conversation, in every branch that has them. All or nothing.
@@ -540,7 +557,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
             try:
                 found.append(await _find(call, reference))
             except AntiphonError as error:
-                if error.code is ErrorCode.AMBIGUOUS_ID:
+                if error.code not in _MISSING:
                     raise
                 missing.append(reference)
         for first, _ in found:
@@ -669,9 +686,12 @@ class MessageSearchParams(Params):
     """How many messages are given at most."""
 
 
-@tool("message.search", needs=Permission.READ, errors=REFERENCES)
+@tool("message.search", needs=Permission.READ, errors=(*REFERENCES, ErrorCode.TOO_LARGE))
 async def search_messages(call: Call, params: MessageSearchParams) -> MessageListResult:
     """Find messages by their text in every branch of a conversation, each of them once."""
+    size, limits = len(params.text), call.kernel.limits
+    what = f"The text has {size} code points"
+    check_limit(size, limits, "query_code_points", what, "look for a part of it")
     branch = await call.kernel.trees.branch(await call.context(params.context))
     wanted, found = params.text.casefold(), list[tuple[Branch, int]]()
     waiting = [branch.nodes[0]]

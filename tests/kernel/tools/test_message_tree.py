@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Make, OpenKernel
 
 Json = dict[str, Any]
 
@@ -452,3 +454,42 @@ async def test_edit_of_a_file_to_an_image_leaves_its_text_where_it_is(
     read = await talk.kernel.call(talk.actor, "block.get", {"block_id": block})
     assert read["value"] == "one two"
     assert [one["message"]["content"] for one in (await talk.call("path"))["messages"]] == [image]
+
+
+async def test_append_of_more_content_blocks_than_allowed_is_refused_and_of_known_ones_is_not(
+    talk: Conversation,
+) -> None:
+    limit = talk.kernel.limits.content_blocks_per_append
+    texts = [{"type": "text", "text": str(number)} for number in range(limit)]
+    full: Json = {"role": "user", "content": texts}
+    first = await talk.append(None, full)
+    assert (await talk.append(None, full, answer("yes")))["reused"] == 1
+    for more in ([full, answer("no")], [{**full, "content": [*texts, texts[0]]}]):
+        with raises(ErrorCode.TOO_LARGE):
+            await talk.append(first["message_id"], *more)
+    with raises(ErrorCode.TOO_LARGE):
+        await talk.call("edit", message=first["message_id"], content=[*texts, texts[0]])
+    assert len((await talk.call("path"))["messages"]) == 2
+
+
+async def test_search_for_too_long_a_text_is_refused(talk: Conversation) -> None:
+    with raises(ErrorCode.TOO_LARGE):
+        await talk.call("search", text="x" * (talk.kernel.limits.query_code_points + 1))
+
+
+async def test_delete_in_a_context_that_cannot_be_read_is_an_error_and_nothing_is_deleted(
+    talk: Conversation, open_kernel: OpenKernel, data: Path
+) -> None:
+    await talk.append(None, user("a"))
+    await talk.kernel.call(talk.actor, "context.create", {"label": "broken"})
+    await talk.call("append", context="broken", messages=[user("b")])
+    await talk.kernel.close()
+    with sqlite3.connect(data / "journal.db") as database:
+        damage = "UPDATE ops SET changes = x'ff' || changes WHERE context = 2 AND seq = 2"
+        assert database.execute(damage).rowcount == 1
+    kernel = await open_kernel()
+    again = Conversation(kernel, kernel.open_session(kernel.owner, "test"))
+    names = ["default.amy.1", "broken.amy.1"]
+    with raises(ErrorCode.STORAGE_FAILED):
+        await again.call("delete", messages=names, descendants="reparent")
+    assert await again.texts(context="default") == ["a"]
