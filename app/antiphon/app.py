@@ -30,6 +30,7 @@ from antiphon.textual_patches.driver import TerminalDriver
 from antiphon.themes import DEFAULT_THEME, bundled_themes_folder, load_themes
 from antiphon.tour import Tour
 from antiphon.widgets.composer import DraftSync, random_seq
+from antiphon.widgets.status import HintLog
 from antiphon_kernel.client.tool_client import ToolClient
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.text.sanitize import sanitize
@@ -110,6 +111,8 @@ class AntiphonApp(App[None]):
             options = self._options = replace(options, context=last or DEFAULT_CONTEXT)
             self._returning = last is not None
         self.session = self._new_session(options)
+        self._clock = clock
+        self._hints = HintLog()
         self._new_draft = partial(DraftSync, clock=clock, new_seq=new_seq)
         self._draft = self._new_draft(self.session.document)
         self._leaving = False
@@ -125,6 +128,8 @@ class AntiphonApp(App[None]):
             tour=Tour() if self._options.demo else None,
             open_context=self._open_context,
             memory=self._memory,
+            hints=self._hints,
+            clock=self._clock,
         )
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -195,6 +200,7 @@ class AntiphonApp(App[None]):
         before = self.session
         if before.is_live:
             await before.replica.saved()
+            await self.document_screen.refresh_contexts()
         self._label = self.document_screen.label_of(context)
         self._options = replace(self._options, context=context)
         self.session = self._new_session(self._options)
@@ -288,6 +294,7 @@ class AntiphonApp(App[None]):
                 " in a file."
             )
             return
+        await self.document_screen.refresh_contexts()
         try:
             await self.session.close()
         except AntiphonError as error:

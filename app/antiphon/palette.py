@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final, NamedTuple
@@ -13,9 +12,6 @@ from textual.theme import BUILTIN_THEMES
 
 from antiphon.keymap import palette_actions
 from antiphon.screens.document_screen import DocumentScreen
-
-CONTEXTS_SECONDS: Final = 0.5
-"""How long the palette waits for the list of contexts."""
 
 _TITLE_COLUMNS: Final = 48
 
@@ -39,8 +35,7 @@ class PaletteCommands(Provider):
     async def startup(self) -> None:
         """Ask the kernel which contexts there are now, but do not wait long for its answer."""
         if isinstance(self.screen, DocumentScreen):
-            asked = asyncio.create_task(self.screen.fetch_contexts(), name="contexts")
-            await asyncio.wait({asked}, timeout=CONTEXTS_SECONDS)
+            await self.screen.refresh_contexts()
 
     async def discover(self) -> Hits:
         for entry in self._entries():
@@ -64,7 +59,8 @@ class PaletteCommands(Provider):
             yield PaletteEntry(title, action.shown_keys(), perform)
         for context in screen.contexts:
             show = partial(screen.open_context, context.id)
-            yield PaletteEntry(f"Context: {context.label}", "", show)
+            unread = f"●{context.unread}" if context.unread else ""
+            yield PaletteEntry(f"Context: {context.label}", unread, show)
         for name in sorted(self.app.available_themes.keys() - BUILTIN_THEMES.keys()):
             if name != self.app.theme:
                 choose = partial(setattr, self.app, "theme", name)

@@ -69,6 +69,8 @@ class Kernel:
         self.ids = ids
         self.limits = limits
         self.id: KernelId
+        self.label: str
+        """How people call this kernel; the name of its project's folder unless it was given one."""
         self.owner: Principal
         self.system: Actor
         self.members = members
@@ -139,10 +141,13 @@ class Kernel:
             await self.journal.set_setting("owner", founder.username)
             await self.journal.set_setting("kernel", self.ids.uuid7())
         self.id = KernelId(await self.journal.setting("kernel") or "")
+        self.label = await self.journal.setting("label") or self.project.resolve().name
         self.owner = self.access.owner = self.members[await self.journal.setting("owner") or owner]
         await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
-        self.writers = BlockOwners(self.members, self.system, self.limits.write_lease_seconds)
+        self.writers = BlockOwners(
+            self.members, self.system, self.limits.write_lease_seconds, self.ids.client_id
+        )
         self._open = OpenContexts(
             self.journal,
             self.contexts,
@@ -201,6 +206,11 @@ class Kernel:
             AntiphonError: invalid_params or ambiguous_id.
         """
         return self.members.find(reference)
+
+    async def rename(self, label: str) -> None:
+        """Give the kernel another label; stored when this returns."""
+        await self.journal.set_setting("label", label)
+        self.label = label
 
     def role_of(self, principal: Principal) -> AccessRole:
         """Return the current role of the principal in this kernel."""
@@ -339,6 +349,7 @@ class Kernel:
             ) from error
         context = await self.context(in_context or DEFAULT_CONTEXT)
         for one in (context,) if in_context is not None else (context, *self._open):
+            await one.layout.load()
             block = one.layout.find(path)
             if block is not None:
                 return one, block

@@ -31,6 +31,7 @@ from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of
 from tests.app.rows import terminal_rows
+from tests.kernel.served import CuttableProxy
 from tests.waiting import until
 
 
@@ -184,6 +185,21 @@ async def world(folder: Path, *, owner: str = "amy", models: bool = True) -> Asy
 
 
 @contextlib.asynccontextmanager
+async def through_proxy(here: World) -> AsyncIterator[CuttableProxy]:
+    """Let the app reach the kernel only through a proxy."""
+    assert here.doors is not None
+    proxy = CuttableProxy(here.doors.port)
+    await proxy.start()
+    through = {"socket": None, "http": f"http://127.0.0.1:{proxy.port}"}
+    address = address_of(here.kernel, here.doors).model_copy(update=through)
+    (here.data / ADDRESS_FILE).write_text(address.model_dump_json())
+    try:
+        yield proxy
+    finally:
+        await proxy.close()
+
+
+@contextlib.asynccontextmanager
 async def opened(
     here: World,
     *,
@@ -196,7 +212,12 @@ async def opened(
 ) -> AsyncIterator[Opened]:
     """The app, from when it is `live` (if that is awaited); it leaves at the end."""
     options = AppOptions(
-        data=here.data, context=context, as_name=as_name, demo=demo, restart=restart
+        data=here.data,
+        context=context,
+        as_name=as_name,
+        project=here.folder,
+        demo=demo,
+        restart=restart,
     )
     app = AntiphonApp(options)
     async with app.run_test(size=size) as pilot:

@@ -58,8 +58,7 @@ def figure(
 def print_figure(one: Figure, *, as_json: bool) -> None:
     """One JSON object, or one row of a table."""
     if as_json:
-        fields = {**asdict(one), "ratio": one.ratio, "within": one.within}
-        print(json.dumps(fields), flush=True)
+        print(json.dumps({**asdict(one), "ratio": one.ratio, "within": one.within}), flush=True)
         return
     print(row(one), flush=True)
 

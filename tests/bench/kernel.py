@@ -196,12 +196,7 @@ def measure_fan_out(folder: Path, modules: Path, runs: int) -> Iterator[Figure]:
                     rate = answer["arrived"] / answer["seconds"]
                     rates.setdefault((name, readers), []).append(rate)
                 answer = load(
-                    modules,
-                    f"{url}/slow",
-                    50,
-                    hocuspocus=is_hocuspocus,
-                    room="slow",
-                    perSecond=50,
+                    modules, f"{url}/slow", 50, hocuspocus=is_hocuspocus, room="slow", perSecond=50
                 )
                 slow[name] = answer["p95"]
     for readers in READERS:
@@ -276,8 +271,7 @@ async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figu
     writer = BlockWriter(kernel, await kernel.context(), model)
 
     async def call(block: str, text: str) -> None:
-        params = {"block_id": block, "text": text, "stream": True}
-        await kernel.call(model, "block.append", params)
+        await kernel.call(model, "block.append", {"block_id": block, "text": text, "stream": True})
 
     async def measure(append: Callable[[str, str], Awaitable[None]]) -> float:
         block = await writer.create(BlockKind.TEXT, None)

@@ -294,3 +294,25 @@ def event_id(wrote: list[dict[str, Any]]) -> str:
     """The first block that was created."""
     created = next(event for event in wrote if event["what"] == "create")
     return str(created["blocks"][0])
+
+
+def test_conversations_of_other_tools_are_imported_from_a_file_and_from_a_folder(
+    machine: Machine, tmp_path: Path
+) -> None:
+    file = tmp_path / "sums.json"
+    messages = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+    file.write_text(json.dumps({"messages": messages}))
+    done = machine.run("import", str(file), "--format", "messages", "--label", "sums")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("sums: 2 messages, context ")
+    folder = tmp_path / "loom"
+    folder.mkdir()
+    root = {"id": "r", "child_ids": ["a"]}
+    node = {"id": "a", "root_id": "r", "parent_id": "r", "child_ids": [], "message": messages[0]}
+    (folder / "roots.json").write_text(json.dumps([root]))
+    (folder / "a.json").write_text(json.dumps(node))
+    done = machine.run("import", str(folder), "--format", "messages", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["conversations"][0]["messages"] == 1
+    file.write_text("{broken")
+    assert machine.run("import", str(file), "--format", "messages").returncode == 1

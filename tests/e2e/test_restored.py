@@ -14,8 +14,7 @@ from tests.waiting import wait_until
 
 def test_restore_with_open_app_notifies_keeps_text_and_rejoins(machine: Machine) -> None:
     data = machine.project / ".antiphon"
-    block = {"role": "user", "kind": "text", "content": "some text", "status": "done"}
-    machine.call(data, "block.create", **block)
+    machine.call(data, "block.create", role="user", kind="text", content="some text", status="done")
     backup = machine.home / "backup.db"
     assert machine.run("backup", str(backup)).returncode == 0
     terminal = machine.terminal("join", cols=120, rows=40)

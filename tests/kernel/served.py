@@ -85,10 +85,7 @@ class ServedKernel:
 
     async def start(self) -> None:
         self.kernel = await Kernel.open(
-            self._folder / "data",
-            self._folder,
-            registry=self._registry,
-            owner="amy",
+            self._folder / "data", self._folder, registry=self._registry, owner="amy"
         )
         self.doors = await serve(
             self.kernel, port=0, socket=self._folder / "run" / "kernel.sock", limits=self._limits

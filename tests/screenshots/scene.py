@@ -76,7 +76,6 @@ class Scene:
             self.aria, "block.append", block_id=self.answer, text=self.text[self.written : end]
         )
         self.written = end
-        self.show(self.aria, self.answer, end, Activity.STREAMING)
 
     def show(self, actor: Actor, block: str, cursor: int, activity: Activity) -> None:
         """Somebody's cursor."""

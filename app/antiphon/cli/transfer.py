@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from antiphon.cli.errors import call_error
-from antiphon.cli.kernel_option import KernelTarget, kernel_options
+from antiphon.cli.kernel_option import KernelTarget, kernel_options, run_with_kernel
 from antiphon_kernel.types.constants import DEFAULT_CONTEXT
+
+if TYPE_CHECKING:
+    from antiphon_kernel.client.tool_client import ToolClient
 
 _PIECE: Final = 65_536
 
@@ -52,25 +57,42 @@ def export(context: str, format_: str, kernel: KernelTarget) -> None:
 
 
 @click.command("import")
-@click.argument("file", type=click.File("rb"))
+@click.argument("file", type=click.Path(exists=True, allow_dash=True, path_type=Path))
 @click.option("--label", metavar="LABEL", help="The new context's.  [default: as it was exported]")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["jsonl", "messages"]),
+    default="jsonl",
+    show_default=True,
+    help="An export of antiphon, or conversations of another tool.",
+)
 @kernel_options
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one line of JSON.")
-def import_(file: Any, label: str | None, kernel: KernelTarget, as_json: bool) -> None:
+def import_(
+    file: Path, label: str | None, format_: str, kernel: KernelTarget, as_json: bool
+) -> None:
     """Make a new context of FILE, which `antiphon export` wrote as jsonl (- is standard input).
 
     The new context is there whole or not at all; nothing that was there is changed.
 
+    With --format messages, FILE has conversations of OpenAI's or Anthropic's shape, as JSON or one
+    a line, or is a folder of loom's; each conversation becomes a context, its branches forks.
+
     Exit codes: 0 imported, 1 the call failed, 2 wrong arguments, 3 no kernel could be reached or
     started.
     """
+    if format_ == "messages":
+        _import_messages(file, label, kernel, as_json)
+        return
     from antiphon.cli.call import dump_json_line
     from antiphon_kernel.client.transfers import import_context
     from antiphon_kernel.types.errors import AntiphonError
 
     params = {"label": label} if label is not None else {}
     try:
-        made = import_context(kernel.find()(), iter(lambda: file.read(_PIECE), b""), params)
+        with click.open_file(str(file), "rb") as source:
+            made = import_context(kernel.find()(), iter(lambda: source.read(_PIECE), b""), params)
     except AntiphonError as error:
         raise call_error(error, as_json=as_json) from error
     if as_json:
@@ -78,6 +100,38 @@ def import_(file: Any, label: str | None, kernel: KernelTarget, as_json: bool) -
         return
     blocks = "1 block" if made["blocks"] == 1 else f"{made['blocks']} blocks"
     click.echo(f"{made['label']}: {blocks}, context {made['context_id']}.")
+
+
+def _import_messages(file: Path, label: str | None, kernel: KernelTarget, as_json: bool) -> None:
+    from antiphon.cli.call import dump_json_line
+
+    params = _read_conversations(file)
+    if label is not None:
+        params["label"] = label
+
+    async def ask(calls: ToolClient) -> dict[str, Any]:
+        return await calls.call("message.import", params)
+
+    made = run_with_kernel(kernel, ask, as_json=as_json)
+    if as_json:
+        click.echo(dump_json_line(made))
+        return
+    for one in made["conversations"]:
+        said = "1 message" if one["messages"] == 1 else f"{one['messages']} messages"
+        forks = f" in {one['branches']} branches" if one["branches"] > 1 else ""
+        click.echo(f"{one['label']}: {said}{forks}, context {one['context_id']}.")
+
+
+def _read_conversations(file: Path) -> dict[str, Any]:
+    try:
+        if file.is_dir():
+            paths = sorted(path for path in file.rglob("*.json") if path.is_file())
+            files = {path.relative_to(file).as_posix(): path.read_text("utf-8") for path in paths}
+            return {"format": "loom", "text": json.dumps(files)}
+        with click.open_file(str(file), "rb") as source:
+            return {"format": "messages", "text": source.read().decode("utf-8")}
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.ClickException(f"{file} cannot be read: {error}.") from error
 
 
 COMMANDS = (export, import_)

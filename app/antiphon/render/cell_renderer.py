@@ -36,6 +36,10 @@ class CellRenderer:
 
     def update(self, view: CellView) -> RenderedCell:
         """The picture of the view."""
+        cell = self._cell(view)
+        return cell.framed([self._read_from_here()]) if view.is_read_from else cell
+
+    def _cell(self, view: CellView) -> RenderedCell:
         match view.kind:
             case BlockKind.THINKING:
                 return self._thinking(view)
@@ -43,6 +47,8 @@ class CellRenderer:
                 return render_tool_call(view, self._text_width, self._theme)
             case BlockKind.TOOL_RESULT:
                 return self._tool_result(view)
+            case _ if view.is_sending:
+                return self._plain(view.text, self._theme.dim)
             case _ if view.collapsed:
                 return self._folded(view)
             case BlockKind.TEXT:
@@ -118,7 +124,7 @@ class CellRenderer:
         """A line: how the text begins when it is open, and how much of it there is."""
         width, words = self._text_width, []
         start = replace(view, text=view.text[:SEEN], collapsed=False, status=Status.DONE)
-        opened = self.update(start)
+        opened = self._cell(start)
         if view.kind == BlockKind.DRIFT:
             opened = self._markdown(start)
         if (count := line_count(view.text)) > 1 or view.kind == BlockKind.FILE:
@@ -139,6 +145,10 @@ class CellRenderer:
         if view.status != Status.ERROR:
             return []
         return [self._note(f"■ {end_label(view)}")]
+
+    def _read_from_here(self) -> RenderedLine:
+        width = self._text_width
+        return self._note(f"── models read from here {'─' * width}"[:width])
 
     def _note(self, text: str) -> RenderedLine:
         pieces = clipped([WrapPiece(text, self._theme.dim)], self._text_width, self._theme.dim)

@@ -35,6 +35,13 @@ def end_label(view: CellView) -> str:
     return f"failed · {_one_line(detail)}" if detail else "failed"
 
 
+def queue_label(position: int) -> str:
+    """Return the label of a message that waits for its answer: `queued · 2nd`."""
+    is_teen = position // 10 % 10 == 1
+    ending = "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(position % 10, "th")
+    return f"queued · {position}{ending}"
+
+
 def count_of(number: int, noun: str) -> str:
     """`1 line`, `2 lines`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

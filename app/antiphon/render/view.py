@@ -41,6 +41,8 @@ class CellView:
     stop_reason: str | None = None
     stopped_by: str | None = None
     """Username of whoever interrupted the block."""
+    is_sending: bool = False
+    """A message of the person here that the kernel has not accepted yet."""
     collapsed: bool = False
     """Folded on this screen now."""
     edited_after_done: bool = False
@@ -49,5 +51,7 @@ class CellView:
     language: str | None = None
     """Of a file block; overrules what the path suggests."""
     drift_kind: str | None = None
+    is_read_from: bool = False
+    """Models read from here on: it stands for everything above it."""
     source_context: str | None = None
     """Where a drift block came from."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -23,15 +24,19 @@ from antiphon.screens.submitter import MessageSubmitter
 from antiphon.screens.view_state import ViewStateController
 from antiphon.session import Session
 from antiphon.tour import Tour
-from antiphon.widgets.block_list import CellModel, DocumentView, Draft
+from antiphon.widgets.block_list import CellModel, DocumentView
 from antiphon.widgets.composer import Composer, DraftSync
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.sidebar import ContextName, participant_rows
-from antiphon.widgets.status import Participant
+from antiphon.widgets.status import HintLog, Participant
 from antiphon.widgets.status.participants import participants
 from antiphon_kernel.client.rejected_edits import Rejection
+from antiphon_kernel.types.clock import Clock
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
+
+CONTEXTS_SECONDS: Final = 0.5
+"""How long is waited for the list of contexts before something else is done."""
 
 READING: Final = "READ"
 """In the place of a mode in which others write."""
@@ -50,12 +55,16 @@ class BaseScreen(Screen[None]):
         tour: Tour | None,
         open_context: Callable[[str], None],
         memory: ViewStateController,
+        hints: HintLog,
+        clock: Clock | None = None,
     ) -> None:
         """`context` is its name until the document says it; `open_context` takes an id."""
         super().__init__()
         self.mode = Mode.WRITE
         self.user = session.user
-        self.source = CellModel(session.document, presence=session.presence, user=session.user)
+        self.source = CellModel(
+            session.document, presence=session.presence, user=session.user, clock=clock
+        )
         self.composer = Composer(draft, session.user)
         self.area = DocumentView(self.source)
         self.cells = self.area.cells
@@ -65,7 +74,8 @@ class BaseScreen(Screen[None]):
         self._asked_for = context
         self._switch_context = open_context
         self._running_blocks = RunningBlocks(session.document)
-        self._frame = DocumentLayout(self.area, self.composer, place=place)
+        self._hints = hints
+        self._frame = DocumentLayout(self.area, self.composer, hints, place=place)
         self._kernel = KernelActions(session, self.hint)
         self._submitter = MessageSubmitter(
             session,
@@ -73,7 +83,7 @@ class BaseScreen(Screen[None]):
             self.hint,
             shows_all=lambda: self.composer.shows_all and not self._frame.is_covered,
             ask=self._ask_to_run,
-            on_sending=self._show_drafts,
+            cells=self.source,
         )
         self._blame = BlameView(self.cells, self.source, self._kernel.authors)
         self._contexts: Sequence[ContextName] = ()
@@ -124,12 +134,8 @@ class BaseScreen(Screen[None]):
             self.hint(f"Something went wrong: {event.worker.error!r}")
 
     def _show_drafts(self) -> None:
-        """Show what others are writing, and messages of this person that are on their way."""
-        me = self._session.me
-        colour = me.colour if me is not None else 0
-        sending = self._submitter.sending.items()
-        own = [Draft(block, "sending", colour, text) for block, text in sending]
-        self._frame.drafts.show([*self.source.drafts(), *own])
+        """Show what others are writing."""
+        self._frame.drafts.show(self.source.drafts())
 
     # What can be done now
 
@@ -245,8 +251,17 @@ class BaseScreen(Screen[None]):
         """Ask the kernel which contexts there are, and show them."""
         if not self._session.is_live:
             return
-        self._contexts = await self._kernel.contexts()
+        self._contexts = await self._kernel.contexts(self._memory.seen())
+        here = self._session.document.context
+        for one in self._contexts:
+            if one.id == here:
+                self._memory.saw(one.id, one.version)
         self._show_contexts()
+
+    async def refresh_contexts(self) -> None:
+        """As `fetch_contexts`, but do not wait long for the kernel's answer."""
+        asked = asyncio.create_task(self.fetch_contexts(), name="contexts")
+        await asyncio.wait({asked}, timeout=CONTEXTS_SECONDS)
 
     def _show_contexts(self) -> None:
         """This context is among them, also one that is archived."""

@@ -10,11 +10,12 @@ from textual import on, work
 
 from antiphon.actions import Mode
 from antiphon.clipboard import copy_text
+from antiphon.file_mentions import complete_mention
 from antiphon.locations import state_folder
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
 from antiphon.screens.base_screen import BaseScreen
-from antiphon.screens.modals import ConfirmModal, HelpModal, RejectedModal
+from antiphon.screens.modals import ConfirmModal, HelpModal, HintsModal, RejectedModal
 from antiphon.screens.reading import LAST_ITEMS, ReadingModal
 from antiphon.widgets.composer import SHELL_MARK, ComposerEditor
 from antiphon.widgets.editor import CellEditor
@@ -22,6 +23,7 @@ from antiphon.widgets.sidebar import Sidebar
 from antiphon.widgets.status import UnreadBadge
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import join_names
 
 S = TypeVar("S", bound=BaseScreen)
 
@@ -49,6 +51,21 @@ class DocumentActions(BaseScreen):
             self.hint(self.user.refusal)
         else:
             self.composer.editor.focus()
+
+    @on(ComposerEditor.CompletionRequested)
+    def _complete_mention(self, event: ComposerEditor.CompletionRequested) -> None:
+        session = self._session
+        names = {one.username for one in session.document.members()}
+        names.update(one.username for one in session.presence().values())
+        found = complete_mention(event.before, names, session.project)
+        if found is None:
+            return
+        if not found.choices:
+            self.hint(f"No name here and no file of the project begins with {found.begun}.")
+            return
+        self.composer.editor.complete(found.begun, found.common)
+        if len(found.choices) > 1:
+            self.hint(join_names(found.choices))
 
     @on(ComposerEditor.SendRequested)
     @requires_write
@@ -324,6 +341,9 @@ class DocumentActions(BaseScreen):
 
     def action_show_help(self) -> None:
         self.action_help()
+
+    def action_hints(self) -> None:
+        self.app.push_screen(HintsModal(self._hints))
 
     def action_refused(self) -> None:
         refused = self._session.status.refused

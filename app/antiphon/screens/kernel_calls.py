@@ -157,10 +157,14 @@ class KernelActions:
             self._hint("Nothing is running. Ctrl+Q quits.")
         return bool(result.get("stopped"))
 
-    async def contexts(self) -> list[ContextName]:
-        """The kernel's contexts, oldest first; none if it does not say."""
+    async def contexts(self, seen: Mapping[str, int]) -> list[ContextName]:
+        """The kernel's contexts, oldest first; none if it does not say.
+
+        Args:
+            seen: the version of each context, by id, that the person has seen.
+        """
         try:
-            result = await self._session.call("context.list", {})
+            result = await self._session.call("context.list", {"seen": dict(seen)})
         except AntiphonError as error:
             self._hint(f"The contexts cannot be listed: {error.message}")
             return []
@@ -168,6 +172,8 @@ class KernelActions:
             ContextName(
                 one["context_id"],
                 displayable_in_a_row(one["label"]),
+                one["context_version"],
+                one.get("changed", 0),
                 source=one.get("source_context"),
             )
             for one in result["contexts"]

@@ -12,7 +12,14 @@ from textual.widgets import Static
 from antiphon.widgets.block_list import Columns, DocumentView
 from antiphon.widgets.composer import Composer
 from antiphon.widgets.sidebar import WIDE, WIDTH, Sidebar
-from antiphon.widgets.status import DraftPreview, FooterLine, HeaderLine, HintBar, UnreadBadge
+from antiphon.widgets.status import (
+    DraftPreview,
+    FooterLine,
+    HeaderLine,
+    HintBar,
+    HintLog,
+    UnreadBadge,
+)
 
 MAX_COLUMNS: Final = 104
 """The main column is no wider: gutter, text, and a name tag behind it. Wider terminals get it in
@@ -54,7 +61,9 @@ class DocumentLayout(Container):
     DocumentLayout #page { height: 1fr; layers: base above; align: right bottom; }
     """
 
-    def __init__(self, area: DocumentView, composer: Composer, *, place: str) -> None:
+    def __init__(
+        self, area: DocumentView, composer: Composer, hints: HintLog, *, place: str
+    ) -> None:
         super().__init__()
         self.area = area
         self.composer = composer
@@ -62,7 +71,7 @@ class DocumentLayout(Container):
         self.sidebar = Sidebar()
         self.unread = UnreadBadge()
         self.drafts = DraftPreview()
-        self.notice = HintBar()
+        self.notice = HintBar(hints)
         self.footer = FooterLine()
         self._too_small = TooSmall()
         self._main = Vertical(id="main")

@@ -20,7 +20,7 @@ from antiphon.locations import under_home
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
 from antiphon.time_format import format_absolute
-from antiphon.widgets.status import StatusLine, StatusSpan, fit
+from antiphon.widgets.status import HintLog, StatusLine, StatusSpan, fit
 from antiphon.widgets.themed import ThemedWidget
 from antiphon_kernel.client.rejected_edits import Rejection
 
@@ -97,6 +97,13 @@ class HelpModal(TextModal):
 
     def __init__(self) -> None:
         super().__init__(help_rows)
+
+
+class HintsModal(TextModal):
+    """The hints so far."""
+
+    def __init__(self, hints: HintLog) -> None:
+        super().__init__(partial(hint_rows, hints))
 
 
 class RejectedModal(TextModal):
@@ -227,6 +234,18 @@ def help_rows(width: int, theme: CellTheme) -> list[list[StatusSpan]]:
             rows.append([StatusSpan("  " + keys, theme.focus), StatusSpan(first, theme.text)])
             rows += [[StatusSpan(" " * (KEY_COLUMNS + 2) + line, theme.text)] for line in rest]
         rows.append([])
+    return rows
+
+
+def hint_rows(hints: HintLog, width: int, theme: CellTheme) -> list[list[StatusSpan]]:
+    """The lines of the page of hints, the latest first."""
+    rows = _titled("Hints", theme)
+    if not (past := list(hints)):
+        rows.append([StatusSpan("There has been no hint yet.", theme.dim)])
+    for hint in reversed(past):
+        for at, line in enumerate(wrapped(hint.text, max(16, width - 10))):
+            time = hint.time if not at else ""
+            rows.append([StatusSpan(time.ljust(10), theme.dim), StatusSpan(line, theme.text)])
     return rows
 
 

@@ -61,13 +61,13 @@ class ReadingPage(TextPage):
         """First row of each item."""
 
     def show(self, layout: Layout) -> None:
-        """Show another state; the chosen item and what is folded stay."""
-        is_first = self._chosen is None
+        """Show another state: folds stay, and the choice does unless it is the last item."""
+        was_last = self._chosen is None or self._keys[-1:] == [self._chosen]
         self._layout = layout
-        if self._chosen not in self._keys:
+        if was_last or self._chosen not in self._keys:
             self._chosen = self._keys[-1] if self._keys else None
         self.reload()
-        if is_first:
+        if was_last:
             self.scroll_end(animate=False)
 
     @property

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.session import Session
+from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
+from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import join_names
 
 NOBODY_AFTER = 1.0
 """Seconds in which a model that answers has shown itself."""
 
 NOBODY = "No model here to answer: `antiphon demo` shows one; !command runs in the shell."
-
-SENDING_AFTER = 0.5
-"""Seconds after which a message that is on its way is shown as such."""
 
 SLOW_AFTER = 2.0
 """Seconds after which a message that was taken and is not there yet is asked after."""
@@ -44,11 +45,11 @@ class MessageSubmitter:
         *,
         shows_all: Callable[[], bool],
         ask: Callable[[str, str], Awaitable[bool]],
-        on_sending: Callable[[], None],
+        cells: CellModel,
     ) -> None:
         """
         Args:
-            on_sending: called when `sending` has changed.
+            cells: show the messages on their way.
             shows_all: whether the whole message is on the screen.
             ask: shows a command and a reason, and returns whether the person wants it to run.
         """
@@ -57,9 +58,7 @@ class MessageSubmitter:
         self._hint = hint
         self._shows_all = shows_all
         self._ask = ask
-        self._on_sending = on_sending
-        self.sending: dict[str, str] = {}
-        """Messages that have been on their way for a while, by block."""
+        self._cells = cells
         self._waiting: str | None = None
         self._is_asking = False
 
@@ -78,7 +77,9 @@ class MessageSubmitter:
             self._draft.clear()
             return self._run(text, typed_here=True)
         else:
-            return self._submit(self._draft.detach(), text)
+            block = self._draft.detach()
+            self._cells.show_sending(block)
+            return self._submit(block, text)
         return None
 
     def _is_ready(self) -> bool:
@@ -119,27 +120,51 @@ class MessageSubmitter:
                 await sending
 
     async def _submit(self, block: str, text: str) -> None:
-        def show() -> None:
-            self.sending[block] = text
-            self._on_sending()
+        addressed = asyncio.create_task(self._names_nobody(text))
 
         loop = asyncio.get_running_loop()
-        sending = loop.call_later(SENDING_AFTER, show)
         slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
         try:
+            await self._attach(block, mentioned_paths(text))
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
+            self._cells.hide_sending(block)
             self._draft.restore(block, text)
+            addressed.cancel()
             self._hint(f"Not sent: {error.message}")
             return
         finally:
             slow.cancel()
-            sending.cancel()
-            if self.sending.pop(block, None) is not None:
-                self._on_sending()
+        names_nobody = await addressed
         await asyncio.sleep(NOBODY_AFTER)
-        if not self._has_models():
+        if not names_nobody and not self._has_models():
             self._hint(NOBODY)
+
+    async def _attach(self, block: str, paths: Sequence[str]) -> None:
+        """Attach the files that the message names; one that is attached already stays.
+
+        Raises:
+            AntiphonError: if one of them cannot be; then none is.
+        """
+        if paths:
+            files = await asyncio.to_thread(read_mentioned, self._session.project, paths)
+            await self._session.call("block.attach", {"block_id": block, "files": files})
+
+    async def _names_nobody(self, text: str) -> bool:
+        """Say so if the message addresses somebody whom the kernel does not know."""
+        names = mentions(text)
+        if not names:
+            return False
+        try:
+            members = (await self._session.call("kernel.members", {}))["members"]
+        except AntiphonError:
+            return False  # what became of the message is said, too, and matters more
+        people = (PrincipalKind.HUMAN, PrincipalKind.MODEL)
+        known = [str(one["username"]) for one in members if one["kind"] in people]
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            self._hint(f"Nobody is called {join_names(unknown)}. There are: {join_names(known)}.")
+        return bool(unknown)
 
     def _has_models(self) -> bool:
         kinds = [one.kind for one in self._session.document.members()]

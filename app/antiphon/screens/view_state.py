@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -29,6 +29,8 @@ class ViewState(BaseModel):
     """A code point that the line showed."""
     focused: str | None = None
     """The cell that had the focus."""
+    version: int = 0
+    """The context's version that was seen last."""
 
 
 class ViewStates(BaseModel):
@@ -95,6 +97,28 @@ class ViewStateController:
         self._remembered = remembered
         self._tell = tell
         self._failed = False
+        self._seen: dict[str, int] | None = None
+
+    def seen(self) -> Mapping[str, int]:
+        """Return the version of each context that was seen last, by id."""
+        return dict(self._known())
+
+    def saw(self, context: str, version: int) -> None:
+        """The person has a context of this version on the screen."""
+        self._known()[context] = version
+
+    def _known(self) -> dict[str, int]:
+        if self._seen is None:
+            places = self._places()
+            self._seen = {context: place.version for context, place in places.items()}
+        return self._seen
+
+    def _places(self) -> Mapping[str, ViewState]:
+        try:
+            return {} if self._remembered is None else self._remembered.read().places
+        except ValueError as error:
+            self._fail(error)
+            return {}
 
     def last_context(self) -> str | None:
         """Id of the context that was open last on this kernel."""
@@ -106,12 +130,7 @@ class ViewStateController:
 
     def go_back(self, context: str, cells: BlockList) -> None:
         """Show what was on screen when this context was left."""
-        try:
-            places = {} if self._remembered is None else self._remembered.read().places
-        except ValueError as error:
-            self._fail(error)
-            return
-        kept = places.get(context)
+        kept = self._places().get(context)
         if kept is None:
             return
         if kept.focused is not None and cells.has_cell(kept.focused):
@@ -123,7 +142,8 @@ class ViewStateController:
         """Remember what is on screen now."""
         if self._remembered is None:
             return
-        place, anchor = ViewState(focused=cells.focused_cell), cells.view_state()
+        version = self._known().get(context, 0)
+        place, anchor = ViewState(focused=cells.focused_cell, version=version), cells.view_state()
         if anchor is not None:
             place.block, place.line, place.row = anchor.block, anchor.line, anchor.row
             place.offset = anchor.offset

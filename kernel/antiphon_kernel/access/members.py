@@ -149,6 +149,13 @@ class Members:
                     return await self._add(_is_incomplete(user), user.role)
             return await self._add(self._new(username, kind), role)
 
+    async def set_display_name(self, principal: Principal, name: str) -> Principal:
+        """From now on the principal wants to be called so; stored when this returns."""
+        renamed = replace(self._by_id[principal.id], display_name=name)
+        await self._journal.set_display_name(renamed)
+        self._principals[renamed.username] = self._by_id[renamed.id] = renamed
+        return renamed
+
     async def create_guest(self, name: str, role: AccessRole) -> Principal:
         """A new person, called `name` or, where that is taken, `name2`, `name3`, ..."""
         return await run_uninterrupted(self._create_guest(name, role))

@@ -32,6 +32,14 @@ _TIME_SLICE: Final = 0.008
 """Seconds after which a flood of remote changes lets the rest of the program run."""
 
 
+PING_INTERVAL: Final = 1.0
+"""Seconds between the answer to a ping and the next one."""
+
+LATE_PONG: Final = 2.0
+"""Seconds after which a ping counts as unanswered. The connection stays: it is the library that
+ends one whose pings go unanswered for long."""
+
+
 class ServerRejection(NamedTuple):
     """The kernel will not go on with a replica."""
 
@@ -88,6 +96,7 @@ class ReplicaConnection:
         standing.become(ReplicaState.CATCHING_UP)
         writer = asyncio.create_task(self._write(), name="replica writer")
         reader = asyncio.create_task(self._read(), name="replica reader")
+        pinger = asyncio.create_task(self._ping(), name="replica pinger")
         reader.add_done_callback(lambda _: writer.cancel())
         try:
             # The reader ends with the connection, behind the last frame; the writer may notice it
@@ -100,7 +109,9 @@ class ReplicaConnection:
         finally:
             reader.cancel()
             writer.cancel()
-            await asyncio.wait({reader, writer})
+            pinger.cancel()
+            await asyncio.wait({reader, writer, pinger})
+            standing.set_silent(False)
             await self._socket.close()
             standing.become(ReplicaState.OFFLINE)
             if awareness.start_connection():
@@ -132,6 +143,17 @@ class ReplicaConnection:
                 if loop.time() >= pause_at:
                     await asyncio.sleep(0)
                     pause_at = loop.time() + _TIME_SLICE
+
+    async def _ping(self) -> None:
+        """Notice a kernel that has stopped to answer while there is nothing to send."""
+        with suppress(ConnectionClosed):
+            while True:
+                await asyncio.sleep(PING_INTERVAL)
+                pong = asyncio.ensure_future(await self._socket.ping())
+                _, late = await asyncio.wait({pong}, timeout=LATE_PONG)
+                self._standing.set_silent(bool(late))
+                await pong
+                self._standing.set_silent(False)
 
     def _receive(self, frame: Frame) -> None:
         copy = self._copy

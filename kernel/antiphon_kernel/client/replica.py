@@ -88,6 +88,11 @@ class Replica:
         return self._standing.state
 
     @property
+    def is_silent(self) -> bool:
+        """Whether the kernel leaves a ping unanswered, though the connection is there."""
+        return self._standing.is_silent
+
+    @property
     def rejection(self) -> str | None:
         """Why the kernel refused this replica."""
         return self._verdict.reason if self._verdict is not None else None

@@ -28,7 +28,15 @@ class ConnectionStateMachine:
         self.state = ReplicaState.CONNECTING
         self.trouble: str | None = None
         """Why the last attempt to connect, or the last connection, failed; None once live."""
+        self.is_silent = False
+        """Whether the kernel leaves a ping unanswered."""
         self.changed = Signal[()]()
+
+    def set_silent(self, is_silent: bool) -> None:
+        """Say whether the kernel answers pings."""
+        if is_silent is not self.is_silent:
+            self.is_silent = is_silent
+            self.changed.notify()
 
     def become(self, state: ReplicaState) -> None:
         """Take on a state; who is refused stays so."""

@@ -1,22 +1,25 @@
 """Contexts: how each is opened, written to, kept on disk, forked and searched."""
 
+from antiphon_kernel.contexts.announcing import read_announcement
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of
+from antiphon_kernel.contexts.context_layout import ContextLayout, turn_of
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
-    ForkChange,
+    InitialChange,
     read_now,
     read_version,
     split_surrogates,
     start_fork,
+    start_with,
 )
 from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.contexts.message_blocks import (
     MessageWriter,
+    NewMessage,
     check_message,
     count_kept,
     group_of,
@@ -24,12 +27,21 @@ from antiphon_kernel.contexts.message_blocks import (
 )
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.contexts.open_contexts import OpenContexts
-from antiphon_kernel.contexts.ordering import order_after, order_at_end, order_before
+from antiphon_kernel.contexts.ordering import (
+    order_after,
+    order_at_end,
+    order_before,
+    orders_after,
+    orders_at_end,
+)
+from antiphon_kernel.contexts.pool_block import read_sources, shown_sources
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
+from antiphon_kernel.contexts.sources_pool import add_sources
 from antiphon_kernel.contexts.tree import Branch, ConversationTrees, TreeNode
 from antiphon_kernel.contexts.undo_stack import UndoKind
+from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
     "Applied",
@@ -44,10 +56,11 @@ __all__ = [
     "ConversationTrees",
     "First",
     "Fork",
-    "ForkChange",
+    "InitialChange",
     "InitialContent",
     "MessagePath",
     "MessageWriter",
+    "NewMessage",
     "OpenContexts",
     "PathMessage",
     "Presence",
@@ -56,19 +69,27 @@ __all__ = [
     "Submission",
     "TreeNode",
     "UndoKind",
+    "WriterPresence",
+    "add_sources",
     "check_message",
     "count_kept",
     "group_of",
     "header_fields",
     "header_values",
-    "layout_of",
     "open_document",
     "order_after",
     "order_at_end",
     "order_before",
+    "orders_after",
+    "orders_at_end",
+    "read_announcement",
     "read_now",
+    "read_sources",
     "read_version",
     "role_of",
+    "shown_sources",
     "split_surrogates",
     "start_fork",
+    "start_with",
+    "turn_of",
 ]

@@ -17,6 +17,7 @@ from antiphon_kernel.limits import Limits
 from antiphon_kernel.registry import Result
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import check_value
 
 R = TypeVar("R", bound=Result)
@@ -52,8 +53,13 @@ def mirror_fields(record: type[Any], *, but: Collection[str]) -> Callable[[type[
 _OTHERWISE: Final = frozenset(("id", "parent", "order"))
 """Fields that go by another name, or are none of a caller's business."""
 
+_ATTACHED: Final = ("media_type", "blob", "blob_bytes")
+
 _KERNELS: Final = frozenset(
-    (*ENUMS, "order", "created", "author", "parent", "edited_after_done", "stopped_by", "metadata")
+    (
+        *(*ENUMS, *_ATTACHED, "order", "created", "author", "parent"),
+        *("edited_after_done", "stopped_by", "metadata"),
+    )
 )
 """Fields that no request says in its `metadata`."""
 
@@ -125,6 +131,13 @@ def header_fields(metadata: Mapping[str, Any], limits: Limits, project: Path) ->
         check_value(name, value, limits, prefix="metadata.")
     if "path" in fields and not _is_inside(project, fields["path"]):
         raise _leaves_project()
+    if metadata.get("type") == SUMMARY_TYPE:
+        raise AntiphonError(
+            ErrorCode.INVALID_PARAMS,
+            f"A block of the type {SUMMARY_TYPE} decides what models read, and only"
+            " context.compact writes one: call that, or use another type.",
+            field="metadata.type",
+        )
     rest = {name: value for name, value in metadata.items() if name not in _OF_REQUESTS}
     if rest:
         check_value("metadata", rest, limits)

@@ -1,17 +1,22 @@
-"""Sessions and leases that keep running blocks alive, and interruption when one ends."""
+"""Sessions and leases that keep running blocks alive, their presence, and their interruption."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Final
 
 from antiphon_kernel.access import Members
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.writer_presence import WriterPresence
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import PrincipalKind, Status
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.records import Actor
+
+_SHOWN_OTHERWISE: Final = ("turn", "kernel")
+"""How those come in whose presence is another's matter."""
 
 
 def _now() -> float:
@@ -21,13 +26,26 @@ def _now() -> float:
 class BlockOwners:
     """The writers of the blocks of models and tools, in every open context."""
 
-    def __init__(self, members: Members, system: Actor, lease_seconds: float) -> None:
-        """`lease_seconds`: for how long a session of a single call keeps a block alive."""
+    def __init__(
+        self,
+        members: Members,
+        system: Actor,
+        lease_seconds: float,
+        new_client: Callable[[], int],
+    ) -> None:
+        """
+        Args:
+            lease_seconds: for how long a session of a single call keeps a block alive.
+            new_client: a new awareness client id, for the presence of a writer.
+        """
         self.system = system
         """Who interrupts."""
         self._members = members
         self._sessions: dict[str, SessionId] = {}
         self._lease_seconds = lease_seconds
+        self._presences: dict[str, WriterPresence] = {}
+        """Of those who write running blocks from outside; a turn has a presence of its own."""
+        self._new_client = new_client
         self._leases: dict[str, float] = {}
         """When the lease of a block ends, by the clock of the event loop."""
 
@@ -85,12 +103,32 @@ class BlockOwners:
         for kept in (self._sessions, self._leases):
             for block in [block for block in kept if block.startswith(context)]:
                 del kept[block]
+        for block in [block for block in self._presences if block.startswith(context)]:
+            self._presences.pop(block).leave()
 
-    def interrupt(self, context: Context, left: Callable[[str], bool]) -> bool:
+    def stop(self, context: Context, username: str | None, by: str) -> set[str]:
+        """Interrupt what programs write from outside; return whose blocks there were.
+
+        Args:
+            username: whose blocks, anybody's if None.
+            by: username of whoever wants it.
+        """
+        due = {
+            block: one.username
+            for block, one in self._presences.items()
+            if block in context.document and username in (None, one.username)
+        }
+        self.interrupt(context, due.__contains__, stopped_by=by)
+        return set(due.values())
+
+    def interrupt(
+        self, context: Context, left: Callable[[str], bool], *, stopped_by: str | None = None
+    ) -> bool:
         """End every open block of a model or tool for which `left` says so; whether there was any.
 
         The change is applied, but not yet on disk.
         """
+        fields = {} if stopped_by is None else {"stopped_by": stopped_by}
         document = context.document
         models = {one.id for one in self._members if one.kind is PrincipalKind.MODEL}
         due = []
@@ -110,7 +148,7 @@ class BlockOwners:
 
         def mark() -> None:
             for block in due:
-                document.set_fields(block, status=Status.ERROR, stop_reason=INTERRUPTED)
+                document.set_fields(block, status=Status.ERROR, stop_reason=INTERRUPTED, **fields)
 
         context.write(self.system, "interrupt", mark, blocks=due, undo=None)
         return True
@@ -127,9 +165,24 @@ class BlockOwners:
             else:
                 self._leases[block] = self._lease_end()
         for change in applied.changes:
+            for block in change.added:
+                self._show_writer(context, applied.actor, block)
             for header in change.headers:
+                if "status" in header.fields:
+                    self._show_writer(context, applied.actor, header.block)
                 if "status" not in header.fields or not self._is_left(header.block):
                     continue
                 now = context.document.header(header.block)
                 if now.status == Status.RUNNING and now.is_written_by_program:
                     self._sessions[header.block] = applied.actor.session
+
+    def _show_writer(self, context: Context, actor: Actor, block: str) -> None:
+        """Let whoever writes a running block from outside be present in it until it ends."""
+        header = context.document.header(block)
+        runs = header.status == Status.RUNNING and header.is_written_by_program
+        if not runs and block in self._presences:
+            self._presences.pop(block).leave()
+        elif runs and block not in self._presences and actor.via not in _SHOWN_OTHERWISE:
+            presence = WriterPresence(context, actor, self._new_client())
+            presence.write_in(block)
+            self._presences[block] = presence

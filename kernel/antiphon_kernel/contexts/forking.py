@@ -12,6 +12,7 @@ from typing import Final
 
 from antiphon_kernel.contexts.block_ids import BlockIds
 from antiphon_kernel.contexts.context import Context
+from antiphon_kernel.contexts.context_layout import turn_of
 from antiphon_kernel.contexts.context_registry import InitialContent
 from antiphon_kernel.contexts.header_rules import follow_change
 from antiphon_kernel.contexts.member_registry import MemberRegistry
@@ -19,6 +20,7 @@ from antiphon_kernel.document.block_copy import BlockCopier
 from antiphon_kernel.document.document import Document, DocumentLoader
 from antiphon_kernel.document.genesis import genesis_update
 from antiphon_kernel.document.header import encode_headers
+from antiphon_kernel.layout import moved_metadata
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
     BlockRow,
@@ -33,6 +35,7 @@ from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import without_damage
 from antiphon_kernel.yjs.merge import FAN_IN, merge
 
@@ -41,8 +44,8 @@ FORK: Final = "fork"
 
 
 @dataclass(frozen=True, slots=True)
-class ForkChange:
-    """A change of a fork that is there with its copied blocks, or is not there at all."""
+class InitialChange:
+    """A change of a new context that is there from the start, or is not there at all."""
 
     operation: str
     apply: Callable[[Document, Callable[[], str]], None]
@@ -60,7 +63,7 @@ class Fork:
     """The source as it was; nobody else has it."""
     blocks: tuple[str, ...]
     """Those that are copied, in document order."""
-    change: ForkChange | None = None
+    change: InitialChange | None = None
     """What else is there from the start."""
 
 
@@ -128,14 +131,19 @@ async def start_fork(
         add(members)
     headers: list[BlockHeader] = []
     copies = {block: moved_block(block, row.id) for block in fork.blocks}
+    turns: dict[str, str] = {}
+    names_turns = any(source.header(one).metadata.get("type") == SUMMARY_TYPE for one in copies)
     for number, (block, copy) in enumerate(copies.items(), 1):
         header = without_damage(source.header(block), limits)
         parent = _nearest(source, header.parent, copies)
-        header = replace(
+        copied = replace(
             header, id=copy, parent=parent, source_context=fork.source.id, source_block=block
         )
-        headers.append(header)
-        add(copier.copy(block, header), (BlockRow(number, copy, 1),))
+        if names_turns:
+            turns[turn_of(header)] = turn_of(copied)
+            copied = replace(copied, metadata=moved_metadata(header.metadata, turns))
+        headers.append(copied)
+        add(copier.copy(block, copied), (BlockRow(number, copy, 1),))
         await slices.pause()
     origin = ForkOrigin(fork.source.number, fork.at, len(headers))
     state, vector = copier.state(genesis_update(row.id, row.epoch, row.label))
@@ -157,8 +165,21 @@ async def start_fork(
     return InitialContent(commits, origin)
 
 
+def start_with(
+    row: ContextRow, change: InitialChange, actor: Actor, time: int, client_id: int
+) -> InitialContent:
+    """Return the initial content of a new context that a change makes, in one transaction."""
+    document = Document.create(client_id, context=row.id, epoch=row.epoch, label=row.label)
+    update, touched = _apply(document, change, actor, row)
+    document.close()
+    blocks = tuple(BlockRow(number, block, 1) for number, block in enumerate(touched, 1))
+    session = SessionRow.of(actor)
+    commit = Commit(row, 2, time, actor.principal, session, change.operation, blocks, update)
+    return InitialContent([commit])
+
+
 def _apply(
-    document: Document, change: ForkChange, actor: Actor, row: ContextRow
+    document: Document, change: InitialChange, actor: Actor, row: ContextRow
 ) -> tuple[bytes, Sequence[str]]:
     """Make a change; return the update that says so, and the blocks that it touched."""
     ids = BlockIds(row.id, document.block_ids())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final
 
 from antiphon_kernel.contexts.message_path import CONTENT_BLOCK, MESSAGE, stored_content
@@ -16,10 +17,12 @@ from antiphon_kernel.messages import (
     ContentBlock,
     Message,
     MessageRole,
+    SystemMessage,
     TextBlock,
     Thinking,
     ToolMessage,
     ToolUse,
+    UserMessage,
     dump_block,
 )
 from antiphon_kernel.text.graphemes import common_ends
@@ -36,6 +39,19 @@ _ROLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A message to write, with what stands around it and is no message."""
+
+    message: Message
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """What its first block says besides."""
+    before: tuple[SystemMessage, ...] = ()
+    """Instructions in front of it."""
+    behind: tuple[SystemMessage, ...] = ()
+    """Instructions behind it."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessageWriter:
     """Writer of messages into one document, on behalf of one principal; inside a transaction."""
 
@@ -45,7 +61,7 @@ class MessageWriter:
     created: str
 
     def append(
-        self, messages: Iterable[Message], prompt: str | None, calls: dict[str, str]
+        self, messages: Iterable[NewMessage], prompt: str | None, calls: dict[str, str]
     ) -> None:
         """Write messages at the end.
 
@@ -54,22 +70,47 @@ class MessageWriter:
             calls: the block of each tool use that is not answered, by id.
         """
         calls = dict(calls)
-        for message in messages:
+        for new in messages:
+            message = new.message
             parent = prompt if message.role is MessageRole.ASSISTANT else None
             if isinstance(message, ToolMessage):
                 parent = calls.get(message.tool_call_id)
-            ids = self.write(message, parent, None)
+            self._instruct(new.before)
+            ids = self.write(message, parent, None, new.metadata)
+            self._instruct(new.behind)
             if message.role is MessageRole.USER:
                 prompt = ids[0]
             for block, content in zip(ids, message.content, strict=True):
                 if isinstance(content, ToolUse):
                     calls[content.id] = block
 
-    def write(self, message: Message, parent: str | None, after: str | None) -> list[str]:
-        """Write one message at the end, or behind a block; return its blocks."""
+    def _instruct(self, messages: Iterable[SystemMessage]) -> None:
+        for content in chain.from_iterable(one.content for one in messages):
+            header = replace(
+                _header(UserMessage((content,)), content),
+                id=self.next_id(),
+                role=Role.SYSTEM,
+                order=order_at_end(self.document),
+                created=self.created,
+                author=self.author,
+            )
+            self.document.create_block(header, content_text(content))
+
+    def write(
+        self,
+        message: Message,
+        parent: str | None,
+        after: str | None,
+        stated: Mapping[str, Any] | None = None,
+    ) -> list[str]:
+        """Write one message at the end, or behind a block; return its blocks.
+
+        Args:
+            stated: what the metadata of the first block says besides.
+        """
         ids = [self.next_id() for _ in message.content]
         for at, (block, header) in enumerate(zip(ids, message_headers(message), strict=True)):
-            metadata = dict(header.metadata)
+            metadata = {**header.metadata, **((stated or {}) if at == 0 else {})}
             if len(ids) > 1 and message.role is not MessageRole.TOOL:
                 metadata[MESSAGE] = group_of(ids[0])
             if message.role is MessageRole.TOOL and at < len(ids) - 1:
@@ -176,13 +217,16 @@ def content_text(content: ContentBlock) -> str:
     return ""
 
 
-def check_message(message: Message, limits: Limits) -> None:
+def check_message(new: NewMessage, limits: Limits) -> None:
     """Refuse content that is too large for a block.
 
     Raises:
         AntiphonError: too_large or invalid_params.
     """
-    for content in message.content:
+    message = new.message
+    check_value("metadata", dict(new.metadata), limits)
+    around = chain.from_iterable(one.content for one in (*new.before, *new.behind))
+    for content in (*message.content, *around):
         reject_long_text(limits, len(content_text(content)))
         header = _header(message, content)
         for name in ("tool_name", "tool_call_id", "input", "metadata"):

@@ -1,8 +1,24 @@
 """Layout of what models read: turns, rounds, paths, the text stream and its cache points."""
 
+from antiphon_kernel.layout.announce import (
+    Announcement,
+    BudgetShare,
+    ChangedBlock,
+    ChangedLines,
+    PresentReader,
+    announcement_text,
+)
 from antiphon_kernel.layout.arrange import arrange
-from antiphon_kernel.layout.blocks import SUMMARY_TYPE, BlockAuthor, LayoutBlock
+from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
+from antiphon_kernel.layout.compaction import (
+    WHOLE_TURNS,
+    CompactionError,
+    CompactionPlan,
+    cut_at,
+    plan_compaction,
+    plan_last_turns,
+)
 from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
@@ -16,6 +32,7 @@ from antiphon_kernel.layout.model_view import (
     signature_metadata,
     valid_signature,
 )
+from antiphon_kernel.layout.new_summary import NewSummary, compact, weigh
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
     BlockPath,
@@ -30,7 +47,15 @@ from antiphon_kernel.layout.paths import (
     parse_path,
 )
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
-from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
+from antiphon_kernel.layout.reading import LayoutReading, LayoutTail, ModelRequest, read_layout
+from antiphon_kernel.layout.sources import (
+    PoolSource,
+    SourceError,
+    normal_path,
+    normal_url,
+    sources_text,
+)
+from antiphon_kernel.layout.summary import SummaryRecord, extract, moved_metadata, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
 
@@ -38,15 +63,21 @@ __all__ = [
     "ROUND",
     "SIGNATURE",
     "SIGNED_TEXT",
-    "SUMMARY_TYPE",
+    "WHOLE_TURNS",
+    "Announcement",
     "ArtifactPath",
     "BlockAuthor",
     "BlockPath",
     "BlockPosition",
     "BreakReason",
+    "BudgetShare",
     "CachePoints",
     "CallPath",
+    "ChangedBlock",
+    "ChangedLines",
     "CodePath",
+    "CompactionError",
+    "CompactionPlan",
     "ContributionFilter",
     "FilePath",
     "ItemType",
@@ -56,27 +87,45 @@ __all__ = [
     "LayoutPath",
     "LayoutReader",
     "LayoutReading",
+    "LayoutTail",
     "LayoutTurn",
     "ModelRequest",
     "ModelView",
+    "NewSummary",
     "PathError",
+    "PoolSource",
     "PrefixBreak",
+    "PresentReader",
+    "SourceError",
     "SourcesPath",
     "SummaryPath",
+    "SummaryRecord",
+    "announcement_text",
     "arrange",
     "cache_points",
+    "compact",
+    "cut_at",
+    "extract",
     "first_break",
     "is_path",
     "item_text",
     "model_view",
+    "moved_metadata",
+    "normal_path",
+    "normal_url",
     "parse_path",
+    "plan_compaction",
+    "plan_last_turns",
     "read_layout",
+    "read_record",
     "rounds_of",
     "signature_metadata",
+    "sources_text",
     "stream_text",
     "tool_call_id",
     "turn_id",
     "valid_signature",
     "visible",
+    "weigh",
     "why_not_hidden",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from posixpath import basename
 
-from antiphon_kernel.layout.blocks import SUMMARY_TYPE, LayoutBlock
+from antiphon_kernel.layout.blocks import LayoutBlock
 from antiphon_kernel.layout.derived_ids import block_hash, tool_call_id, turn_id
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn
 from antiphon_kernel.layout.paths import (
@@ -20,6 +20,7 @@ from antiphon_kernel.layout.paths import (
     is_path,
 )
 from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 
 
 def arrange(blocks: Iterable[LayoutBlock], before: Layout | None = None) -> Layout:

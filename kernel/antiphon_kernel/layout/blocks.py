@@ -8,9 +8,7 @@ from typing import Any, Final
 
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
-
-SUMMARY_TYPE: Final = "conv.range.summary"
-"""Value of `metadata.type` of a block that stands for everything before it."""
+from antiphon_kernel.types.summaries import SUMMARY_TYPE, stands_for_earlier
 
 _TERMINAL: Final = (Status.DONE, Status.ERROR)
 
@@ -48,6 +46,11 @@ class LayoutBlock:
     stop_reason: str | None = None
     file: str | None = None
     """Path of the file it is about."""
+    media_type: str | None = None
+    """Type of the file that was attached with it."""
+    blob: str | None = None
+    """SHA-256 of the bytes of that file."""
+    blob_bytes: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -66,13 +69,7 @@ class LayoutBlock:
     @property
     def is_summary(self) -> bool:
         """Return whether models read from here on: a finished summary that says something."""
-        return (
-            self.role == Role.SYSTEM
-            and self.metadata.get("type") == SUMMARY_TYPE
-            and self.is_finished
-            and not self.excluded
-            and bool(self.text.strip())
-        )
+        return stands_for_earlier(self, self.text)
 
     @property
     def begins_turn(self) -> bool:

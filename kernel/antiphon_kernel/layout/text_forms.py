@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,6 +15,7 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.json_validation import read_json
+from antiphon_kernel.types.media_types import PLAIN_TEXT, is_text_type
 
 BETWEEN: Final = "\n\n"
 """Between two items of the stream."""
@@ -41,7 +43,8 @@ class LayoutReader:
         Args:
             model: id of the model's principal; the only model that has written, if absent.
         """
-        authors = {item.block.author.id: item.block.author for item in layout.items}
+        wrote = (item.block for item in layout.items if item.type is not ItemType.SUMMARY)
+        authors = {block.author.id: block.author for block in wrote}
         people = [one for one in authors.values() if one.kind == PrincipalKind.HUMAN]
         models = [one.id for one in authors.values() if one.kind == PrincipalKind.MODEL]
         if model is None and len(models) == 1:
@@ -69,8 +72,19 @@ class LayoutReader:
         return "" if is_clear else f"[{item.block.author.name}] "
 
 
-_SPOKEN: Final = (ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING)
-"""Types whose form names the author anyway."""
+_SPOKEN: Final = (
+    *(ItemType.NOTES, ItemType.ASSISTANT_COMPLETION, ItemType.THINKING),
+    ItemType.SUMMARY,
+)
+"""Types whose form names the author anyway, or whose author says nothing."""
+
+
+_MARK: Final = re.compile(
+    r"^\[(?=TURN |USER |SYSTEM |CONVERSATION |ERROR\]|FILE\]|DRIFT\]|BLOCK\]|AI Agent |path: "
+    r"|react\.tool\.|[a-z0-9_-]+ (?:say|think)\]:|[a-z0-9_-]+\] \[)",
+    re.MULTILINE,
+)
+"""Line of a text that would pass for the beginning of an item: a backslash goes before it."""
 
 
 def item_text(item: LayoutItem, reader: LayoutReader) -> str:
@@ -84,7 +98,7 @@ def stream_text(items: Iterable[LayoutItem], reader: LayoutReader) -> str:
 
 
 def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
-    block, text = item.block, item.block.text.rstrip("\n")
+    block, text = item.block, _MARK.sub(r"\\\g<0>", item.block.text.rstrip("\n"))
     match item.type:
         case ItemType.TURN_HEADER:
             return [f"[TURN {item.turn}] ts={iso_time(block.created)}"]
@@ -122,15 +136,19 @@ def _title(item: LayoutItem) -> str:
 
 
 def _attachment_parts(item: LayoutItem, text: str) -> list[str]:
-    said = item.block.metadata
-    name = _line(item.block.file or "").rpartition("/")[2]
-    lines = [f"[USER ATTACHMENT] {name} | {_line(str(said.get('mime', 'text/plain')))}"]
-    if "summary" in said:
-        lines.append(f"summary: {_line(str(said['summary']))}")
+    block = item.block
+    name = _line(block.file or "").rpartition("/")[2]
+    lines = [f"[USER ATTACHMENT] {name} | {block.media_type or PLAIN_TEXT}"]
+    if "summary" in block.metadata:
+        lines.append(f"summary: {_line(str(block.metadata['summary']))}")
     lines.append(f"[path: {item.path}]")
-    if "physical_path" in said:
-        lines.append(f"[physical_path: {_line(str(said['physical_path']))}]")
+    lines.append(f"[physical_path: {item.turn}/attachments/{str(item.path).partition('/')[2]}]")
     head = "\n".join(lines)
+    if block.media_type is not None and not is_text_type(block.media_type):
+        # As many characters as the bytes have in base64, without its padding.
+        size = -(-(block.blob_bytes or 0) * 4 // 3)
+        tag = "image" if block.media_type.startswith("image/") else "document"
+        return [head, f"<{tag} media_type={block.media_type} b64_len={size}>"]
     return [head, text] if text else [head]
 
 
@@ -146,7 +164,7 @@ def tool_name(item: LayoutItem) -> str:
 
 def _result_parts(item: LayoutItem, text: str) -> list[str]:
     block = item.block
-    value = _small_json(text)
+    value = _small_json(block.text)
     parts = []
     if block.file is None:
         status = _status(item)

@@ -38,10 +38,10 @@ def visible(
 
     Args:
         layout: as `arrange` has made it.
-        live: id of the turn that is played; the last one if absent.
+        live: id of the turn that is played; the last one that is read if absent.
     """
     turns = layout.turns
-    last = live if live is not None else (turns[-1].id if turns else None)
+    last = live if live is not None else _last_read(turns, admitted)
     summary = next(
         (
             item
@@ -64,6 +64,13 @@ def visible(
         if items:
             shown.append(LayoutTurn(turn.id, (turn.items[0], *items)))
     return Layout(tuple(shown), summary)
+
+
+def _last_read(turns: Sequence[LayoutTurn], admitted: ContributionFilter) -> str | None:
+    """Return the last turn of which anything is read: its prompt may be excluded."""
+    return next(
+        (turn.id for turn in reversed(turns) if _without_unread(turn.items, admitted)), None
+    )
 
 
 _SAID = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)

@@ -12,6 +12,7 @@ from typing import Final
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import FIELDS
 from antiphon_kernel.document.rendering import render
+from antiphon_kernel.layout import read_record
 from antiphon_kernel.limits import DEFAULT_LIMITS
 from antiphon_kernel.maintenance.findings import Check, ContextReport, Finding, Report
 from antiphon_kernel.storage import (
@@ -33,6 +34,7 @@ from antiphon_kernel.storage import (
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.errors import AntiphonError
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import check_field
 from antiphon_kernel.yjs.id_set import IdSet
 from antiphon_kernel.yjs.restored_ids import RestoredRange, decode_restored
@@ -171,11 +173,14 @@ class TransactionReplay:
 
 
 def check_document(document: Document, report: ContextReport) -> None:
-    """Check header fields, parents and answers."""
+    """Check header fields, parents, answers and summaries."""
     _check_fields(document, report)
     _check_parents(document, report)
     for block in document.block_ids():
         header = document.header(block)
+        said = header.metadata
+        if said.get("type") == SUMMARY_TYPE and read_record(said) is None:
+            report.find(Check.SUMMARY, f"the summary {block} does not say what it stands for")
         if header.kind != BlockKind.TOOL_RESULT:
             continue
         if header.parent is None or header.parent not in document:
@@ -188,6 +193,39 @@ def check_document(document: Document, report: ContextReport) -> None:
             )
         elif document.order.index(block) < document.order.index(call.id):
             report.find(Check.ANSWERS, f"the tool result {block} stands before its call {call.id}")
+
+
+def find_blobs(document: Document, report: ContextReport) -> None:
+    """Take note of the attached files; a file that is named by parts of its header is a finding."""
+    for block in document.block_ids():
+        header = document.header(block)
+        if header.blob is not None:
+            report.blobs[header.blob] = block
+        if (header.blob is None) != (header.media_type is None):
+            report.find(Check.BLOBS, f"block {block} says half of what file is attached with it")
+
+
+async def check_blobs(database: Database, report: Report) -> None:
+    """Check stored bytes, and whether each are some block's.
+
+    A context that could not be read to its end may name more than what was found.
+    """
+    sound: set[str] = set()
+    named = {one for context in report.contexts for one in context.blobs}
+    is_whole = report.clean
+    for (hash_,) in await database.select("SELECT hash FROM blobs"):
+        if await JournalReader(database).blob(hash_) is not None:
+            sound.add(hash_)
+        elif hash_ not in named:
+            what = f"the bytes stored as {hash_} are others, and no block names them"
+            report.findings.append(Finding(Check.BLOBS, what))
+    for context in report.contexts:
+        for hash_, block in context.blobs.items():
+            if hash_ not in sound:
+                what = f"the file attached with block {block} is not there as it was"
+                context.find(Check.BLOBS, what)
+    for hash_ in sorted(sound - named) if is_whole else ():
+        report.findings.append(Finding(Check.BLOBS, f"no block names the bytes of {hash_}"))
 
 
 def _check_fields(document: Document, report: ContextReport) -> None:

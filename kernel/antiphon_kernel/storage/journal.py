@@ -112,6 +112,11 @@ class Journal(JournalReader):
         )
         self._principals[principal.id] = number
 
+    async def set_display_name(self, principal: Principal) -> None:
+        """Store the display name that a principal has from now on."""
+        sql = "UPDATE principals SET display_name = ? WHERE id = ?"
+        await self._database.insert(sql, (principal.display_name, principal.id))
+
     def add_session(self, session: SessionRow) -> None:
         """Record a session that may never commit anything; with others, or with a commit."""
         if self._broken is not None:

@@ -17,7 +17,8 @@ READABLE_FORMATS: Final = frozenset({1})
 
 # Rows of `ops` are only ever added at the end, under one number that holds context and `seq`, and
 # leave out what most rows have in common: streamed text takes a fifth less. The touched blocks in
-# a table of their own would take 13 % more.
+# a table of their own would take 13 % more. A blob is written in the transaction of the first block
+# that names it, and stays as the transactions do: there is never one that nothing names.
 _INITIAL: Final = """
 CREATE TABLE kernel (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
@@ -121,6 +122,8 @@ CREATE TABLE snapshots (
     digest BLOB NOT NULL
 );
 
+CREATE TABLE blobs (hash TEXT PRIMARY KEY, data BLOB NOT NULL);
+
 CREATE VIRTUAL TABLE search USING fts5(text, beyond, detail = none, tokenize = 'trigram');
 
 CREATE TABLE long_texts (row INTEGER PRIMARY KEY, text TEXT NOT NULL);
@@ -150,5 +153,9 @@ _CREATORS: Final = """
 ALTER TABLE contexts ADD COLUMN creator INTEGER REFERENCES principals (number);
 """
 
-MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS)
+_DISPLAY_NAMES: Final = """
+ALTER TABLE principals ADD COLUMN display_name TEXT;
+"""
+
+MIGRATIONS: Final[tuple[str, ...]] = (_INITIAL, _ORIGINS, _CREATORS, _DISPLAY_NAMES)
 """In order; a new one goes to the end. What has been released is never edited."""

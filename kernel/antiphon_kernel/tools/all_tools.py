@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.tools.append import append
+from antiphon_kernel.tools.attach import attach
 from antiphon_kernel.tools.block import collapse, create, exclude, move, status
+from antiphon_kernel.tools.compaction import compact_context, expand
 from antiphon_kernel.tools.content import (
     append_log,
     delete_item,
@@ -28,7 +30,17 @@ from antiphon_kernel.tools.context import (
 )
 from antiphon_kernel.tools.edit import apply_patch, edit, splice
 from antiphon_kernel.tools.history import blame, history, redo, restore, undo
-from antiphon_kernel.tools.kernel import invite, invites, joins, kick, members, revoke, role
+from antiphon_kernel.tools.kernel import (
+    info,
+    invite,
+    invites,
+    joins,
+    kick,
+    members,
+    revoke,
+    role,
+    set_label,
+)
 from antiphon_kernel.tools.layout import layout, request, usage
 from antiphon_kernel.tools.message import (
     append_messages,
@@ -40,9 +52,12 @@ from antiphon_kernel.tools.message import (
     search_messages,
     split_message,
 )
+from antiphon_kernel.tools.message_import import import_messages
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
-from antiphon_kernel.tools.session import tools, whoami
+from antiphon_kernel.tools.session import set_display_name, tools, whoami
+from antiphon_kernel.tools.sources import add, list_sources
+from antiphon_kernel.tools.sources import read as read_sources
 from antiphon_kernel.tools.subscribe import subscribe, sync, unsubscribe
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
@@ -69,6 +84,7 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     move,
     collapse,
     exclude,
+    attach,
     undo,
     redo,
     blame,
@@ -82,11 +98,16 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     rename_context,
     archive_context,
     fork_context,
+    compact_context,
+    expand,
     layout,
     request,
     usage,
     export,
     import_,
+    add,
+    list_sources,
+    read_sources,
     append_messages,
     edit_message,
     split_message,
@@ -95,8 +116,12 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     message_children,
     message_siblings,
     search_messages,
+    import_messages,
     whoami,
+    set_display_name,
     tools,
+    info,
+    set_label,
     members,
     role,
     kick,

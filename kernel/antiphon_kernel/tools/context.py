@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -21,12 +21,15 @@ from antiphon_kernel.contexts import (
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.storage import ContextRow, CorruptContextError
 from antiphon_kernel.transfer import export_lines, export_markdown, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.roles import Permission
+
+_COUNTED: Final = 1_000
+"""Transactions of a context that are looked at to count what has changed."""
 
 
 class ContextListParams(Params):
@@ -34,6 +37,9 @@ class ContextListParams(Params):
 
     archived: bool = False
     """Name those that are archived too."""
+    seen: dict[str, Annotated[int, Field(ge=0)]] | None = None
+    """The version of each context, by id, that the caller has seen, 0 of those it does not name:
+    the answer then says how many blocks others have changed since."""
 
 
 class ContextInfo(Result):
@@ -64,10 +70,20 @@ class ContextStateResult(ContextInfo):
     context_version: int
 
 
+class ListedContext(ContextInfo):
+    """One context, and how far it has come."""
+
+    context_version: int
+    changed: int | None = None
+    """How many blocks others have changed since what was `seen`, as far as the last 1,000
+    changes tell; absent if that was not given, or the context
+    is damaged."""
+
+
 class ContextListResult(Result):
     """The contexts of the kernel, oldest first."""
 
-    contexts: list[ContextInfo]
+    contexts: list[ListedContext]
     """One entry a context."""
 
 
@@ -82,7 +98,21 @@ class ContextCreateParams(Params):
 async def list_contexts(call: Call, params: ContextListParams) -> ContextListResult:
     """List the contexts of this kernel; archived ones only when asked for."""
     rows = [row for row in call.kernel.context_rows() if params.archived or row.archived is None]
-    return ContextListResult(contexts=[context_info(call, row) for row in rows])
+    journal, found = call.kernel.journal, []
+    for row in rows:
+        changed = None
+        if params.seen is not None:
+            since, caller = params.seen.get(row.id, 0), call.actor.principal.id
+            try:
+                blocks = await journal.changed_blocks(row, since, _COUNTED, but_by=caller)
+            except CorruptContextError as error:
+                call.kernel.quarantine.add(row.id, error)
+            else:
+                changed = len(blocks)
+        info = context_info(call, row).model_dump()
+        version = await journal.last_seq(row)
+        found.append(ListedContext(**info, context_version=version, changed=changed))
+    return ContextListResult(contexts=found)
 
 
 def context_info(call: Call, row: ContextRow) -> ContextInfo:

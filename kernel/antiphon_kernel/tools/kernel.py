@@ -17,6 +17,56 @@ from antiphon_kernel.types.ids import NAME_LENGTH, NAME_PATTERN
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.roles import AccessRole, Permission
 
+SHOWN: Final = r"^[^\x00-\x1f\x7f-\x9f]*$"
+"""A text that can be shown in one line."""
+
+
+class KernelInfoParams(Params):
+    """Nothing to say."""
+
+
+class KernelInfoResult(Result):
+    """Identity of a kernel."""
+
+    kernel: str
+    """Id."""
+    label: str
+    """How people call it; the name of the project's folder unless it was given another."""
+    principal: str
+    """Id of the founder."""
+    username: str
+    """Name of the founder."""
+
+
+class KernelLabelParams(Params):
+    """The kernel's new label."""
+
+    label: str = Field(min_length=1, max_length=NAME_LENGTH, pattern=SHOWN)
+    """At most 64 code points, without control characters."""
+
+
+@tool("kernel.info", needs=Permission.READ)
+async def info(call: Call, params: KernelInfoParams) -> KernelInfoResult:
+    """Say which kernel this is, and who founded it."""
+    return _info(call)
+
+
+@tool("kernel.label", needs=Permission.OWN)
+async def set_label(call: Call, params: KernelLabelParams) -> KernelInfoResult:
+    """Give the kernel a label for people. Its id stays, and no address changes."""
+    await call.kernel.rename(params.label)
+    return _info(call)
+
+
+def _info(call: Call) -> KernelInfoResult:
+    kernel = call.kernel
+    return KernelInfoResult(
+        kernel=kernel.id,
+        label=kernel.label,
+        principal=kernel.owner.id,
+        username=kernel.owner.username,
+    )
+
 
 class MembersParams(Params):
     """Nothing to say."""
@@ -42,6 +92,8 @@ class MemberInfo(Result):
     """Id."""
     username: str
     """Name."""
+    display_name: str
+    """How it wants to be called; the username unless it was set."""
     kind: str
     """`human`, `model`, `shell`, `system`, `source`."""
     role: AccessRole
@@ -127,6 +179,7 @@ async def members(call: Call, params: MembersParams) -> MembersResult:
             MemberInfo(
                 principal=one.id,
                 username=one.username,
+                display_name=one.display_name or one.username,
                 kind=one.kind,
                 role=kernel.role_of(one),
                 founder=one.id == kernel.owner.id,

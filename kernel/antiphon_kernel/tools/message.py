@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -13,9 +13,10 @@ from antiphon_kernel.contexts import (
     Branch,
     Context,
     Fork,
-    ForkChange,
+    InitialChange,
     MessagePath,
     MessageWriter,
+    NewMessage,
     PathMessage,
     TreeNode,
     check_message,
@@ -130,6 +131,9 @@ async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePl
     the same if they say the same, white space at the ends and the order of keys aside. Only the
     rest is written, at the end of that branch, or in a fork if something else follows there. The
     same messages twice are the same place. Nobody is asked to answer. All or nothing.
+
+    A person's message is also taken by `POST /messages/PARENT/append` at the address of the
+    kernel's HTTP endpoint: a JSON object with the `content` alone, text only.
     """
     if params.parent is not None and params.context is not None:
         raise AntiphonError(
@@ -146,19 +150,32 @@ async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePl
             depth = index + 1
         else:
             branch, depth = await trees.branch(await call.context(params.context)), 0
-        return await _append(call, branch, depth, messages)
+        new = list(map(NewMessage, messages))
+        return await append_below(call, branch, depth, new, is_bounded=True)
 
 
-async def _append(
-    call: Call, branch: Branch, depth: int, messages: Sequence[Message]
+async def append_below(
+    call: Call,
+    branch: Branch,
+    depth: int,
+    messages: Sequence[NewMessage],
+    *,
+    is_bounded: bool = False,
 ) -> MessagePlace:
-    """Continue the first `depth` messages of a branch."""
+    """Continue the first `depth` messages of a branch; the trees must be held for writing.
+
+    Args:
+        is_bounded: whether the limit of new content blocks holds.
+
+    Raises:
+        AntiphonError: as `message.append` does.
+    """
     for message in messages:
         check_message(message, call.kernel.limits)
-    _check_calls(branch.path, depth, messages)
+    _check_calls(branch.path, depth, [one.message for one in messages])
     node, reused = branch.nodes[depth], 0
     for message in messages:
-        child = node.children.get(_digest(message))
+        child = node.children.get(_digest(message.message))
         if child is None:
             break
         node, reused = child, reused + 1
@@ -168,9 +185,10 @@ async def _append(
     if not rest:
         await branch.context.wait_persisted()
         return _place(branch, node.depth, reused)
-    _check_size(call, rest)
-    for message in rest:
-        check_speaker(role_of(message), call.actor.principal, call.role)
+    if is_bounded:
+        _check_size(call, [one.message for one in rest])
+    for one in rest:
+        check_speaker(role_of(one.message), call.actor.principal, call.role)
     ending = _ending(node, branch)
     if ending is not None:
         await _write_at_end(call, ending, rest)
@@ -223,7 +241,8 @@ def _ending(node: TreeNode, preferred: Branch) -> Branch | None:
     return next((one for one in ends if one.nodes[-1] is node and not one.path.is_followed()), None)
 
 
-def _writer(call: Call, document: Document, next_id: Any) -> MessageWriter:
+def message_writer(call: Call, document: Document, next_id: Callable[[], str]) -> MessageWriter:
+    """Return the writer of messages into a document on behalf of a caller."""
     created = iso_time(call.kernel.clock.now_ms())
     return MessageWriter(document, next_id, call.actor.principal.id, created)
 
@@ -236,17 +255,18 @@ def _prompt(branch: Branch, depth: int) -> str | None:
     return None
 
 
-def _open_calls(branch: Branch, messages: Sequence[Message]) -> dict[str, str]:
+def _open_calls(branch: Branch, messages: Sequence[NewMessage]) -> dict[str, str]:
     """The block of each call that messages answer, by id."""
-    wanted = [one.tool_call_id for one in messages if isinstance(one, ToolMessage)]
+    said = [one.message for one in messages]
+    wanted = [one.tool_call_id for one in said if isinstance(one, ToolMessage)]
     found = ((call_id, branch.path.call_block(call_id)) for call_id in wanted)
     return {call_id: block for call_id, block in found if block is not None}
 
 
-async def _write_at_end(call: Call, branch: Branch, messages: Sequence[Message]) -> None:
+async def _write_at_end(call: Call, branch: Branch, messages: Sequence[NewMessage]) -> None:
     context = branch.context
     prompt, calls = _prompt(branch, len(branch.messages)), _open_calls(branch, messages)
-    writer = _writer(
+    writer = message_writer(
         call, context.document, lambda: str(context.next_block_id(call.actor.principal.id))
     )
 
@@ -256,19 +276,21 @@ async def _write_at_end(call: Call, branch: Branch, messages: Sequence[Message])
     await context.write(call.actor, _APPEND, write, blocks=()).saved()
 
 
-def _appended(call: Call, branch: Branch, depth: int, messages: Sequence[Message]) -> ForkChange:
+def _appended(
+    call: Call, branch: Branch, depth: int, messages: Sequence[NewMessage]
+) -> InitialChange:
     prompt, calls = _prompt(branch, depth), _open_calls(branch, messages)
 
-    def apply(document: Document, next_id: Any) -> None:
+    def apply(document: Document, next_id: Callable[[], str]) -> None:
         here = ContextId(document.context or "")
         moved = {call_id: moved_block(block, here) for call_id, block in calls.items()}
         answered = moved_block(prompt, here) if prompt is not None else None
-        _writer(call, document, next_id).append(messages, answered, moved)
+        message_writer(call, document, next_id).append(messages, answered, moved)
 
-    return ForkChange(_APPEND, apply)
+    return InitialChange(_APPEND, apply)
 
 
-async def _forked(call: Call, branch: Branch, depth: int, change: ForkChange) -> Branch:
+async def _forked(call: Call, branch: Branch, depth: int, change: InitialChange) -> Branch:
     """A new branch that has the first `depth` messages of this one, and a change."""
     context, path = branch.context, branch.path
     blocks: list[str] = []
@@ -330,6 +352,8 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
     The branch begins with the same messages; of the one that is edited, it keeps what both texts
     have in common, in whole characters as people see them, with its authors. A message that is
     there beside it already is used as it is. Results of calls stay behind their calls.
+
+    A text is also taken by `PUT /messages/MESSAGE/content`, as `message.append` describes it.
     """
     trees = call.kernel.trees
     async with trees.writing:
@@ -337,7 +361,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         old = branch.messages[index]
         new = _edited(old.message, params.content)
         _check_size(call, [new])
-        check_message(new, call.kernel.limits)
+        check_message(NewMessage(new), call.kernel.limits)
         before, node = branch.nodes[index], branch.nodes[index + 1]
         if new == old.message:
             await branch.context.wait_persisted()
@@ -363,12 +387,12 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         _require_text_blocks(branch.context, old)
         _replaced(call, branch.context, old, new)
 
-        def apply(document: Document, next_id: Any) -> None:
+        def apply(document: Document, next_id: Callable[[], str]) -> None:
             here = ContextId(document.context or "")
             blocks = [moved_block(block, here) for block in old.blocks]
-            _writer(call, document, next_id).change(blocks, new)
+            message_writer(call, document, next_id).change(blocks, new)
 
-        made = await _forked(call, branch, index + 1, ForkChange(_EDIT, apply))
+        made = await _forked(call, branch, index + 1, InitialChange(_EDIT, apply))
         return _place(made, index, 0, 1, forked=True)
 
 
@@ -414,7 +438,7 @@ def _replaced(call: Call, context: Context, old: PathMessage, new: Message) -> S
 
 async def _edit_in_place(call: Call, branch: Branch, old: PathMessage, new: Message) -> None:
     context = branch.context
-    writer = _writer(
+    writer = message_writer(
         call, context.document, lambda: str(context.next_block_id(call.actor.principal.id))
     )
 
@@ -552,21 +576,24 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
     async with trees.writing:
         doomed: dict[ContextId, tuple[Branch, set[int]]] = {}
         missing: list[str] = []
-        found: list[tuple[Branch, int]] = []
+        found: list[tuple[Context, str]] = []
         for reference in params.messages:
             try:
-                found.append(await _find(call, reference))
+                branch, index = await _find(call, reference)
+                found.append((branch.context, branch.messages[index].id))
             except AntiphonError as error:
                 if error.code not in _MISSING:
                     raise
                 missing.append(reference)
-        for first, _ in found:
-            await trees.branch(first.context)
-        for first, index in found:
-            for branch in first.nodes[index + 1].branches():
+        firsts = [(await trees.branch(context), block) for context, block in found]
+        for first, block in firsts:
+            at = first.path.index(block)
+            if at is None:
+                continue  # somebody has taken it out meanwhile
+            for branch in first.nodes[at + 1].branches():
                 _, indexes = doomed.setdefault(branch.context.id, (branch, set()))
                 last = len(branch.messages) if params.descendants is Descendants.CASCADE else 0
-                indexes.update(range(index, max(last, index + 1)))
+                indexes.update(range(at, max(last, at + 1)))
         blocks = {branch: _with_results(branch, one) for branch, one in doomed.values()}
         for branch, excluded in blocks.items():
             for block in excluded:
@@ -637,7 +664,11 @@ class PathParams(Params):
 
 @tool("message.path", needs=Permission.READ, errors=REFERENCES)
 async def message_path(call: Call, params: PathParams) -> MessageListResult:
-    """Read the messages of a conversation from its beginning up to a message, or to the end."""
+    """Read the messages of a conversation from its beginning up to a message, or to the end.
+
+    Also with `GET /messages?context=` at the address of the kernel's HTTP endpoint, or with
+    `GET /messages/MESSAGE/path`; `/children` and `/siblings` are there too.
+    """
     if params.message is not None:
         branch, index = await _find(call, params.message)
         return _listed((branch, at) for at in range(index + 1))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from pydantic import Field
+
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.tools.json_schema import described_schema
+from antiphon_kernel.tools.kernel import SHOWN
+from antiphon_kernel.types.ids import NAME_LENGTH
 from antiphon_kernel.types.roles import Permission
 
 
@@ -21,6 +25,8 @@ class WhoamiResult(Result):
     """Id of the caller."""
     username: str
     """Name of the caller."""
+    display_name: str
+    """How the caller wants to be called; the username unless it was set."""
     kind: str
     """What the caller is: `human`, `model`, ..."""
     session: str
@@ -56,14 +62,40 @@ class ToolsResult(Result):
 @tool("session.whoami", needs=Permission.READ)
 async def whoami(call: Call, params: NoParams) -> WhoamiResult:
     """Say who the caller is and what role it has."""
-    principal = call.actor.principal
+    principal = call.kernel.find_principal(call.actor.principal.id)
     return WhoamiResult(
         principal=principal.id,
         username=principal.username,
+        display_name=principal.display_name or principal.username,
         kind=principal.kind,
         session=call.actor.session,
         role=call.role,
         kernel=call.kernel.id,
+    )
+
+
+class SessionNameParams(Params):
+    """The caller's new display name."""
+
+    display_name: str = Field(min_length=1, max_length=NAME_LENGTH, pattern=SHOWN)
+    """At most 64 code points, without control characters."""
+
+
+class SessionNameResult(Result):
+    """The caller's names."""
+
+    username: str
+    """Name of the caller."""
+    display_name: str
+    """How the caller wants to be called."""
+
+
+@tool("session.name", needs=Permission.READ)
+async def set_display_name(call: Call, params: SessionNameParams) -> SessionNameResult:
+    """Say how one wants to be called. The username, which ids and commands use, stays."""
+    await call.kernel.members.set_display_name(call.actor.principal, params.display_name)
+    return SessionNameResult(
+        username=call.actor.principal.username, display_name=params.display_name
     )
 
 

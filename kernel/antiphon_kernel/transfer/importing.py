@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from array import array
+from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from antiphon_kernel.contexts import InitialContent
+from antiphon_kernel.contexts import InitialContent, turn_of
 from antiphon_kernel.document.changes import Transaction
 from antiphon_kernel.document.content_writes import check_defaults, plan_set
 from antiphon_kernel.document.document import Document
@@ -17,8 +18,10 @@ from antiphon_kernel.document.header import ENUMS, FIELDS, known_value
 from antiphon_kernel.document.schema import decode_schema, each_part, is_text, path_of
 from antiphon_kernel.document.schema_validation import Rule
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.layout import moved_metadata
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
+    Blob,
     BlockRow,
     Commit,
     ContextRow,
@@ -28,6 +31,7 @@ from antiphon_kernel.storage import (
 )
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.transfer.records import (
+    BlobLine,
     BlockLine,
     ContextLine,
     EndLine,
@@ -42,9 +46,10 @@ from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
-from antiphon_kernel.validation import check_value
+from antiphon_kernel.validation import check_limit, check_value
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _BLOCKS_HELD: Final = 200
@@ -126,8 +131,11 @@ class _ImportReader:
         self._principals: dict[str, Principal] = {}
         self._members: set[str] = set()
         self._parents: dict[str, str | None] = {}
+        self._turns: dict[str, str] = {}
+        """Turn that each block would begin in the export, to that which it would begin here."""
         self._lines = array("Q")
         """Number of the line of each block."""
+        self._blobs: dict[str, Blob] = {}
         self._ended = False
         self._document = Document(kernel.ids.client_id())
         self._held = 0
@@ -148,6 +156,8 @@ class _ImportReader:
                 known = await self._kernel.members.author(line.username, kind)
                 self._principals[line.id] = known
                 self._introduce(known)
+            case BlobLine():
+                self._take_blob(number, line)
             case BlockLine():
                 self._add(number, line)
             case EndLine():
@@ -194,15 +204,41 @@ class _ImportReader:
             self._document.set_member(Member(principal.id, name, kind, slot))
         self._commit(transaction, (), ())
 
+    def _take_blob(self, number: int, line: BlobLine) -> None:
+        try:
+            blob = Blob.of(b64decode(line.data, validate=True))
+        except ValueError as error:
+            raise refusal(number, f"data is not base64 ({error})") from error
+        if blob.hash != line.sha256:
+            raise refusal(number, f"its bytes have the SHA-256 {blob.hash}, not what it says")
+        what = f"The attached file has {len(blob.data)} bytes"
+        check_limit(len(blob.data), self._kernel.limits, "attachment_bytes", what, "leave it out")
+        self._blobs[blob.hash] = blob
+
+    def _blob_of(self, block: BlockLine) -> tuple[Blob, ...]:
+        """The attached file of a block, which is what its header says."""
+        header = block.header
+        stated = [header.get(name) for name in ("media_type", "blob", "blob_bytes")]
+        if stated == [None, None, None]:
+            return ()
+        media_type, hash_, size = stated
+        blob = self._blobs.get(str(hash_))
+        if blob is None:
+            raise _refusal(block.id, "no line before it has the bytes of its file")
+        if size != len(blob.data) or not is_of_type(blob.data, str(media_type)):
+            raise _refusal(block.id, "its file is not of the size and the type that it says")
+        return (blob,)
+
     def _add(self, line_number: int, block: BlockLine) -> None:
         if block.id in self._parents:
             raise _refusal(block.id, "there is already a block of this id")
         _check_header(block, self._kernel.limits)
+        blobs = self._blob_of(block)
         self._make_room(len(block.text))
         document, principals = self._document, self._principals
         moved = _moved(block.id, self._row.id, principals)
         try:
-            header = _header(block, self._row.id, principals)
+            header = self._in_turns(block, _header(block, self._row.id, principals))
             with document.transaction("import") as transaction:
                 _create(document, block, header)
         except (ValueError, TypeError) as error:
@@ -211,7 +247,12 @@ class _ImportReader:
         self._parents[block.id] = str(parent) if parent is not None else None
         self._lines.append(line_number)
         inherited = tuple(_inherited(document, self.blocks, block, moved, principals))
-        self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited)
+        self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited, blobs)
+
+    def _in_turns(self, block: BlockLine, header: BlockHeader) -> BlockHeader:
+        """Return the header with the turns that it names by the ids that they have here."""
+        self._turns[turn_of(replace(header, id=block.id))] = turn_of(header)
+        return replace(header, metadata=moved_metadata(header.metadata, self._turns))
 
     def _make_room(self, size: int) -> None:
         """Go on in an empty document: what has been written is in the transactions."""
@@ -229,6 +270,7 @@ class _ImportReader:
         transaction: Transaction,
         blocks: tuple[BlockRow, ...],
         inherited: tuple[InheritedText, ...],
+        blobs: tuple[Blob, ...] = (),
     ) -> None:
         assert transaction.update is not None, "what is added is new"
         self._commits.append(
@@ -242,6 +284,7 @@ class _ImportReader:
                 blocks=blocks,
                 update=transaction.update,
                 inherited=inherited,
+                blobs=blobs,
             )
         )
 

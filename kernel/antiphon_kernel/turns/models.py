@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from antiphon_kernel.text.mentions import mentions
 from antiphon_kernel.turns.provider import Provider
 from antiphon_kernel.turns.recording import Recording, load_recording
 from antiphon_kernel.turns.scripted import ScriptedProvider
-from antiphon_kernel.types.ids import NAME_PATTERN
-
-_ADDRESS = re.compile(rf"\s*@({NAME_PATTERN.pattern})(?![a-z0-9_-])[,:]?", re.ASCII)
 
 
 class Models:
@@ -53,12 +50,7 @@ class Models:
 
     def mentioned(self, text: str) -> list[str]:
         """The models that answer `text`: those it names at its start, else the default one."""
-        named: list[str] = []
-        at = 0
-        while (name := _ADDRESS.match(text, at)) is not None:
-            at = name.end()
-            if name[1] in self._providers and name[1] not in named:
-                named.append(name[1])
+        named = [name for name in mentions(text) if name in self._providers]
         return named or list(self._providers)[:1]
 
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from antiphon_kernel.contexts import Context, Submission
+from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
 from antiphon_kernel.turns.turn import Turn, TurnFailed
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -77,12 +76,13 @@ class TurnRunner:
         self._sleep = sleep
         self._works: list[Job] = []
         self._latest: dict[tuple[ContextId, str], Job] = {}
-        self._auto: asyncio.Task[None] | None = None
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
+        self._tasks = [asyncio.create_task(self._register(), name="models' principals")]
         if models.autostart:
-            self._auto = asyncio.create_task(self._autostart(), name="auto-play")
-            self._auto.add_done_callback(_report)
+            self._tasks.append(asyncio.create_task(self._autostart(), name="auto-play"))
+        for task in self._tasks:
+            task.add_done_callback(_report)
 
     @property
     def busy(self) -> bool:
@@ -96,9 +96,9 @@ class TurnRunner:
 
     async def close(self) -> None:
         """Stop everything; what was written stays, marked as interrupted."""
-        if self._auto is not None:
-            self._auto.cancel()
-            await asyncio.wait({self._auto})
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
         for work in tuple(self._works):
             work.stop(None)
         await self.wait_idle()
@@ -130,7 +130,7 @@ class TurnRunner:
             work.username = principal.username
             actor = self._kernel.open_session(principal, "turn")
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
-            presence = ModelPresence(context, actor, self._kernel.ids.client_id())
+            presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
             turn = Turn(provider, writer, presence, prompt, text, asker)
             try:
@@ -210,6 +210,11 @@ class TurnRunner:
 
         work.task.add_done_callback(ended)
 
+    async def _register(self) -> None:
+        """Make every model known by its name before it has said anything."""
+        for model in self._models:
+            await self._principal(model)
+
     async def _principal(self, model: str) -> Principal:
         """The principal that a model writes as: never a person who has the same name."""
         for name in (model, *(f"{model}-{number}" for number in range(2, 100))):
@@ -258,8 +263,7 @@ class TurnRunner:
         Raises:
             AntiphonError: invalid_params or ambiguous_id if there is no such principal.
         """
-        for model in self._models:
-            await self._principal(model)
+        await self._register()
         whose = None if principal is None else self._kernel.find_principal(principal).username
         due = [
             work
@@ -270,7 +274,10 @@ class TurnRunner:
             work.stop(by.username)
         for work in due:
             await work.wait_ended()
-        return sorted({work.username for work in due})
+        stopped = {work.username for work in due}
+        stopped |= self._kernel.writers.stop(context, whose, by.username)
+        await context.wait_persisted()
+        return sorted(stopped)
 
 
 _runners: WeakValueDictionary[KernelId, TurnRunner] = WeakValueDictionary()

@@ -59,7 +59,8 @@ class ShellRunResult(Result):
 async def interrupt(call: Call, params: InterruptParams) -> InterruptResult:
     """Stop the running turns and commands of one principal or of all.
 
-    What they have written stays, with status error, stop_reason interrupted and who stopped it.
+    The blocks that programs are writing from outside end, too: their next write is rejected. What
+    has been written stays, with status error, stop_reason interrupted and who stopped it.
     """
     check_interrupt(params.principal, call.actor.principal, call.role)
     context = await call.context(params.context)

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any
 
+from antiphon_kernel.contexts import WriterPresence
 from antiphon_kernel.layout import ModelRequest, read_layout
 from antiphon_kernel.text.sanitize import sanitize
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
@@ -21,7 +22,6 @@ from antiphon_kernel.turns.events import (
     ToolCallEvent,
     Usage,
 )
-from antiphon_kernel.turns.presence import ModelPresence
 from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
 from antiphon_kernel.types.constants import INTERRUPTED
@@ -48,7 +48,7 @@ class Turn:
         self,
         provider: Provider,
         writer: BlockWriter,
-        presence: ModelPresence,
+        presence: WriterPresence,
         prompt: str,
         text: str,
         asker: Asker,
@@ -90,13 +90,12 @@ class Turn:
         block = await self._writer.create(BlockKind.ERROR, self._prompt, message)
         await self._writer.finish(block, Status.ERROR, is_error=True)
 
-    def _read(self) -> ModelRequest:
+    async def _read(self) -> ModelRequest:
         """Return what the model reads now: all that was written, streams included."""
         context = self._writer.context
-        context.appends.flush_all()
-        layout = context.layout
-        live, model = layout.turn_of(self._prompt), self._writer.actor.principal.id
-        return read_layout(layout.arranged(), model, live=live).request()
+        layout = await context.current_layout()
+        live, model = context.layout.turn_of(self._prompt), self._writer.actor.principal.id
+        return read_layout(layout, model, live=live).request()
 
     async def _round(self, request: RoundRequest) -> list[ToolCallEvent]:
         """One round's events into blocks; the calls that its tools have to answer."""

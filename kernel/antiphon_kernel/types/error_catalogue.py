@@ -178,7 +178,11 @@ CATALOGUE: Final[Mapping[ErrorCode, Meaning]] = {
     ),
     ErrorCode.CONTEXT_TOO_LONG: Meaning(
         "What a model would read leaves it no room for an answer.",
-        {"limit": "tokens that the model takes", "found": "tokens that it would get, estimated"},
+        {
+            "limit": "tokens that the model takes",
+            "found": "tokens that it would get, estimated",
+            "path": "path of the largest item that a compaction cannot hide",
+        },
     ),
     ErrorCode.RATE_LIMITED: Meaning(
         "The caller asks for more in a time than is allowed.",

@@ -10,7 +10,7 @@ from antiphon.actions import Mode
 from antiphon.locations import state_folder
 from antiphon.screens.document_screen import NOTICED_SECONDS
 from antiphon_kernel.storage import journal
-from tests.app.opened import Opened, World, opened, world
+from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.waiting import until
 
 
@@ -39,6 +39,16 @@ async def test_editing_goes_on_without_a_connection_and_arrives_later(here: Worl
         document = (await here.context()).document
         await until(lambda: document.text(block) == "more and some text", "it arrives")
         await there.sees("live")
+
+
+async def test_stopped_kernel_is_noticed_by_somebody_who_only_reads(here: World) -> None:
+    async with through_proxy(here) as proxy, opened(here) as there:
+        await there.sees("live")
+        proxy.stop()
+        await there.sees("not answering")
+        proxy.go_on()
+        await until(lambda: not there.shows("not answering"), "it answers")
+        assert there.app.session.is_live
 
 
 async def test_leaving_with_unsaved_changes_has_to_be_said_twice(here: World) -> None:

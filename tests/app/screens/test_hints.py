@@ -8,6 +8,7 @@ import pytest
 
 from antiphon.widgets.status import HintBar, hint_bar
 from tests.app.opened import Opened, World, opened
+from tests.waiting import until
 
 
 async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> None:
@@ -22,6 +23,29 @@ async def test_a_long_hint_wraps_and_leaves_its_rows_again(there: Opened) -> Non
     await there.sees("short")
     await there.pilot.pause()
     assert hint_bar.size.height == 1
+
+
+async def test_past_hints_are_read_again_in_a_list_from_the_palette(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    for text in ("the first one", "long " * 100 + "to its end", "the last one"):
+        there.screen.hint(text)
+    there.screen.open_context((await here.call("context.create", label="other"))["context_id"])
+    await until(lambda: there.app.session.document.label == "other", "another screen")
+    await there.press("ctrl+p")
+    await there.type("past hints")
+    await there.sees("Show past hints")
+    await there.press("enter")
+    await there.sees("the first one")
+    rows = there.lines
+    found = [
+        next(row for row, line in enumerate(rows) if text in line)
+        for text in ("the last one", "to its end", "the first one")
+    ]
+    assert found == sorted(found)
+    await there.press("escape")
+    await there.sees("WRITE")
 
 
 async def test_all_broken_theme_files_are_told(

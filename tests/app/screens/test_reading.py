@@ -10,8 +10,7 @@ from tests.waiting import until
 
 
 async def say(here: World, text: str, **more: Any) -> None:
-    request = {"role": "user", "kind": "text", "content": text, "status": "done", **more}
-    await here.call("block.create", **request)
+    await here.call("block.create", role="user", kind="text", content=text, status="done", **more)
 
 
 async def open_page(there: Opened, text: str) -> None:
@@ -41,6 +40,8 @@ async def test_reading_page_follows_what_is_written(here: World, there: Opened) 
     here.aria.write("Only notes.")
     await there.sees("[AI Agent say]: Only notes.")
     await there.sees("What aria reads")
+    here.aria.run("printf 'a\\nb\\n'")
+    await there.sees("[react.tool.result] (artifact block)")
     here.aria.end()
 
 

@@ -44,8 +44,7 @@ async def test_create_takes_the_role_that_follows_and_no_other(
     request = {"kind": kind, "parent_id": await make(kind="tool_call"), "metadata": metadata}
     for asked in Role:
         if asked is not follows:
-            wrong = {**request, "role": asked}
-            error = await refused(kernel, actor, "block.create", wrong)
+            error = await refused(kernel, actor, "block.create", {**request, "role": asked})
             assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, "role")
             assert error.details["allowed"] == [follows] and f"is {follows}" in error.message
     for right in ({}, {"role": follows}):

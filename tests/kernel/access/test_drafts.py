@@ -127,8 +127,7 @@ async def test_tool_changes_a_draft_of_the_callers_own(
 
 
 async def test_refusal_names_the_author_and_what_to_do(call: Caller, draft: str) -> None:
-    params = {"block_id": draft, "offset": 0, "insert": HIDDEN}
-    error = await call.refused("block.splice", **params)
+    error = await call.refused("block.splice", block_id=draft, offset=0, insert=HIDDEN)
     assert error.message == (
         f"Block {draft} is a draft of bo, who has not sent it yet: only bo changes it; you are"
         " amy. Wait until it is sent, or write in a block of your own."
@@ -139,8 +138,7 @@ async def test_refusal_names_the_author_and_what_to_do(call: Caller, draft: str)
 async def test_streamed_append_to_a_draft_of_another_is_not_buffered(
     kernel: Kernel, call: Caller, draft: str
 ) -> None:
-    params = {"block_id": draft, "text": "!id", "stream": True}
-    await call.refused("block.append", **params)
+    await call.refused("block.append", block_id=draft, text="!id", stream=True)
     assert (await kernel.context()).appends.unflushed(draft) == 0
 
 
@@ -177,8 +175,7 @@ async def test_running_block_with_a_schema_is_no_draft(
     schema = {"type": "map", "fields": [{"name": "title", "field_type": "text"}]}
     new = {"role": "user", "kind": "text", "schema": schema, "content": {"title": "a"}}
     block = (await kernel.call(bo, "block.create", new))["block_id"]
-    title = {"block_id": block, "field": "title", "value": "b"}
-    await call("block.set_field", **title)
+    await call("block.set_field", block_id=block, field="title", value="b")
     assert (await call("block.get", block_id=block))["value"] == {"title": "b"}
 
 

@@ -33,8 +33,7 @@ class Streamed:
         await self.kernel.call(actor, tool, {"block_id": self.block, **params})
 
     async def append(self, text: str, *, stream: bool = False) -> None:
-        params = {"text": text, "section": self.section, "stream": stream}
-        await self._call(self.amy, "block.append", **params)
+        await self._call(self.amy, "block.append", text=text, section=self.section, stream=stream)
 
     async def delete(self, offset: int, count: int) -> None:
         params = {"offset": offset, "delete_count": count, "section": self.section}

@@ -94,32 +94,28 @@ async def test_rename_to_one_label_at_once_succeeds_once(kernel: Kernel, amy: Ac
     assert (await labels(kernel, amy)).count("best") == 1
 
 
-async def test_labels_may_be_swapped_and_given_anew_at_once(
-    kernel: Kernel, call: Caller, open_kernel: Any
-) -> None:
+async def test_labels_may_be_swapped_and_given_anew_at_once(call: Caller, open_kernel: Any) -> None:
     for label in ("one", "two"):
         await call("context.create", label=label)
-    ids = {label: (await kernel.context(label)).id for label in ("one", "two")}
+    ids = {label: (await call.context(label)).id for label in ("one", "two")}
     for context, label in ((ids["one"], "spare"), (ids["two"], "one"), (ids["one"], "two")):
         await call("context.rename", context=context, label=label)
     spare = await call("context.create", label="spare")
     expected = [ids["two"], ids["one"], spare["context_id"]]
-    assert [(await kernel.context(label)).id for label in ("one", "two", "spare")] == expected
-    await kernel.close()
+    assert [(await call.context(label)).id for label in ("one", "two", "spare")] == expected
+    await call.kernel.close()
     again = await open_kernel()
     assert [(await again.context(label)).id for label in ("one", "two", "spare")] == expected
 
 
-async def test_renaming_and_archiving_at_once_keep_both(
-    kernel: Kernel, call: Caller, open_kernel: Any
-) -> None:
+async def test_renaming_and_archiving_at_once_keep_both(call: Caller, open_kernel: Any) -> None:
     await call("context.create", label="notes")
-    context = (await kernel.context("notes")).id
+    context = (await call.context("notes")).id
     await asyncio.gather(
         call("context.rename", context=context, label="ideas"),
         call("context.archive", context=context),
     )
-    await kernel.close()
+    await call.kernel.close()
     again = await open_kernel()
     row = again.contexts[context]
     assert row.label == "ideas"

@@ -245,8 +245,7 @@ async def test_undo_that_breaks_off_half_way_leaves_nothing_behind(
     kernel: Kernel, context: Context, bo: Actor, make: Make, tool: str, params: dict[str, Any]
 ) -> None:
     block = await make("kept", status="done")
-    said = {"block_id": block, "offset": 4, "insert": " and said"}
-    await kernel.call(bo, "block.splice", said)
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 4, "insert": " and said"})
     whole = Document.apply_update
 
     def apply_and_break_off(document: Document, update: bytes, origin: object) -> None:

@@ -13,7 +13,6 @@ import pytest
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
-from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.ids import BlockId
 from antiphon_kernel.types.records import Actor
@@ -46,10 +45,6 @@ async def authors(kernel: Kernel, actor: Actor, block: str) -> list[tuple[str, s
         (text[run["start"] : run["end"]], run["username"], run["version"], run["time"])
         for run in runs
     ]
-
-
-async def aria_of(kernel: Kernel) -> Actor:
-    return kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "turn")
 
 
 async def test_fork_reads_as_the_original_and_each_goes_its_own_way(
@@ -155,10 +150,9 @@ async def test_fork_begins_with_nothing_to_undo_and_counts_on(
 
 
 async def test_fork_of_streaming_block_interrupts_copy_only(
-    kernel: Kernel, amy: Actor, make: Make
+    kernel: Kernel, amy: Actor, aria: Actor, make: Make
 ) -> None:
     prompt = await make("go", status="done")
-    aria = await aria_of(kernel)
     new = {"role": "model", "kind": "text", "parent_id": prompt}
     block = (await kernel.call(aria, "block.create", new))["block_id"]
     stream = {"block_id": block, "text": "half a ", "stream": True}
@@ -178,9 +172,9 @@ async def test_fork_of_streaming_block_interrupts_copy_only(
     assert document.text(block) == "half a " + "sentence and more\n" * 5
 
 
-async def conversation(kernel: Kernel, make: Make) -> list[str]:
+@pytest.fixture
+async def conversation(kernel: Kernel, aria: Actor, make: Make) -> list[str]:
     """Question, call, thought, result, answer."""
-    aria = await aria_of(kernel)
     question = await make("?", status="done")
     made = [question]
     for role, kind, answered, extra in (
@@ -203,9 +197,9 @@ async def conversation(kernel: Kernel, make: Make) -> list[str]:
 
 @pytest.mark.parametrize("by_number", [False, True])
 async def test_fork_range_keeps_call_and_result_together(
-    kernel: Kernel, amy: Actor, make: Make, by_number: bool
+    kernel: Kernel, amy: Actor, conversation: list[str], by_number: bool
 ) -> None:
-    blocks = await conversation(kernel, make)
+    blocks = conversation
     if by_number:
         # As older kernels let it be written: the result answers the question as its call does.
         context = await kernel.context()
@@ -245,10 +239,10 @@ async def test_fork_without_parent_block_reparents_to_nearest_ancestor(
 
 
 async def test_answer_without_its_question_is_tied_to_the_original_only(
-    kernel: Kernel, amy: Actor, make: Make, data: Path
+    kernel: Kernel, amy: Actor, conversation: list[str], data: Path
 ) -> None:
     """Which is how to find what it answers: a fork takes only what is asked for."""
-    question, *_, answer = await conversation(kernel, make)
+    question, *_, answer = conversation
     fork = await fork_of(kernel, amy, blocks={"first": answer})
     copy = fork.document.header(in_fork(answer, fork))
     assert (copy.parent, copy.source_block, copy.role) == (None, answer, "model")

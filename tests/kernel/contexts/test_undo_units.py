@@ -172,12 +172,7 @@ async def test_undo_of_plain_appends_takes_back_one_call(
 
 @pytest.mark.parametrize(("model", "left"), [(False, "one two "), (True, "")])
 async def test_undo_of_streams_takes_back_the_last_run(
-    kernel: Kernel,
-    context: Context,
-    clock: ManualClock,
-    make: Make,
-    model: bool,
-    left: str,
+    kernel: Kernel, context: Context, clock: ManualClock, make: Make, model: bool, left: str
 ) -> None:
     prompt = await make("?", status="done")
     kind = PrincipalKind.MODEL if model else PrincipalKind.HUMAN

@@ -28,8 +28,7 @@ async def test_folder_opens_however_often_its_kernel_has_died(tmp_path: Path) ->
             prompt = (await kernel.call(amy, "block.create", new))["block_id"]
         answer = {"role": "model", "kind": "text", "parent_id": prompt, "content": "I was "}
         answers.append((await kernel.call(aria, "block.create", answer))["block_id"])
-        append = {"block_id": answers[-1], "text": f"here {crash}"}
-        await kernel.call(aria, "block.append", append)
+        await kernel.call(aria, "block.append", {"block_id": answers[-1], "text": f"here {crash}"})
         typed = f"{crash} " + typed
         insert = {"block_id": prompt, "offset": 0, "insert": f"{crash} "}
         await kernel.call(amy, "block.splice", insert)

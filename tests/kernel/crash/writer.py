@@ -28,8 +28,7 @@ def say(*fact: object) -> None:
 
 
 async def create(calls: ToolClient, name: str, kind: str, content: str = "") -> str:
-    request = {"kind": kind, "content": content}
-    block = str((await calls.call("block.create", request))["block_id"])
+    block = str((await calls.call("block.create", {"kind": kind, "content": content}))["block_id"])
     say("block", name, block)
     return block
 

@@ -85,8 +85,7 @@ async def test_sigterm_keeps_answered_calls_and_a_prefix_of_the_rest(tmp_path: P
         socket = await one.socket("/call")
         for number in range(300):
             insert = {"block_id": block, "offset": 0, "insert": f"{number} "}
-            call = {"id": number, "tool": "block.splice", "params": insert}
-            await socket.send(json.dumps(call))
+            await socket.send(json.dumps({"id": number, "tool": "block.splice", "params": insert}))
         ending = asyncio.create_task(one.end())
         answered = 0
         with contextlib.suppress(ConnectionClosed):
@@ -108,8 +107,7 @@ async def test_sigterm_writes_streamed_text_and_marks_running_blocks(tmp_path: P
         model = ToolClient(lambda: one.address, as_name="aria")
         made = await model.call("block.create", {"kind": "tool_call", "content": "I "})
         block = made["block_id"]
-        append = {"block_id": block, "text": STREAMED, "stream": True}
-        await model.call("block.append", append)
+        await model.call("block.append", {"block_id": block, "text": STREAMED, "stream": True})
         await one.end()
         await model.close()
     assert not (data / "kernel.json").exists()

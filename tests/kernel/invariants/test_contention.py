@@ -90,8 +90,7 @@ async def contend(rng: random.Random, *, based: bool) -> tuple[int, bool]:
     async with open_world(rng) as world:
         await world.add_client("amy", keeps_deleted=False)
         text = "".join(f"line {number}\n" for number in range(6))
-        params = {"kind": "file", "content": text}
-        block = (await world.call("bo", "block.create", **params))["block_id"]
+        block = (await world.call("bo", "block.create", kind="file", content=text))["block_id"]
         world.clients["amy"].listen(rng, everything=True)
         typist = Typist(world, block, rng)
         await typist.pause(1_000)

@@ -44,8 +44,7 @@ async def fail_everywhere(rng: random.Random) -> None:
     alphabet = Alphabet(0)
     async with open_world(rng) as world:
         text = "".join(f"{alphabet.some(rng).replace(chr(10), '')}\n" for _ in range(8))
-        params = {"kind": "file", "content": text}
-        block = (await world.call("amy", "block.create", **params))["block_id"]
+        block = (await world.call("amy", "block.create", kind="file", content=text))["block_id"]
         lines = split_lines(text)
         good: list[dict[str, Any]] = [
             {"op": "insert", "line": 8, "content": alphabet.some(rng)},

@@ -173,12 +173,10 @@ def forgetting(patch: pytest.MonkeyPatch, field: str, value: str) -> None:
         made = await found(self, actor, tool, params)
         if tool != "block.create":
             return made
-        context = await self.context(params["context"])
-        if getattr(context.document.header(made["block_id"]), field) == value:
-            forget = partial(context.document.set_fields, made["block_id"], parent=None)
-            await context.write(
-                self.system, "create", forget, blocks=[made["block_id"]], undo=None
-            ).saved()
+        context, block = await self.find_block(made["block_id"])
+        if getattr(context.document.header(block), field) == value:
+            forget = partial(context.document.set_fields, block, parent=None)
+            await context.write(self.system, "create", forget, blocks=[block], undo=None).saved()
         return made
 
     found = Kernel.call

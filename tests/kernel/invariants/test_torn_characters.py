@@ -68,8 +68,7 @@ def is_inside(found: Sequence[Item], at: int) -> bool:
 async def tear_everywhere(rng: random.Random) -> None:
     async with open_world(rng) as world:
         text = "".join(Alphabet(one).some(rng, 6) for one in range(4))
-        params = {"kind": "file", "content": text}
-        block = (await world.call("amy", "block.create", **params))["block_id"]
+        block = (await world.call("amy", "block.create", kind="file", content=text))["block_id"]
         for _ in range(10):
             await tear(world, block, rng)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.error_catalogue import CATALOGUE
@@ -43,6 +44,9 @@ class Caller:
 
     async def __call__(self, tool: str, /, **params: Any) -> dict[str, Any]:
         return await self.kernel.call(self.actor, tool, params)
+
+    async def context(self, reference: str = "default") -> Context:
+        return await self.kernel.context(reference)
 
     async def refused(self, tool: str, /, **params: Any) -> AntiphonError:
         return await refused(self.kernel, self.actor, tool, params)

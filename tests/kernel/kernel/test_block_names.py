@@ -29,8 +29,7 @@ async def test_every_answer_with_a_block_id_has_its_name(
     (event,) = (await call("block.sync", context="other"))["new_blocks"]
     answers += [event, event["header"]]
     await call("block.splice", block_id=block, offset=0, insert="x")
-    versions = {"context": "other", "versions": {block: 1}}
-    answers += (await call("block.sync", **versions))["patches"]
+    answers += (await call("block.sync", context="other", versions={block: 1}))["patches"]
     assert [(one["block_id"], one["name"]) for one in answers] == [(block, name)] * len(answers)
 
 
@@ -63,8 +62,7 @@ async def test_the_input_of_a_tool_call_is_an_object_both_ways(call: Caller, mak
     "name", ["kind", "role", "status", "order", "created", "author", "parent", "metadata"]
 )
 async def test_metadata_with_the_name_of_a_header_field_is_refused(call: Caller, name: str) -> None:
-    params = {"role": "user", "kind": "text", "metadata": {name: "x"}}
-    error = await call.refused("block.create", **params)
+    error = await call.refused("block.create", role="user", kind="text", metadata={name: "x"})
     assert (error.code, error.details["field"]) == (ErrorCode.INVALID_PARAMS, f"metadata.{name}")
 
 

@@ -74,15 +74,13 @@ async def test_half_a_surrogate_pair_in_an_import_has_a_sentence_of_its_own(
     assert "half a surrogate pair" in error.message and "line" in error.details
 
 
-async def test_a_new_context_is_answered_with_its_version(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
+async def test_a_new_context_is_answered_with_its_version(call: Caller, make: Make) -> None:
     made = await call("context.create", label="other")
-    assert made["context_version"] == (await kernel.context("other")).seq
+    assert made["context_version"] == (await call.context("other")).seq
     await make("some text")
     text = (await call("context.export"))["text"]
     copy = await call("context.import", text=text, label="copy")
-    assert copy["context_version"] == (await kernel.context("copy")).seq
+    assert copy["context_version"] == (await call.context("copy")).seq
 
 
 async def test_an_error_that_has_nothing_to_say_in_a_field_leaves_it_out(

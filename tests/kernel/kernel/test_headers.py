@@ -98,8 +98,7 @@ async def test_clock_beyond_the_years_that_can_be_written_fails_no_read(
     events = [event.as_json()["time"] for event in await audit_log(data)]
     assert {"1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"} <= set(events)
     exported = (await call("context.export"))["text"]
-    imported = {"text": exported, "label": "again"}
-    assert (await call("context.import", **imported))["blocks"] == 2
+    assert (await call("context.import", text=exported, label="again"))["blocks"] == 2
 
 
 async def test_stored_value_that_is_unknown_is_kept_and_shown(
@@ -152,9 +151,8 @@ async def test_stored_value_that_is_unknown_is_kept_and_shown(
 async def test_field_that_cannot_be_is_refused_by_name(
     kernel: Kernel, call: Caller, metadata: dict[str, Any], names: str
 ) -> None:
-    params = {"role": "user", "kind": "text", "metadata": metadata}
     with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await call("block.create", **params)
+        await call("block.create", role="user", kind="text", metadata=metadata)
     assert names in caught.value.message
     assert len((await kernel.context()).document) == 0
 
@@ -176,17 +174,15 @@ async def test_unknown_value_in_a_request_names_the_allowed_ones(
 async def test_exit_code_that_could_not_be_read_back_is_refused(call: Caller, make: Make) -> None:
     block = await make("ran")
     for exit_code in (2**53, 10**400):
-        request = {"block_id": block, "status": "done", "exit_code": exit_code}
         with raises(ErrorCode.INVALID_PARAMS):
-            await call("block.status", **request)
+            await call("block.status", block_id=block, status="done", exit_code=exit_code)
 
 
 @pytest.mark.parametrize("field", ["path", "input", "own"])
 async def test_field_longer_than_its_limit_is_refused(call: Caller, field: str) -> None:
     value = "x" * 4_097 if field == "path" else '{"a": "' + "x" * 1_000_000 + '"}'
-    params = {"role": "user", "kind": "text", "metadata": {field: value}}
     with raises(ErrorCode.TOO_LARGE):
-        await call("block.create", **params)
+        await call("block.create", role="user", kind="text", metadata={field: value})
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,15 @@ def test_visible_behind_a_summary_keeps_the_prompt_of_the_live_turn() -> None:
     assert names(visible(arrange(written("U A U C1 R1 S")))) == "S H U"
 
 
+def test_visible_behind_a_summary_keeps_the_last_prompt_that_is_read() -> None:
+    writing = Writing()
+    prompt = writing.user()
+    writing.summary(prompt)
+    writing.result(writing.call(prompt))
+    writing.user("Left out", excluded=True)
+    assert names(visible(arrange(writing.blocks))) == "S H U C R"
+
+
 def test_visible_of_a_turn_that_is_not_live_is_cut_anywhere() -> None:
     assert names(visible(arrange(written("U C1 R1 S C2 R2 A U")))) == "S H C R A H U"
 

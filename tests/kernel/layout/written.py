@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 from antiphon_kernel.layout import (
-    SUMMARY_TYPE,
     BlockAuthor,
     Layout,
     LayoutBlock,
@@ -15,6 +14,7 @@ from antiphon_kernel.layout import (
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.ids import SYSTEM, SYSTEM_NAME
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 
 AMY = BlockAuthor("1" * 32, "amy")
 BEN = BlockAuthor("2" * 32, "ben")
@@ -33,6 +33,13 @@ class Writing:
     def __init__(self) -> None:
         self.blocks: list[LayoutBlock] = []
         self._count = 0
+
+    @classmethod
+    def of(cls, blocks: list[LayoutBlock]) -> Writing:
+        """Return a document that has these blocks."""
+        writing = cls()
+        writing.blocks, writing._count = blocks, len(blocks)
+        return writing
 
     def add(self, author: BlockAuthor, role: Role, kind: BlockKind, **fields: Any) -> LayoutBlock:
         """Add a block at the end."""

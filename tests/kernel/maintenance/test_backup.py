@@ -37,8 +37,7 @@ async def test_backup_of_a_kernel_that_is_writing_is_one_moment_of_it(
         written = 0
         while writing:
             for block in blocks:
-                insert = {"block_id": block, "offset": 0, "insert": "x"}
-                await call("block.splice", **insert)
+                await call("block.splice", block_id=block, offset=0, insert="x")
             written += 1
         return written
 

@@ -142,6 +142,7 @@ async def test_doctor_reports_each_kind_of_damage(sound: Path, damage: str) -> N
         ("answers", {"parent": None}),
         ("answers", {"tool_call_id": "another"}),
         ("answers", {"order": "A0"}),
+        ("summary", {"metadata": {"type": "conv.range.summary"}}),
     ],
 )
 async def test_document_that_does_not_hang_together_is_found(

@@ -153,7 +153,7 @@ class _Stage:
 async def _stage() -> AsyncIterator[_Stage]:
     clock = ManualClock(1_790_000_000_000)
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder)
+        data = Path(folder) / "project"
         kernel = await Kernel.open(
             data / "data",
             data,

@@ -124,12 +124,9 @@ class Posted:
         await asyncio.wait_for(self.reader.readuntil(b"subscription"), PATIENCE)
 
 
-VERBS: list[Callable[[World], Awaitable[int]]] = [
-    World.demote,
-    World.kick,
-    World.revoke,
-    World.expire,
-]
+Verb = Callable[[World], Awaitable[int]]
+
+VERBS: list[Verb] = [World.demote, World.kick, World.revoke, World.expire]
 
 
 @contextlib.asynccontextmanager
@@ -377,7 +374,7 @@ def paths_of(kernel: Kernel) -> list[str]:
     return [route.path for route in routes(kernel, calls, sync, Transfers(kernel, access))]
 
 
-async def dismiss(world: World, verb: Callable[[World], Awaitable[int]]) -> int:
+async def dismiss(world: World, verb: Verb) -> int:
     assert world.served.kernel.sessions.of(world.guest.id)
     code = await verb(world)
     assert not world.served.kernel.sessions.of(world.guest.id)
@@ -386,7 +383,7 @@ async def dismiss(world: World, verb: Callable[[World], Awaitable[int]]) -> int:
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 async def test_dismissal_while_a_stream_is_open_delivers_nothing_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[World], Awaitable[int]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Verb
 ) -> None:
     async with world(tmp_path, monkeypatch) as here:
         opened = await open_at_every_door(here, 0)
@@ -400,7 +397,7 @@ async def test_dismissal_while_a_stream_is_open_delivers_nothing_more(
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 async def test_dismissal_while_a_body_is_held_back_takes_nothing_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[World], Awaitable[int]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Verb
 ) -> None:
     async with world(tmp_path, monkeypatch) as here:
         block = await here.served.block("before")
@@ -417,7 +414,7 @@ async def test_dismissal_while_a_body_is_held_back_takes_nothing_more(
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 async def test_dismissal_while_any_tool_is_under_way_ends_the_call(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Callable[[World], Awaitable[int]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: Verb
 ) -> None:
     under_way = UnderWay()
     async with world(tmp_path, monkeypatch, map(under_way.hanging, TOOLS)) as here:

@@ -16,8 +16,7 @@ CALL = [{"type": "tool-use", "id": "c1", "name": "calc", "parameters": {}}]
 
 async def request(served: ServedKernel, method: str, path: str, body: object = None) -> Answered:
     sent = b"" if body is None else json.dumps(body).encode()
-    headers = {"Authorization": f"Bearer {served.doors.token}"}
-    return await answered(served, method, path, sent, **headers)
+    return await answered(served, method, path, sent, Authorization=f"Bearer {served.doors.token}")
 
 
 @pytest.fixture

@@ -211,8 +211,7 @@ async def test_post_without_the_token_is_unauthorised(served: ServedKernel) -> N
 async def test_a_block_written_by_several_posts_stays_open_between_them(
     served: ServedKernel,
 ) -> None:
-    params = {"kind": "tool_call"}
-    _, created = await post(served, "block.create", json.dumps(params).encode())
+    _, created = await post(served, "block.create", json.dumps({"kind": "tool_call"}).encode())
     block = created["block_id"]
     for text in ("one ", "two"):
         append = json.dumps({"block_id": block, "text": text}).encode()

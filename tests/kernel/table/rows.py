@@ -64,6 +64,11 @@ COMING_IN: Final = (
     Row("session.whoami", by="vic"),
     Row("session.whoami", by="mal"),
     Row("session.whoami", {"who": "me"}, Code.INVALID_PARAMS),
+    Row("session.name", {"display_name": "Bo Sørensen"}, by="bo"),
+    Row("session.name", {"display_name": "two\nlines"}, Code.INVALID_PARAMS),
+    Row("kernel.label", {"label": "Reading room"}),
+    Row("kernel.info", by="vic"),
+    Row("kernel.label", {"label": "mine"}, Code.PERMISSION_DENIED, by="bo"),
     Row("kernel.tools"),
     Row("kernel.role", {"principal": "vic", "role": "viewer"}),
     Row("kernel.role", {"principal": "nobody", "role": "viewer"}, Code.INVALID_PARAMS),
@@ -130,9 +135,7 @@ READING: Final = (
     Row("block.read", {"block_id": "@list", "range": {"start": 1, "end": 2}, "line_numbers": True}),
     Row("block.read", {"block_id": "@list", "range": {"start": 3, "end": 3}}),
     Row(
-        "block.read",
-        {"block_id": "@list", "range": {"start": 1, "end": 9}},
-        Code.LINE_OUT_OF_RANGE,
+        "block.read", {"block_id": "@list", "range": {"start": 1, "end": 9}}, Code.LINE_OUT_OF_RANGE
     ),
     Row("block.read", {"block_id": "@list", "range": {"start": 2, "end": 1}}, Code.INVALID_PARAMS),
     Row("block.read", {"block_id": "@list", "range": {"start": -1, "end": 1}}, Code.INVALID_PARAMS),
@@ -173,9 +176,7 @@ READING: Final = (
     Row("kernel.search", {"query": "[", "regex": True}, Code.INVALID_REGEX),
     Row("block.create", text("a" * 40 + "!", status="done"), keep="slow"),
     Row(
-        "block.search",
-        {"block_id": "@slow", "query": "(a|a)*$", "regex": True},
-        Code.REGEX_TIMEOUT,
+        "block.search", {"block_id": "@slow", "query": "(a|a)*$", "regex": True}, Code.REGEX_TIMEOUT
     ),
 )
 
@@ -201,11 +202,7 @@ WRITING: Final = (
     Row("block.edit", {"block_id": "@list", "operations": {}}, Code.INVALID_PARAMS),
     Row("block.edit", edit("@list", *[insert(0, "x")] * 1001), Code.TOO_LARGE),
     Row("block.edit", edit("@list")),
-    Row(
-        "block.edit",
-        edit("@list", replace(1, 2, "bun"), base_version=1),
-        Code.STALE_VERSION,
-    ),
+    Row("block.edit", edit("@list", replace(1, 2, "bun"), base_version=1), Code.STALE_VERSION),
     Row("block.edit", edit("@list", replace(2, 3, "suds"), base_version=1)),
     Row("block.edit", edit("@list", delete(0, 1), base_version=99), Code.INVALID_PARAMS),
     Row("block.edit", edit("@list", insert(0, "x")), Code.PERMISSION_DENIED, by="vic"),
@@ -214,11 +211,7 @@ WRITING: Final = (
     Row("block.splice", {"block_id": "@family", "offset": -1}, Code.INVALID_PARAMS),
     Row("block.splice", {"block_id": "@family", "offset": 10**400}, Code.INVALID_PARAMS),
     Row("block.splice", {"block_id": "@family", "offset": 0.5}, Code.INVALID_PARAMS),
-    Row(
-        "block.splice",
-        {"block_id": "@family", "offset": 0, "insert": None},
-        Code.INVALID_PARAMS,
-    ),
+    Row("block.splice", {"block_id": "@family", "offset": 0, "insert": None}, Code.INVALID_PARAMS),
     Row("block.splice", {"block_id": "@family", "offset": 0}),
     Row("block.read", {"block_id": "@family"}),
     Row("block.apply_patch", {"block_id": "@list", "patch": "@@ -2,1 +2,1 @@\n-rye\n+bun\n"}),
@@ -338,6 +331,39 @@ STRUCTURES: Final = (
     Row("block.undo", at("@task")),
 )
 
+ATTACHING: Final = (
+    Row("block.create", text("Look", status="done"), by="bo", keep="look"),
+    Row("block.attach", at("@look", files=[{"name": "a.md", "data": "YQ=="}]), by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "a.md", "data": "YQ=="}]), by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "b", "data": "AA=="}]), Code.INVALID_PARAMS),
+    Row("block.attach", at("@look", files=[{"path": "../b"}]), Code.INVALID_PARAMS),
+    Row("block.attach", at("@look", files=[{"path": "b"}]), Code.PERMISSION_DENIED, by="bo"),
+    Row("block.attach", at("@look", files=[]), Code.INVALID_PARAMS, by="bo"),
+    Row("block.attach", at("@look", files=[{"name": HALF}]), Code.INVALID_PARAMS, by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "a", "data": "YQ=="}] * 21), Code.TOO_LARGE),
+    Row(
+        "block.attach",
+        at("default.bo.999", files=[{"name": "a", "data": "YQ=="}]),
+        Code.BLOCK_NOT_FOUND,
+    ),
+)
+
+CITING: Final = (
+    Row("source.add", {"sources": [{"url": "https://example.org/a", "title": FAMILY}]}, by="bo"),
+    Row("source.add", {"sources": [{"url": "https://EXAMPLE.org/a#b"}, {"path": "docs/日本.md"}]}),
+    Row("source.add", {"sources": [{"url": "ftp://example.org"}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"path": "../x"}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": []}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"url": HALF}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"path": "a", "text": "x" * 200_001}]}, Code.TOO_LARGE),
+    Row("source.add", {"sources": [{"path": "a"}]}, Code.PERMISSION_DENIED, by="vic"),
+    Row("source.list", by="vic"),
+    Row("source.list", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("source.read", {"path": "so:sources_pool[1-2]"}, by="vic"),
+    Row("source.read", {"path": "so:sources_pool[3]"}, Code.BLOCK_NOT_FOUND),
+    Row("source.read", {"path": "so:sources_pool[3-1]"}, Code.INVALID_PARAMS),
+)
+
 COPIES: Final = (
     Row("context.fork", {"context": "default", "label": "twin"}),
     Row("context.fork", {"context": "default", "label": "early", "at": 2}),
@@ -380,6 +406,26 @@ LAYOUTS: Final = (
     Row("block.read", {"block_id": "so:sources_pool[1-2-3]"}, Code.BLOCK_NOT_FOUND),
 )
 
+_SAID = {"context": "long", "role": "user", "kind": "text", "status": "done"}
+
+COMPACTIONS: Final = (
+    Row("context.create", {"label": "long"}),
+    Row("block.create", {**_SAID, "content": "word " * 600}),
+    Row("block.create", {**_SAID, "content": "And now?"}),
+    Row("context.expand", {"context": "long"}, Code.INVALID_PARAMS),
+    Row("context.compact", {"context": "long", "keep_turns": 1}, Code.PERMISSION_DENIED, by="vic"),
+    Row("context.compact", {"context": "long", "keep_turns": 1}),
+    Row("context.compact", {"context": "long", "keep_turns": 1}),
+    Row("context.compact", {"context": "long", "budget": 10}, Code.CONTEXT_TOO_LONG),
+    Row("context.compact", {"context": "long", "budget": 0}, Code.INVALID_PARAMS),
+    Row("context.compact", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("context.expand", {"context": "long"}, Code.PERMISSION_DENIED, by="vic"),
+    Row("context.expand", {"context": "long", "summary": "x"}, Code.BLOCK_NOT_FOUND),
+    Row("context.expand", {"context": "long"}),
+    Row("context.expand", {"context": "long"}, Code.INVALID_PARAMS),
+    Row("context.expand", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+)
+
 COMMANDS: Final = (
     Row("shell.run", {"command": "printf 'a b'; exit 3", "wait": True}),
     Row("shell.run", {"command": "ls"}, Code.PERMISSION_DENIED, by="bo"),
@@ -412,8 +458,11 @@ ROWS: Final = (
     *TURNING,
     *ARRANGING,
     *STRUCTURES,
+    *ATTACHING,
+    *CITING,
     *COPIES,
     *LAYOUTS,
+    *COMPACTIONS,
     *COMMANDS,
     *MALFORMED,
 )

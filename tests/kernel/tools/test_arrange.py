@@ -31,11 +31,9 @@ async def test_blocks_stand_where_a_list_would_have_them_after_every_move(
         assert await standing(kernel) == oracle
 
 
-async def test_block_that_stands_there_already_is_not_changed(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
+async def test_block_that_stands_there_already_is_not_changed(call: Caller, make: Make) -> None:
     first, second = await make("1"), await make("2")
-    seq = (await kernel.context()).seq
+    seq = (await call.context()).seq
     for params in ({"block_id": second, "after": first}, {"block_id": first, "before": second}):
         done = await call("block.move", **params)
         assert done == {"version": 1, "context_version": seq}

@@ -172,13 +172,11 @@ async def test_line_that_was_retyped_is_another_line(
     kernel: Kernel, call: Caller, bo: Actor, make: Make
 ) -> None:
     block = await make("one\ntwo\n")
-    splice = {"block_id": block, "offset": 0, "delete_count": 3}
-    await kernel.call(bo, "block.splice", splice)
+    await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "delete_count": 3})
     await kernel.call(bo, "block.splice", {"block_id": block, "offset": 0, "insert": "one"})
     change = {"op": "delete", "start_line": 0, "end_line": 1, "expected_text": "one"}
-    request = {"block_id": block, "base_version": 1, "operations": [change]}
     with raises(ErrorCode.STALE_VERSION):
-        await call("block.edit", **request)
+        await call("block.edit", block_id=block, base_version=1, operations=[change])
 
 
 @pytest.mark.parametrize("version", [0, -1, 2])

@@ -104,11 +104,9 @@ async def test_edit_is_all_or_nothing(call: Caller, make: Make) -> None:
     assert found["edited_after_done"]
 
 
-async def test_edit_that_changes_nothing_commits_nothing(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
+async def test_edit_that_changes_nothing_commits_nothing(call: Caller, make: Make) -> None:
     block = await make("a\n")
-    seq = (await kernel.context()).seq
+    seq = (await call.context()).seq
     same = {"op": "replace", "start_line": 0, "end_line": 1, "content": "a"}
     done = await call("block.edit", block_id=block, operations=[same])
     assert done == {"version": 1, "context_version": seq}
@@ -123,11 +121,9 @@ async def test_splice_counts_code_points(call: Caller, make: Make) -> None:
     assert error.details["length"] == 5
 
 
-async def test_splice_that_changes_nothing_commits_nothing(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
+async def test_splice_that_changes_nothing_commits_nothing(call: Caller, make: Make) -> None:
     block = await make("a😀c", status="done")
-    seq = (await kernel.context()).seq
+    seq = (await call.context()).seq
     for count, insert in ((0, ""), (1, "😀")):
         params = {"block_id": block, "offset": 1, "delete_count": count, "insert": insert}
         done = await call("block.splice", **params)
@@ -167,18 +163,16 @@ async def test_block_status_of_foreign_block_is_denied(
     assert error.code is ErrorCode.PERMISSION_DENIED
 
 
-async def test_submitting_a_draft_moves_it_to_the_end_and_tells(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
+async def test_submitting_a_draft_moves_it_to_the_end_and_tells(call: Caller, make: Make) -> None:
     heard = []
-    kernel.submissions.listen(heard.append)
+    call.kernel.submissions.listen(heard.append)
     draft = await make(role="user")
     error = await call.refused("block.status", block_id=draft, status="done")
     assert "empty draft" in error.message
     other = await make("later")
     await call("block.append", block_id=draft, text="hello")
     await call("block.status", block_id=draft, status="done")
-    assert list((await kernel.context()).document.block_ids()) == [other, draft]
+    assert list((await call.context()).document.block_ids()) == [other, draft]
     assert [one.block for one in heard] == [draft]
 
 
@@ -306,9 +300,7 @@ async def test_undo_takes_back_only_ones_own_and_survives_a_restart(
     assert (await again.context()).document.text(block) == text
 
 
-async def test_new_edit_clears_what_could_be_redone(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
+async def test_new_edit_clears_what_could_be_redone(call: Caller, make: Make) -> None:
     block = await make("", status="done")
 
     async def insert(text: str) -> None:
@@ -319,7 +311,7 @@ async def test_new_edit_clears_what_could_be_redone(
     await insert("two")
     await call("block.undo", block_id=block)
     await call("block.redo", block_id=block)
-    assert (await kernel.context()).document.text(block) == "two"
+    assert (await call.context()).document.text(block) == "two"
     with raises(ErrorCode.NOTHING_TO_REDO):
         await call("block.redo", block_id=block)
 

@@ -125,7 +125,6 @@ async def test_restoring_changes_what_is_read_only_for_its_source_alone(
 async def test_restoring_what_would_break_the_schema_is_refused(call: Caller, make: Make) -> None:
     field = {"name": "due", "field_type": "timestamp", "required": True}
     block = await make(schema={"type": "map", "fields": [field]}, content=None)
-    given = {"block_id": block, "field": "due", "value": "2026-01-31T09:30:00Z"}
-    await call("block.set_field", **given)
+    await call("block.set_field", block_id=block, field="due", value="2026-01-31T09:30:00Z")
     error = await call.refused("block.restore", block_id=block, version=1)
     assert (error.code, error.details["rule"]) == (ErrorCode.SCHEMA_VIOLATION, "required")

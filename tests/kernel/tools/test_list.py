@@ -131,10 +131,8 @@ async def test_filter_that_cannot_hold_is_an_error(
         await call("block.list", **params)
 
 
-async def test_next_page_is_of_the_context_of_its_block(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
-    await kernel.create_context("other")
+async def test_next_page_is_of_the_context_of_its_block(call: Caller, make: Make) -> None:
+    await call.kernel.create_context("other")
     blocks = [await make(str(n), context="other") for n in range(3)]
     page = await call("block.list", context="other", limit=1)
     rest = await call("block.list", after_block=page["next"])
@@ -183,14 +181,11 @@ def test_index_of_children_follows_the_document() -> None:
     assert replace(document.header(blocks[0])).parent is None
 
 
-async def test_chain_of_parents_may_not_be_too_long(
-    kernel: Kernel, call: Caller, make: Make
-) -> None:
-    limit = (await kernel.context()).limits.parent_depth
+async def test_chain_of_parents_may_not_be_too_long(call: Caller, make: Make) -> None:
+    limit = (await call.context()).limits.parent_depth
     block = await make("0")
     for number in range(limit - 1):
         block = await make(str(number), parent_id=block)
-    params = {"role": "user", "kind": "text", "parent_id": block}
     with raises(ErrorCode.INVALID_PARAMS) as caught:
-        await call("block.create", **params)
+        await call("block.create", role="user", kind="text", parent_id=block)
     assert caught.value.details["limit"] == limit

@@ -129,8 +129,7 @@ class Machine:
         ]
         in_place = self.rng.random() < 0.3
         behind = len(branch.messages) > index + 1
-        params = {"message": old.id, "content": [text, *kept], "in_place": in_place}
-        await self.call("message.edit", **params)
+        await self.call("message.edit", message=old.id, content=[text, *kept], in_place=in_place)
         return () if behind and not in_place else old.blocks
 
     async def _split(self) -> Sequence[str]:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
 from tests.errors import raises
 from tests.kernel.kernel.calls import Make, OpenKernel
 
@@ -180,9 +182,7 @@ async def test_delete_with_reparent_moves_what_descends_up_and_keeps_its_place(
     assert [said(one["message"]) for one in children] == ["c", "d", "x"]
 
 
-async def test_delete_of_a_missing_message_is_reported_and_no_exception(
-    talk: Conversation,
-) -> None:
+async def test_delete_of_a_missing_message_is_reported_and_no_exception(talk: Conversation) -> None:
     await talk.append(None, user("a"), answer("b"))
     names = ["default.amy.9", "nowhere.amy.1", "default.amy.2"]
     deleted = await talk.call("delete", messages=names, descendants="reparent")
@@ -326,6 +326,36 @@ async def test_bad_input_is_answered_with_a_code_and_changes_nothing(
     assert (await talk.branches(), (await talk.kernel.context()).seq) == before
 
 
+async def test_delete_of_somebody_elses_message_is_denied_to_an_agent(
+    talk: Conversation,
+) -> None:
+    placed = await talk.append(None, user("a"))
+    aria = await talk.kernel.principal("aria", PrincipalKind.MODEL)
+    agent = Conversation(talk.kernel, talk.kernel.open_session(aria, "turn"))
+    mine = await agent.append(placed["message_id"], answer("b"))
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await agent.call("delete", messages=["default.amy.1"], descendants="cascade")
+    assert await talk.texts(context="default") == ["a", "b"]
+    await agent.call("delete", messages=[mine["message_id"]], descendants="cascade")
+    assert await talk.texts(context="default") == ["a"]
+
+
+async def test_viewer_reads_a_conversation_and_writes_nothing(talk: Conversation) -> None:
+    await talk.append(None, user("a"), answer("b"))
+    viewer = await talk.kernel.members.principal("vera", role=AccessRole.VIEWER)
+    vera = Conversation(talk.kernel, talk.kernel.open_session(viewer, "test"))
+    assert await vera.texts(context="default") == ["a", "b"]
+    for tool, params in (
+        ("append", {"messages": [user("x")]}),
+        ("edit", {"message": "default.amy.1", "content": "x"}),
+        ("split", {"message": "default.amy.1", "at": 1}),
+        ("delete", {"messages": ["default.amy.1"], "descendants": "cascade"}),
+        ("import", {"text": "[]"}),
+    ):
+        with raises(ErrorCode.PERMISSION_DENIED):
+            await vera.call(tool, **params)
+
+
 async def test_call_goes_with_its_results_when_it_is_deleted(talk: Conversation) -> None:
     await talk.append(None, user("a"), use("c1"), result("c1"), answer("b"))
     await talk.call("delete", messages=["default.amy.2"], descendants="reparent")
@@ -336,9 +366,8 @@ async def test_edit_in_place_that_would_part_a_call_from_its_result_is_refused(
     talk: Conversation,
 ) -> None:
     await talk.append(None, user("a"), use("c1"), result("c1"))
-    params = {"message": "default.amy.2", "content": "no call", "in_place": True}
     with raises(ErrorCode.INVALID_PARAMS):
-        await talk.call("edit", **params)
+        await talk.call("edit", message="default.amy.2", content="no call", in_place=True)
     edited = await talk.call("edit", message="default.amy.2", content="no call")
     assert await talk.texts(context=edited["label"]) == ["a", "no call"]
 

@@ -72,8 +72,7 @@ async def test_model_block_of_older_kernel_without_parent_is_read_and_continued(
     params = {"text": exported["text"], "label": "imported"}
     assert (await kernel.call(amy, "context.import", params))["blocks"] == 2
     assert (await kernel.call(amy, "context.fork", {"context": "default"}))["blocks"] == 2
-    new = {"kind": "text", "parent_id": old}
-    await kernel.call(amy, "block.create", new)
+    await kernel.call(amy, "block.create", {"kind": "text", "parent_id": old})
 
 
 async def _call_with_result(kernel: Kernel, actor: Actor, **more: Any) -> tuple[str, str]:

@@ -13,59 +13,32 @@ from antiphon_kernel.types.records import Actor
 from tests.kernel.kernel.calls import Caller, refused
 from tests.kernel.tools.report import value
 
-WRITES: list[tuple[str, dict[str, Any], ErrorCode]] = [
-    (
-        "block.set_field",
-        {"section": "task", "field": "Found by", "value": "me"},
-        ErrorCode.READ_ONLY_FIELD,
-    ),
-    ("block.append", {"section": "task/Found by", "text": "x"}, ErrorCode.READ_ONLY_FIELD),
-    (
-        "block.append",
-        {"section": "task/Found by", "text": "x", "stream": True},
-        ErrorCode.READ_ONLY_FIELD,
-    ),
-    ("block.append", {"section": "diagnostics/raw", "text": "x"}, ErrorCode.READ_ONLY_SECTION),
+Params = dict[str, Any]
+READ_ONLY_SECTION, READ_ONLY_FIELD = ErrorCode.READ_ONLY_SECTION, ErrorCode.READ_ONLY_FIELD
+
+WRITES: list[tuple[str, Params, ErrorCode]] = [
+    ("block.set_field", {"section": "task", "field": "Found by", "value": "me"}, READ_ONLY_FIELD),
+    ("block.append", {"section": "task/Found by", "text": "x"}, READ_ONLY_FIELD),
+    ("block.append", {"section": "task/Found by", "text": "x", "stream": True}, READ_ONLY_FIELD),
+    ("block.append", {"section": "diagnostics/raw", "text": "x"}, READ_ONLY_SECTION),
     (
         "block.edit",
         {
             "section": "diagnostics/raw",
             "operations": [{"op": "insert", "line": 0, "content": "x"}],
         },
-        ErrorCode.READ_ONLY_SECTION,
+        READ_ONLY_SECTION,
     ),
-    (
-        "block.splice",
-        {"section": "diagnostics/raw", "offset": 0, "insert": "x"},
-        ErrorCode.READ_ONLY_SECTION,
-    ),
-    (
-        "block.append_log",
-        {"section": "diagnostics/errors", "entry": "x"},
-        ErrorCode.READ_ONLY_SECTION,
-    ),
-    (
-        "block.import",
-        {"content": {"notes": "n", "diagnostics": {"raw": "x"}}},
-        ErrorCode.READ_ONLY_SECTION,
-    ),
-    (
-        "block.import",
-        {"section": "diagnostics", "content": {"raw": "x"}},
-        ErrorCode.READ_ONLY_SECTION,
-    ),
+    ("block.splice", {"section": "diagnostics/raw", "offset": 0, "insert": "x"}, READ_ONLY_SECTION),
+    ("block.append_log", {"section": "diagnostics/errors", "entry": "x"}, READ_ONLY_SECTION),
+    ("block.import", {"content": {"notes": "n", "diagnostics": {"raw": "x"}}}, READ_ONLY_SECTION),
+    ("block.import", {"section": "diagnostics", "content": {"raw": "x"}}, READ_ONLY_SECTION),
 ]
 
 
 @pytest.mark.parametrize(("tool", "params", "code"), WRITES)
 async def test_read_only_content_is_written_by_system_and_sources_only(
-    kernel: Kernel,
-    amy: Actor,
-    lsp: Actor,
-    report: str,
-    tool: str,
-    params: dict[str, Any],
-    code: ErrorCode,
+    kernel: Kernel, amy: Actor, lsp: Actor, report: str, tool: str, params: Params, code: ErrorCode
 ) -> None:
     params = {"block_id": report, **params}
     model = kernel.open_session(await kernel.principal("gpt", PrincipalKind.MODEL), "test")
@@ -80,35 +53,17 @@ async def test_read_only_content_is_written_by_system_and_sources_only(
     assert after["version"] > before["version"] and after["content"] != before["content"]
 
 
-READ_ONLY_EDITS: list[tuple[str, dict[str, Any], ErrorCode]] = [
-    ("block.append", {"section": "diagnostics/raw", "text": "x"}, ErrorCode.READ_ONLY_SECTION),
-    (
-        "block.append_log",
-        {"section": "diagnostics/errors", "entry": 1},
-        ErrorCode.READ_ONLY_SECTION,
-    ),
-    (
-        "block.import",
-        {"content": {"notes": "n", "diagnostics": {"raw": "y"}}},
-        ErrorCode.READ_ONLY_SECTION,
-    ),
-    (
-        "block.set_field",
-        {"section": "task", "field": "Found by", "value": "me"},
-        ErrorCode.READ_ONLY_FIELD,
-    ),
+READ_ONLY_EDITS: list[tuple[str, Params, ErrorCode]] = [
+    ("block.append", {"section": "diagnostics/raw", "text": "x"}, READ_ONLY_SECTION),
+    ("block.append_log", {"section": "diagnostics/errors", "entry": 1}, READ_ONLY_SECTION),
+    ("block.import", {"content": {"notes": "n", "diagnostics": {"raw": "y"}}}, READ_ONLY_SECTION),
+    ("block.set_field", {"section": "task", "field": "Found by", "value": "me"}, READ_ONLY_FIELD),
 ]
 
 
 @pytest.mark.parametrize(("tool", "params", "code"), READ_ONLY_EDITS)
 async def test_undo_of_source_write_by_others_is_denied(
-    kernel: Kernel,
-    amy: Actor,
-    lsp: Actor,
-    report: str,
-    tool: str,
-    params: dict[str, Any],
-    code: ErrorCode,
+    kernel: Kernel, amy: Actor, lsp: Actor, report: str, tool: str, params: Params, code: ErrorCode
 ) -> None:
     await kernel.call(lsp, tool, {"block_id": report, **params})
     written = await value(kernel, amy, report)
@@ -160,7 +115,7 @@ async def test_a_write_to_what_is_read_only_names_that_before_any_other_error(
     call: Caller, report: str, tool: str, params: dict[str, Any]
 ) -> None:
     error = await call.refused(tool, block_id=report, **params)
-    assert error.code in (ErrorCode.READ_ONLY_FIELD, ErrorCode.READ_ONLY_SECTION)
+    assert error.code in (READ_ONLY_FIELD, READ_ONLY_SECTION)
 
 
 @pytest.mark.parametrize(

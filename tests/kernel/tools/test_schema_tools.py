@@ -116,8 +116,7 @@ async def test_log_grows_and_shows_its_last_entries(
     assert (
         text == '## diagnostics/errors [read-only]\n(1 earlier entries)\n- {"line": 2}\n- three\n'
     )
-    content = {**log, "content": ["one", "changed"]}
-    error = await refused(kernel, lsp, "block.import", content)
+    error = await refused(kernel, lsp, "block.import", {**log, "content": ["one", "changed"]})
     assert error.details["rule"] == "append_only"
 
 
@@ -186,12 +185,10 @@ async def test_write_begins_a_pending_block_and_marks_a_finished_one(
         assert context.version(found) == 2
 
 
-async def test_set_text_keeps_what_others_write_in_it(
-    kernel: Kernel, call: Caller, report: str
-) -> None:
+async def test_set_text_keeps_what_others_write_in_it(call: Caller, report: str) -> None:
     title = {"block_id": report, "section": "task", "field": "title"}
     await call("block.set_field", **title, value="one two three\n")
-    context, block = await kernel.find_block(report)
+    context, block = await call.kernel.find_block(report)
     seen: list[int] = []
     context.document.watch(
         lambda change: seen.extend(

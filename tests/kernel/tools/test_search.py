@@ -246,8 +246,7 @@ async def test_search_by_index_finds_the_same_as_full_scan(
         if step % 10 == 0:
             block = rng.choice(list(blocks))
             new = text(5)
-            splice = {"block_id": block, "offset": 3, "insert": new}
-            await kernel.call(amy, "block.splice", splice)
+            await kernel.call(amy, "block.splice", {"block_id": block, "offset": 3, "insert": new})
             blocks[block] = blocks[block][:3] + new + blocks[block][3:]
         if not query or "\n" in query:
             continue

@@ -100,15 +100,13 @@ async def test_import_keeps_authors_of_text(call: Caller, written: str) -> None:
     ]
 
 
-async def test_export_comes_back_beside_the_original(
-    kernel: Kernel, call: Caller, written: str
-) -> None:
+async def test_export_comes_back_beside_the_original(call: Caller, written: str) -> None:
     exported = (await call("context.export"))["text"]
     with raises(ErrorCode.INVALID_PARAMS):
         await call("context.import", text=exported)
     made = await call("context.import", text=exported, label="copy")
-    document = (await kernel.context("copy")).document
-    original = (await kernel.context()).document
+    document = (await call.context("copy")).document
+    original = (await call.context()).document
     assert [document.text(one) for one in document.block_ids()] == [
         original.text(one) for one in original.block_ids()
     ]
@@ -154,8 +152,7 @@ async def test_import_of_damaged_export_is_rejected_and_leaves_nothing(
 
 async def chain(kernel: Kernel, amy: Actor, length: int) -> list[dict[str, Any]]:
     """The lines of an export of blocks that answer one another; the shuffled ones are no worse."""
-    new = {"role": "user", "kind": "text", "content": "x"}
-    await kernel.call(amy, "block.create", new)
+    await kernel.call(amy, "block.create", {"role": "user", "kind": "text", "content": "x"})
     exported = (await kernel.call(amy, "context.export", {}))["text"]
     *head, block, _ = map(json.loads, exported.splitlines())
     stem = block["id"].rpartition(".")[0]
@@ -200,11 +197,9 @@ def number_of(block: dict[str, Any]) -> int:
     return int(block["id"].rpartition(".")[2])
 
 
-async def test_markdown_shows_every_text_under_who_wrote_it(
-    kernel: Kernel, call: Caller, written: str
-) -> None:
+async def test_markdown_shows_every_text_under_who_wrote_it(call: Caller, written: str) -> None:
     text = (await call("context.export", format="markdown"))["text"]
-    document = (await kernel.context()).document
+    document = (await call.context()).document
     at = 0
     for block in document.block_ids():
         at = text.index(document.text(block), at)
@@ -273,9 +268,8 @@ async def test_author_of_another_kind_than_the_one_here_is_refused(
     kernel: Kernel, call: Caller, written: str, name: str, kind: str
 ) -> None:
     exported = (await call("context.export"))["text"]
-    params = {"text": credited_to(exported, name, kind), "label": "forged"}
     with pytest.raises(AntiphonError, match=name) as caught:
-        await call("context.import", **params)
+        await call("context.import", text=credited_to(exported, name, kind), label="forged")
     assert caught.value.code is ErrorCode.INVALID_PARAMS
     assert "zoe" not in kernel.members
 

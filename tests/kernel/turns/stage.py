@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
@@ -70,14 +70,15 @@ class Stage:
         self.runner = runner
         self.owner = kernel.open_session(kernel.owner, "test")
 
+    async def call(self, tool: str, /, **params: Any) -> dict[str, Any]:
+        return await self.kernel.call(self.owner, tool, params)
+
     async def actor(self, name: str) -> Actor:
         return self.kernel.open_session(await self.kernel.principal(name), "test")
 
     async def draft(self, text: str, actor: Actor | None = None) -> str:
         created = await self.kernel.call(
-            actor or self.owner,
-            "block.create",
-            {"role": "user", "kind": "text", "content": text},
+            actor or self.owner, "block.create", {"role": "user", "kind": "text", "content": text}
         )
         return str(created["block_id"])
 
@@ -94,9 +95,7 @@ class Stage:
         return block
 
     async def interrupt(self, **params: str) -> list[str]:
-        answer = await self.kernel.call(self.owner, "turn.interrupt", params)
-        stopped: list[str] = answer["stopped"]
-        return stopped
+        return list((await self.call("turn.interrupt", **params))["stopped"])
 
     def headers(self) -> list[BlockHeader]:
         document = self.context.document

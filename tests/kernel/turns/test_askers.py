@@ -33,23 +33,20 @@ class World:
     """The kernel's clock."""
 
     async def demote(self) -> None:
-        await self._call("kernel.role", role="viewer")
+        await self.stage.call("kernel.role", principal="co", role="viewer")
 
     async def kick(self) -> None:
-        await self._call("kernel.kick")
+        await self.stage.call("kernel.kick", principal="co")
 
     async def kick_for_no_minute(self) -> None:
-        await self._call("kernel.kick", minutes=0)
+        await self.stage.call("kernel.kick", principal="co", minutes=0)
 
     async def revoke(self) -> None:
-        await self._call("kernel.revoke")
+        await self.stage.call("kernel.revoke", principal="co")
 
     async def expire(self) -> None:
         self.now[0] += MINUTE
         self.stage.kernel.access.end_expired()
-
-    async def _call(self, tool: str, **params: object) -> None:
-        await self.stage.kernel.call(self.stage.owner, tool, {"principal": "co", **params})
 
     @property
     def ticks(self) -> Path:
@@ -87,16 +84,14 @@ async def world(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(stage, kernel.open_session(issued.principal, "test", credential=number), now)
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
-async def test_dismissal_while_a_command_of_a_person_runs_ends_it(
-    open_stage: OpenStage,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    verb: Verb,
-) -> None:
-    stage = await open_stage(scripted(Gate(), TURN))
-    here = await world(stage, monkeypatch)
-    await stage.kernel.call(here.co, "shell.run", {"command": COMMAND})
+@pytest.fixture
+async def here(open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch) -> World:
+    return await world(await open_stage(scripted(Gate(), TURN)), monkeypatch)
+
+
+async def end_of_command(here: World, verb: Verb) -> str:
+    """Dismiss the person whose command runs; return the last line of its result."""
+    stage = here.stage
     await stage.kernel.close_session(here.co)
     await until(here.ticks.exists, "the command runs")
     await verb(here)
@@ -104,31 +99,29 @@ async def test_dismissal_while_a_command_of_a_person_runs_ends_it(
     assert await here.has_ended()
     (result,) = here.results()
     assert (result.status, result.stop_reason) == (Status.ERROR, "interrupted")
-    reason = stage.text(result).splitlines()[-1]
-    assert reason.startswith(f"Ended: this is a command of {VERBS[verb]}, and only")
     assert not stage.unfinished()
+    return stage.text(result).splitlines()[-1]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+async def test_dismissal_while_a_command_of_a_person_runs_ends_it(
+    here: World, caplog: pytest.LogCaptureFixture, verb: Verb
+) -> None:
+    await here.stage.kernel.call(here.co, "shell.run", {"command": COMMAND})
+    reason = await end_of_command(here, verb)
+    assert reason.startswith(f"Ended: this is a command of {VERBS[verb]}, and only")
     gc.collect()
     assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 async def test_dismissal_while_a_command_of_a_turn_runs_ends_it_and_the_model_reads_why(
-    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, verb: Verb
+    here: World, verb: Verb
 ) -> None:
-    stage = await open_stage(scripted(Gate(), TURN))
-    here = await world(stage, monkeypatch)
-    await stage.submit("Run it.", here.co)
-    await stage.kernel.close_session(here.co)
-    await until(here.ticks.exists, "the command runs")
-    await verb(here)
-    await asyncio.wait_for(stage.runner.wait_idle(), 1)
-    assert await here.has_ended()
-    (result,) = here.results()
-    assert (result.status, result.stop_reason) == (Status.ERROR, "interrupted")
-    reason = stage.text(result).splitlines()[-1]
+    await here.stage.submit("Run it.", here.co)
+    reason = await end_of_command(here, verb)
     assert reason.startswith(f"Ended: this turn answers a message of {VERBS[verb]},")
-    assert stage.shown()[-1] == ("text", "done", "So.")
-    assert not stage.unfinished()
+    assert here.stage.shown()[-1] == ("text", "done", "So.")
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
@@ -156,10 +149,9 @@ async def test_dismissal_while_a_turn_waits_bars_it_and_says_why(
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 async def test_dismissal_while_a_submission_is_written_bars_its_turn(
-    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, verb: Verb
+    here: World, monkeypatch: pytest.MonkeyPatch, verb: Verb
 ) -> None:
-    stage = await open_stage(scripted(Gate(), TURN))
-    here = await world(stage, monkeypatch)
+    stage = here.stage
     notify, held = stage.kernel.submissions.notify, asyncio.Event()
 
     def later(*submission: object) -> None:
@@ -179,26 +171,20 @@ async def test_dismissal_while_a_submission_is_written_bars_its_turn(
     assert not here.ticks.exists()
 
 
-async def test_demotion_to_editor_ends_a_command_of_a_turn_and_bars_no_turn(
-    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = await open_stage(scripted(Gate(), TURN))
-    here = await world(stage, monkeypatch)
+async def test_demotion_to_editor_ends_a_command_of_a_turn_and_bars_no_turn(here: World) -> None:
+    stage = here.stage
     await stage.submit("Run it.", here.co)
     await stage.submit("And again.", here.co)
     await until(here.ticks.exists, "the command runs")
-    await stage.kernel.call(stage.owner, "kernel.role", {"principal": "co", "role": "editor"})
+    await stage.call("kernel.role", principal="co", role="editor")
     await asyncio.wait_for(stage.runner.wait_idle(), 1)
     first, second = (stage.text(one).splitlines()[-1] for one in here.results())
     assert first.startswith("Ended: this turn answers a message of co, an editor,")
     assert second.startswith("Not run: this turn answers a message of co, an editor,")
 
 
-async def test_dismissal_of_somebody_else_ends_nothing(
-    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stage = await open_stage(scripted(Gate(), TURN))
-    here = await world(stage, monkeypatch)
+async def test_dismissal_of_somebody_else_ends_nothing(here: World) -> None:
+    stage = here.stage
     await stage.submit("Run it.")
     await until(here.ticks.exists, "the command runs")
     for verb in VERBS:
@@ -211,7 +197,7 @@ async def test_asker_whose_turns_are_over_has_no_session(open_stage: OpenStage) 
     stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("So.")])))
     before = stage.kernel.sessions.of(stage.kernel.owner.id)
     await stage.submit("One.")
-    await stage.kernel.call(stage.owner, "shell.run", {"command": "true", "wait": True})
+    await stage.call("shell.run", command="true", wait=True)
     await stage.submit("Two.")
     await stage.interrupt()
     await stage.runner.wait_idle()

@@ -71,7 +71,7 @@ async def demote(stage: Stage, writer: BlockWriter, block: str) -> None:
 
 
 async def kick(stage: Stage, writer: BlockWriter, block: str) -> None:
-    await stage.kernel.call(stage.owner, "kernel.kick", {"principal": "aria"})
+    await stage.call("kernel.kick", principal="aria")
 
 
 async def finish(stage: Stage, writer: BlockWriter, block: str) -> None:

@@ -180,9 +180,7 @@ def test_bad_recording_is_an_error_that_names_it(tmp_path: Path) -> None:
 
 async def test_persons_command_streams_into_call_and_result(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), ARIA))
-    answer = await stage.kernel.call(
-        stage.owner, "shell.run", {"command": "pwd; exit 2", "wait": True}
-    )
+    answer = await stage.call("shell.run", command="pwd; exit 2", wait=True)
     assert answer["exit_code"] == 2
     call, result = stage.headers()
     assert (answer["block_id"], answer["result_id"]) == (call.id, result.id)
@@ -194,7 +192,7 @@ async def test_persons_command_streams_into_call_and_result(open_stage: OpenStag
 
 async def test_command_answers_at_once_and_is_stopped_like_a_turn(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), ARIA))
-    await stage.kernel.call(stage.owner, "shell.run", {"command": "echo go; sleep 100"})
+    await stage.call("shell.run", command="echo go; sleep 100")
     await until(lambda: stage.shown()[-1][2] == "go\n")
     assert await stage.interrupt(principal="amy") == ["amy"]
     assert {(one.status, one.stopped_by) for one in stage.headers()} == {("error", "amy")}
@@ -202,7 +200,7 @@ async def test_command_answers_at_once_and_is_stopped_like_a_turn(open_stage: Op
 
 async def test_command_outlives_the_connection_that_asked_for_it(open_stage: OpenStage) -> None:
     stage = await open_stage(Models({}))
-    await stage.kernel.call(stage.owner, "shell.run", {"command": "read < fifo || echo done"})
+    await stage.call("shell.run", command="read < fifo || echo done")
     await stage.kernel.close_session(stage.owner)
     assert {one.status for one in stage.unfinished()} == {"running"}
     await stage.interrupt()
@@ -214,13 +212,13 @@ async def test_shell_run_by_non_owner_is_denied(open_stage: OpenStage) -> None:
     with raises(ErrorCode.PERMISSION_DENIED):
         await stage.kernel.call(guest, "shell.run", {"command": "ls"})
     with pytest.raises(AntiphonError):
-        await stage.kernel.call(stage.owner, "shell.run", {"command": "  "})
+        await stage.call("shell.run", command="  ")
     assert not stage.headers()
 
 
 async def test_command_that_cannot_start_says_so_in_its_result(open_stage: OpenStage) -> None:
     stage = await open_stage(Models({}))
-    await stage.kernel.call(stage.owner, "shell.run", {"command": "echo \0", "wait": True})
+    await stage.call("shell.run", command="echo \0", wait=True)
     assert stage.shown()[1][:2] == ("tool_result", "error")
     assert "could not be started" in stage.shown()[1][2]
     assert not stage.unfinished()

@@ -108,7 +108,7 @@ async def test_turn_whose_asker_is_demoted_or_kicked_runs_no_command(
     await stage.kernel.members.give_role(co.principal, AccessRole.OWNER)
     await submit(stage, co)
     await gate.shut()
-    await stage.kernel.call(stage.owner, tool, {"principal": co.principal.username, **params})
+    await stage.call(tool, principal=co.principal.username, **params)
     await gate.open()
     await stage.runner.wait_idle()
     assert not has_run(stage)

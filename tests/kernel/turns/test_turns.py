@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -100,7 +99,7 @@ async def test_provider_reads_the_conversation_with_each_call_answered(
 
     class Reading:
         async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
-            read.append(request.read())
+            read.append(await request.read())
             if request.round == 0:
                 yield TextDelta("Looking.")
                 yield call("echo out", "one")
@@ -241,7 +240,7 @@ async def test_unnatural_end_is_told(open_stage: OpenStage) -> None:
 async def test_turn_text_of_block_is_one_undo_unit(open_stage: OpenStage) -> None:
     stage = await open_stage(scripted(Gate(), recording("aria", [TextDelta("a\n")] * 5)))
     await stage.play("Tell.")
-    await stage.kernel.call(stage.owner, "block.undo", {"principal": "aria"})
+    await stage.call("block.undo", principal="aria")
     assert stage.shown()[1] == ("text", "done", "")
 
 
@@ -252,8 +251,7 @@ async def test_streaming_block_accepts_edits_by_people(open_stage: OpenStage) ->
     await stage.submit("Count.")
     await gate.shut()
     block = stage.headers()[1].id
-    params: dict[str, Any] = {"block_id": block, "offset": 0, "insert": "zero: "}
-    await stage.kernel.call(stage.owner, "block.splice", params)
+    await stage.call("block.splice", block_id=block, offset=0, insert="zero: ")
     await gate.open()
     await stage.runner.wait_idle()
     assert stage.text(block) == "zero: " + "".join(event.text for event in words)
@@ -276,8 +274,7 @@ async def test_models_cursor_is_at_the_end_of_what_it_writes(open_stage: OpenSta
         return state.cursor
 
     await until(lambda: cursor() == 12)
-    params: dict[str, Any] = {"block_id": block, "offset": 0, "insert": "zero\n"}
-    await stage.kernel.call(stage.owner, "block.splice", params)
+    await stage.call("block.splice", block_id=block, offset=0, insert="zero\n")
     await until(lambda: cursor() == 17)
     await gate.open()
     await stage.runner.wait_idle()

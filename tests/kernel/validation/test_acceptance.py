@@ -155,10 +155,7 @@ async def test_large_update_that_submits_ended_draft_is_rejected_whole(
 
 async def test_large_update_whose_draft_became_running_is_accepted(case: Case, data: Path) -> None:
     await take_in(
-        case.context,
-        case.bo,
-        case.update,
-        lambda: set_status(case, case.waiting, Status.RUNNING),
+        case.context, case.bo, case.update, lambda: set_status(case, case.waiting, Status.RUNNING)
     )
     assert case.share() is Share.ALL
     assert case.context.document.header(case.waiting).status is Status.DONE

@@ -104,12 +104,7 @@ SWITCHED_OFF: tuple[tuple[Any, str], ...] = (
     ("of", "rule"), SWITCHED_OFF, ids=lambda one: getattr(one, "__name__", one)
 )
 async def test_random_updates_without_one_of_the_rules_change_more(
-    context: Context,
-    bo: Actor,
-    block: str,
-    monkeypatch: pytest.MonkeyPatch,
-    of: Any,
-    rule: str,
+    context: Context, bo: Actor, block: str, monkeypatch: pytest.MonkeyPatch, of: Any, rule: str
 ) -> None:
     monkeypatch.setattr(of, rule, nothing)
 

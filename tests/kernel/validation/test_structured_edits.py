@@ -98,8 +98,7 @@ async def test_repeated_deletion_in_a_list_changes_nothing(
     call: Caller, context: Context, bo: Actor, block: str
 ) -> None:
     """A client that joins sends the deletions that it has been told of."""
-    request = {"block_id": block, "section": "things", "index": 0}
-    await call("block.delete_item", **request)
+    await call("block.delete_item", block_id=block, section="things", index=0)
     peer, seq = Peer(context), context.seq
     await context.apply_update(bo, peer.doc.get_update(), "client")
     assert context.seq == seq

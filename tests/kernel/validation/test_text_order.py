@@ -18,7 +18,6 @@ from pycrdt import Map, Text
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.item_index import Segment
-from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.records import Actor
@@ -27,7 +26,7 @@ from antiphon_kernel.yjs.causal_order import in_causal_order
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, Struct, decode_update
 from antiphon_kernel.yjs.update_writer import encode_update
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Caller, Make
 from tests.kernel.validation.peers import Layout, Peer, refused
 
 SEEDS = int(os.environ.get("ANTIPHON_CASES", "300")) // 3
@@ -87,13 +86,13 @@ def readings(state: bytes, block: str, seed: int) -> Iterator[str]:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_items_with_random_neighbours_read_the_same_in_every_order(
-    kernel: Kernel, amy: Actor, context: Context, bo: Actor, make: Make, seed: int
+    call: Caller, context: Context, bo: Actor, make: Make, seed: int
 ) -> None:
     block = await make("abc")
     await forge(context, bo, block, seed)
     text = context.document.text(block)
     assert {*readings(context.document.update_since(), block, seed)} == {text}
-    blamed = await kernel.call(amy, "block.blame", {"block_id": block})
+    blamed = await call("block.blame", block_id=block)
     assert blamed["runs"][-1]["end"] == len(text)
 
 
@@ -120,17 +119,17 @@ def edit(rng: Random, text: Text) -> None:
 
 @pytest.mark.parametrize("seed", range(SEEDS // 2))
 async def test_clients_that_write_at_once_are_never_taken_for_forgers(
-    kernel: Kernel, amy: Actor, context: Context, bo: Actor, make: Make, seed: int
+    call: Caller, context: Context, bo: Actor, make: Make, seed: int
 ) -> None:
     rng, block = Random(seed), await make("abc")
     peers = [Peer(context, _BO + number, keeps=number % 2 == 0) for number in range(3)]
     for _ in range(25):
         peer = rng.choice(peers)
         if rng.random() < 0.2:
-            await kernel.call(amy, "block.append", {"block_id": block, "text": "kernel"})
+            await call("block.append", block_id=block, text="kernel")
         elif rng.random() < 0.1:
             with suppress(AntiphonError):
-                await kernel.call(amy, "block.undo", {})
+                await call("block.undo")
         elif rng.random() < 0.3:
             peer.hear()
         else:

@@ -13,6 +13,7 @@ from textual.scroll_view import ScrollView
 from textual.scrollbar import ScrollDown, ScrollTo, ScrollUp
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.timer import Timer
 from textual.widget import Widget
 
 from antiphon.render.lines import RenderedCell
@@ -97,6 +98,8 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         """Cells that were written to since the last frame."""
         self._is_preloading = False
         self._thumb = (0, 0)
+        self._fading: Timer | None = None
+        """Runs while somebody's cursor has moved a moment ago."""
         self._stop_watching = source.changed.listen(self._cells_changed)
 
     def on_mount(self) -> None:
@@ -137,13 +140,24 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
         unread = self._unread.update()
         self._looks.unread = self._unread.start
         self._move_scroll_bar(width, height)
-        # The editor first: what it has no room for stands in the gutter of its cell.
+        # The editor first: names that it has no room for stand in the row above it.
         self._place_editor(height)
         for run in self._rows.compose_frame(self.viewport.places, self._looks):
             self.refresh(Region(0, run.start, width, len(run)))
         self._anchoring.choose(self.focused_cell if self.has_focus else None)
         self.following = self.viewport.following
         self.unread_lines = unread
+        self._fade_later()
+
+    def _fade_later(self) -> None:
+        seconds = self.source.next_fade
+        if self._fading is None and seconds is not None:
+            self._fading = self.set_timer(seconds, self._fade)
+
+    def _fade(self) -> None:
+        self._fading = None
+        self.source.fade_flags()
+        self._fade_later()
 
     def render_line(self, y: int) -> Strip:
         strip = self._rows.strip(y)
@@ -375,10 +389,12 @@ class BlockList(ScrollView, ThemedWidget, can_focus=True, inherit_bindings=False
             self._editor_region, styles = region, editor.styles
             styles.offset = (region.x, region.y)
             styles.width, styles.height = region.width, region.height
+            # A layout that only moves the editor is no event for it.
+            self.call_after_refresh(editor.place_terminal_cursor)
         editor.show_rows(
             first.line if first is not None else 0,
             len(rows),
-            names_beside_from=self._looks.first_free_gutter(editor.block),
+            has_row_above=bool(top),
         )
 
     def pin(self, block: str, offset: int, row: int) -> None:

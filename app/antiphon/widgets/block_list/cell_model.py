@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from antiphon.local_user import LocalUser
 from antiphon.render.cell_renderer import FOLDED_RESULT_LINES
 from antiphon.render.display import displayable_in_a_row
+from antiphon.render.status_label import queue_label
 from antiphon.render.view import OWN_NAME, CellView
 from antiphon.widgets.block_list.remote_cursors import RemoteCursors
 from antiphon.widgets.editor import RemoteCursor
@@ -17,10 +18,12 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.document.schema import TEXT
 from antiphon_kernel.text.lines import line_count
-from antiphon_kernel.types.enums import BlockKind, Role, Status
+from antiphon_kernel.types.clock import Clock
+from antiphon_kernel.types.enums import Activity, BlockKind, Role, Status
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.signal import Signal
+from antiphon_kernel.types.summaries import SUMMARY_TYPE, stands_for_earlier
 
 BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
@@ -54,7 +57,8 @@ class CellChange:
 class CellModel:
     """A document as the person at this screen sees it.
 
-    Drafts, one's own and others', are blocks but not cells: `is_hidden` is true of them.
+    Drafts, one's own and others', are blocks but not cells: `is_hidden` is true of them. A message
+    of one's own on its way to the kernel is a cell at the end.
     """
 
     def __init__(
@@ -64,22 +68,29 @@ class CellModel:
         me: str | None = None,
         presence: Callable[[], Mapping[int, PresenceState]] = dict,
         user: LocalUser | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """`me` is the principal id of the person here; `presence` is everybody else's."""
         self.document = document
         self.user = user or LocalUser()
         self._me = me
         self._presence = presence
-        self._tracks = RemoteCursors()
+        self._tracks = RemoteCursors(clock)
         self._versions: dict[str, int] = {}
         self._views: dict[str, CellView] = {}
         self._lengths: dict[str, int] = {}
         self._folds: dict[str, bool] = {}
         self._came_collapsed: dict[str, bool] = {}
         self._drafts: set[str] = set()
+        self._summaries: set[str] = set()
+        self._read_from: str | None = None
         self._unread_headers: list[str] = list(document.block_ids())
         self.changed = Signal[CellChange]()
         self._stop_watching = document.watch(self._document_changed)
+        self._sending: dict[str, None] = {}
+        """Messages on their way, in their order."""
+        self._queue: Mapping[str, int] = {}
+        """Messages that wait for their answer, by their place among those of a model, from 2 on."""
         self._tracks.update_presence(presence())
 
     def close(self) -> None:
@@ -107,8 +118,13 @@ class CellModel:
         return self.document.block_ids()
 
     def block_before(self, block: str) -> str | None:
-        """The block in front of this one in document order."""
+        """The block in front of this one on the screen: messages on their way are behind all."""
         ids = self.document.block_ids()
+        if block in self._sending:
+            before = (one for one in reversed(ids) if one not in self._sending)
+            sent = list(self._sending)
+            at = sent.index(block)
+            return sent[at - 1] if at else next(before, None)
         if ids[-1] == block:
             at = len(ids) - 1
         else:
@@ -121,12 +137,14 @@ class CellModel:
         header = self.document.header(block)
         if header.author != self.me and self.document.is_draft(block):
             self._drafts.add(block)
+        if header.metadata.get("type") == SUMMARY_TYPE:
+            self._summaries.add(block)
         return header
 
     def is_hidden(self, block: str) -> bool:
         """A draft: not shown among the cells."""
         self.header(block)
-        return self.document.is_draft(block)
+        return self.document.is_draft(block) and block not in self._sending
 
     def text(self, block: str) -> str:
         """The text of a cell: of a block with a schema, its content as it is rendered."""
@@ -196,6 +214,28 @@ class CellModel:
                 found.append((header.order, Draft(block, name, colour, text)))
         return [draft for _, draft in sorted(found, key=lambda one: (one[0], one[1].block))]
 
+    def show_sending(self, block: str) -> None:
+        """Show a draft of one's own as a message on its way, until it is submitted."""
+        self._sending[block] = None
+        self._sending_changed(block)
+
+    def hide_sending(self, block: str) -> None:
+        """The message is a draft again: the kernel has not accepted it."""
+        if block in self._sending:
+            del self._sending[block]
+            self._sending_changed(block)
+
+    def delivery(self, block: str) -> str:
+        """Return the state of a message on its way: `sending`, `queued · 2nd`, or nothing."""
+        if block in self._sending:
+            return "sending"
+        position = self._queue.get(block)
+        return "" if position is None else queue_label(position)
+
+    def _sending_changed(self, block: str) -> None:
+        self._increment_version(block)
+        self.changed.notify(CellChange(changed=frozenset([block]), moved=(block,)))
+
     def edit_denied_reason(self, block: str) -> str | None:
         """A sentence for the person, or None if the cell can be edited in place."""
         if self.user.refusal is not None and block in self.document:
@@ -207,6 +247,8 @@ class CellModel:
         if block not in self.document:
             return "This cell is not there any more."
         header = self.document.header(block)
+        if block in self._sending:
+            return "This message is on its way: it can be edited when it has arrived."
         if header.kind == BlockKind.TOOL_CALL:
             return (
                 "A tool call has run already: edit its command in the composer and send it again."
@@ -229,15 +271,30 @@ class CellModel:
         blocks = self._unread_headers[behind:]
         del self._unread_headers[behind:]
         hidden = frozenset(block for block in blocks if self.is_hidden(block))
-        if hidden:
-            self.changed.notify(CellChange(changed=hidden, drafts=True))
+        changed = hidden | self._follow_summaries()
+        if changed:
+            self.changed.notify(CellChange(changed=changed, drafts=bool(hidden)))
         return bool(self._unread_headers)
 
     def presence_changed(self) -> None:
         """Read the presence again: call it from `Replica.watch_presence`."""
         touched, only_models = self._tracks.update_presence(self._presence())
+        queued = self._update_queue()
+        touched |= queued
+        only_models = only_models and not queued
         if touched:
             self.changed.notify(CellChange(changed=frozenset(touched), streamed=only_models))
+
+    @property
+    def next_fade(self) -> float | None:
+        """Seconds until `fade_flags` changes something; None if nothing does."""
+        return self._tracks.next_fade
+
+    def fade_flags(self) -> None:
+        """Take away the flags of cursors that have not moved for a while."""
+        touched = self._tracks.fade()
+        if touched:
+            self.changed.notify(CellChange(changed=frozenset(touched)))
 
     def _document_changed(self, change: DocumentChange) -> None:
         is_bulk = len(change.added) > BULK
@@ -256,7 +313,10 @@ class CellModel:
             header = self.header(block)
             drafts = drafts or block in self._drafts
             streamed = streamed and header.role != Role.USER
-            if "order" in header_change.fields:
+            has_arrived = block in self._sending and not self.document.is_draft(block)
+            if has_arrived:
+                del self._sending[block]
+            if has_arrived or "order" in header_change.fields:
                 moved.append(block)
         # Inside a content with a schema, offsets are not those of the cell.
         texts = tuple(text for text in change.texts if text.section is None)
@@ -265,9 +325,12 @@ class CellModel:
             streamed = self._follow_text(text) and streamed
         for block in change.touched:
             self._increment_version(block)
+        changed = frozenset(change.touched)
+        if not self._summaries.isdisjoint(changed):
+            changed |= self._follow_summaries()
         self.changed.notify(
             CellChange(
-                changed=frozenset(change.touched),
+                changed=changed,
                 added=change.added,
                 moved=tuple(moved),
                 texts=texts,
@@ -275,6 +338,40 @@ class CellModel:
                 streamed=streamed,
             )
         )
+
+    def _update_queue(self) -> set[str]:
+        """Count the waiting messages of each model; return those whose position is another."""
+        before, self._queue = self._queue, self._count_queue()
+        return {block for block, _ in before.items() ^ self._queue.items()}
+
+    def _count_queue(self) -> dict[str, int]:
+        waiting = [
+            (self.document.header(one.block).order, one.block, one.principal)
+            for one in self._presence().values()
+            if one.activity == Activity.WAITING and one.block in self.document and one.block
+        ]
+        answered: dict[str, int] = {}
+        positions: dict[str, int] = {}
+        for _, block, model in sorted(waiting):
+            answered[model] = answered.get(model, 1) + 1
+            positions[block] = max(positions.get(block, 0), answered[model])
+        return positions
+
+    def _follow_summaries(self) -> frozenset[str]:
+        """Find the summary that models read from; return the cells that look different by it."""
+        header, text = self.document.header, self.document.peek_text
+        before = self._read_from
+        self._read_from = max(
+            (block for block in self._summaries if stands_for_earlier(header(block), text(block))),
+            key=lambda block: (header(block).order, block),
+            default=None,
+        )
+        if self._read_from == before:
+            return frozenset()
+        changed = frozenset(block for block in (before, self._read_from) if block is not None)
+        for block in changed:
+            self._increment_version(block)
+        return changed
 
     def _follow_text(self, text: TextChange) -> bool:
         """Carry cursors along; True if it is what a model or a tool appended to its own block."""
@@ -318,12 +415,14 @@ class CellModel:
             truncated=header.truncated,
             stop_reason=header.stop_reason,
             stopped_by=self._stopper(header.stopped_by),
+            is_sending=block in self._sending,
             collapsed=self.is_folded(block),
             edited_after_done=header.edited_after_done,
             path=header.path,
             language=header.language,
             drift_kind=header.drift_kind,
             source_context=header.source_context,
+            is_read_from=block == self._read_from,
         )
 
     def _stopper(self, username: str | None) -> str | None:

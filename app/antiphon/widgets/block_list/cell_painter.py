@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from rich.cells import cell_len
 from textual.strip import Strip
 
 from antiphon.render.lines import RenderedCell
@@ -14,9 +15,9 @@ from antiphon.widgets.editor import (
     CursorLabel,
     RemoteCursor,
     StyleSpan,
-    first_overflowing,
+    labelled,
     styled,
-    tagged,
+    written_over,
 )
 
 _LOOK_BACK: Final = 4
@@ -32,9 +33,9 @@ class CellStyle(NamedTuple):
     gutters: GutterPainter
     unread_line: int | None
     cursors: tuple[RemoteCursor, ...]
-    beside: tuple[tuple[int, CursorLabel], ...]
-    """While it is edited: lines too full for a name, and the cursor there."""
     tints: tuple[AuthorRange, ...]
+    note: str = ""
+    """At the right of the last line."""
 
 
 class CellPainter:
@@ -45,8 +46,8 @@ class CellPainter:
         self.look = look
         self._rows: dict[int, tuple[Strip | None, Strip]] = {}
         self._layers = [layer for layer in _layers(look) if layer]
-        self._tags: dict[int, list[CursorLabel]] = {}
-        self._beside = dict(look.beside)
+        self._labels: dict[int, list[CursorLabel]] = {}
+        self._flags: dict[int, tuple[CursorLabel, ...]] = {}
         self._overlay_cursors()
         self._lender = before if before is not None and self._may_share(before.look) else None
         if before is not None:
@@ -57,7 +58,7 @@ class CellPainter:
         picture = self.look.picture
         content = None if picture is None or line == HEADER_LINE else picture.strip(line)
         known = self._rows.get(line)
-        if known is None and self._lender is not None and line not in self._tags:
+        if known is None and self._lender is not None and line not in self._labels:
             known = self._lender.plain_row(line)
         if known is None or known[0] is not content:
             known = (content, self._draw(line, content))
@@ -66,7 +67,7 @@ class CellPainter:
 
     def plain_row(self, line: int) -> tuple[Strip | None, Strip] | None:
         """The text of a line and its row, if it was drawn and nobody's cursor is in it."""
-        return self._rows.get(line) if line not in self._tags else None
+        return self._rows.get(line) if line not in self._labels else None
 
     def detach(self) -> None:
         """From now on draw what is missing: the rows of older looks can go."""
@@ -77,9 +78,8 @@ class CellPainter:
         return (
             not self._layers
             and not other.tints
-            and not mine.beside
-            and not other.beside
             and not any(cursor.anchor is not None for cursor in other.cursors)
+            and mine.note == other.note
             and mine.author == other.author
             and mine.gutters is other.gutters
             and mine.unread_line == other.unread_line
@@ -94,28 +94,21 @@ class CellPainter:
             strip = self._gutter(line)
             if content is not None:
                 content = styled(content, self._marks(line))
-                room, tags = columns.width - strip.cell_length, self._tags.get(line, ())
-                named = first_overflowing(content, tags, room) if tags else None
-                if named is not None and not self._is_gutter_free(line):
-                    named = None
-                content = tagged(content, tags, room, named_elsewhere=named)
-                strip = Strip.join([self._gutter(line, named), content])
-            elif self.look.picture is None:
-                strip = self._gutter(line, self._beside.get(line))
+                if labels := self._labels.get(line):
+                    room = columns.width - strip.cell_length
+                    content, self._flags[line] = labelled(content, labels, room)
+                strip = Strip.join([strip, content])
+                if look.note and look.picture and line == look.picture.line_count - 1:
+                    start = columns.gutter + columns.text - cell_len(look.note)
+                    strip = written_over(strip, start, look.note, theme.dim)
         return strip.adjust_cell_length(columns.width).apply_style(theme.background)
 
-    def _is_gutter_free(self, line: int) -> bool:
-        look = self.look
-        if look.tints:
-            return False
-        is_named = line == 0 and bool(look.author.name)
-        return not is_named or not (look.gutters.columns.is_wide or look.author.is_inline)
+    def flags(self, line: int) -> tuple[CursorLabel, ...]:
+        """Names of cursors in a line, drawn before, that has no room for them."""
+        return self._flags.get(line, ())
 
-    def _gutter(self, line: int, visitor: CursorLabel | None = None) -> Strip:
-        """Left of a line; `visitor` is somebody who has no room for their name in it."""
+    def _gutter(self, line: int) -> Strip:
         look = self.look
-        if visitor is not None and self._is_gutter_free(line):
-            return look.gutters.visitor(look.author, visitor, is_unread=line == look.unread_line)
         if look.tints and look.picture is not None:
             tint = author_at(look.tints, look.picture.line(line))
             if tint is not None and tint.name != self._author_above(line):
@@ -145,10 +138,8 @@ class CellPainter:
         if picture is None:
             return
         for cursor in self.look.cursors:
-            slot = cursor.colour % len(theme.cursors)
             line, column = picture.place_of(cursor.offset)
-            tag = CursorLabel(column, cursor.username, theme.cursors[slot], theme.authors[slot])
-            self._tags.setdefault(line, []).append(tag)
+            self._labels.setdefault(line, []).append(CursorLabel.of(cursor, column, theme))
 
 
 def _layers(look: CellStyle) -> list[Highlights]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 
 from antiphon.render.cell_theme import CellTheme
@@ -79,15 +78,9 @@ class CellPresenter:
             gutters=self.gutters,
             unread_line=unread.line if unread is not None and unread.block == block else None,
             cursors=tuple(source.cursors(block)),
-            beside=self.editor.names_beside if edited and self.editor is not None else (),
             tints=self.tints.get(block, ()),
+            note=source.delivery(block),
         )
-
-    def first_free_gutter(self, block: str) -> int:
-        """The first line of a cell whose gutter names nobody."""
-        if self.tints.get(block):
-            return sys.maxsize
-        return int(self.columns.is_wide and self._is_named(block))
 
     def _header(self, block: str) -> int:
         if not self._is_named(block):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.style import Style
 from textual.selection import Selection
 from textual.strip import Strip
 
-from antiphon.widgets.block_list.anchor import LineRef
+from antiphon.widgets.block_list.anchor import HEADER_LINE, LineRef
 from antiphon.widgets.block_list.cell_painter import CellPainter
 from antiphon.widgets.block_list.cell_presenter import CellPresenter
+from antiphon.widgets.editor import CursorLabel, flagged
 
 
 class FrameBuffer:
@@ -40,9 +41,41 @@ class FrameBuffer:
             if cell is None:
                 cell = cells[place.block] = self._rows_of(place.block, looks)
             strips.append(cell.strip(place.line))
+        self._add_flags(strips, places, cells, looks)
         changed = _changed(strips, self._strips)
         self._cells, self._strips = cells, strips
         return changed
+
+    def _add_flags(
+        self,
+        strips: list[Strip],
+        places: Sequence[LineRef | None],
+        cells: Mapping[str, CellPainter],
+        looks: CellPresenter,
+    ) -> None:
+        """Write the names that have no room in their row over the one above, or the one below."""
+        editor = looks.editor
+        edited = editor.block if editor is not None else None
+        rows: dict[int, tuple[CursorLabel, ...]] = {}
+        is_editor_above = False
+        for y, place in enumerate(places):
+            is_editor = place is not None and place.block == edited and place.line != HEADER_LINE
+            if is_editor and editor is not None:
+                flags = () if is_editor_above else editor.flags_above
+            else:
+                flags = cells[place.block].flags(place.line) if place is not None else ()
+            if flags:
+                target = y - 1 if y and not is_editor_above else y + 1
+                rows[target] = (*rows.get(target, ()), *flags)
+            is_editor_above = is_editor
+        columns = looks.columns
+        for y, flags in rows.items():
+            if y < len(strips):
+                place = places[y]
+                names_author = place is not None and place.line == HEADER_LINE
+                strips[y] = flagged(
+                    strips[y], flags, columns.width, left=columns.gutter, keep_text=names_author
+                )
 
     def _rows_of(self, block: str, looks: CellPresenter) -> CellPainter:
         look = looks.style_for(block)

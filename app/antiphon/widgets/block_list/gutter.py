@@ -11,7 +11,6 @@ from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.markdown import TEXT_WIDTH
-from antiphon.widgets.editor import CursorLabel
 
 WIDE_FROM = 90
 """Columns from which on names stand in the gutter instead of on lines of their own."""
@@ -84,14 +83,6 @@ class GutterPainter:
             bar = Segment(_FOCUSED_BAR, Style(color=author.color))
             return Strip([Segment(set_cell_size(_short(name), _NAME_WIDTH), author), bar, _GAP])
         return Strip([Segment(set_cell_size(name, self.columns.gutter - 1), author), _GAP])
-
-    def visitor(self, look: GutterStyle, tag: CursorLabel, *, is_unread: bool) -> Strip:
-        """Left of a line that is too full for the name of somebody whose cursor is in it."""
-        own = self.beside(look, is_first=False, is_unread=is_unread)
-        room = _NAME_WIDTH if self.columns.is_wide else 1
-        name = _short(tag.name) if self.columns.is_wide else tag.name
-        lead = Segment(set_cell_size(name, room), tag.name_style)
-        return Strip.join([Strip([lead], room), own.crop(room)])
 
     def _draw(self, look: GutterStyle, is_first: bool, is_unread: bool) -> Strip:
         author = self.theme.author(look.colour)

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Final, Literal
 
 from antiphon.render.display import displayable_in_a_row
 from antiphon.widgets.editor import RemoteCursor
 from antiphon_kernel.text.transform import shift_offset
+from antiphon_kernel.types.clock import Clock, SystemClock
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import TextSplice
+
+FLAG_SECONDS: Final = 1.0
+"""How long after its last movement the name of a cursor may cover text."""
 
 
 class RemoteCursors:
     """Cursors by block. A person's stays left of text that others insert at it, a model's right."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._moved_at: dict[int, float] = {}
+        """Of the cursors that have moved a moment ago."""
         self._reported: dict[int, PresenceState] = {}
         self._blocks: dict[str, dict[int, RemoteCursor]] = {}
 
@@ -27,6 +34,25 @@ class RemoteCursors:
 
     def is_anybody_in(self, block: str) -> bool:
         return block in self._blocks
+
+    @property
+    def next_fade(self) -> float | None:
+        """Seconds until a cursor has not moved for a while; None if none has moved lately."""
+        first = min(self._moved_at.values(), default=None)
+        return None if first is None else max(0.0, first + FLAG_SECONDS - self._clock.monotonic())
+
+    def fade(self) -> set[str]:
+        """Return the blocks with cursors whose last movement has become old."""
+        old = self._clock.monotonic() - FLAG_SECONDS
+        faded = {client for client, moved in self._moved_at.items() if moved <= old}
+        touched = set()
+        for client in faded:
+            del self._moved_at[client]
+        for block, cursors in self._blocks.items():
+            for client in cursors.keys() & faded:
+                cursors[client] = replace(cursors[client], has_moved=False)
+                touched.add(block)
+        return touched
 
     def move_to_end(self, block: str, length: int) -> None:
         """The text of a block changed in a way that is not known: append points are at its end."""
@@ -51,11 +77,13 @@ class RemoteCursors:
         for client, state in states.items():
             if self._reported.get(client) == state:
                 continue
-            only_models = only_models and state.kind == PrincipalKind.MODEL
+            only_models = only_models and state.activity == Activity.STREAMING
             touched |= self._drop(client)
             self._reported[client] = state
             cursor = _cursor(client, state)
             if cursor is not None and state.block is not None:
+                if cursor.has_moved:
+                    self._moved_at[client] = self._clock.monotonic()
                 self._blocks.setdefault(state.block, {})[client] = cursor
                 touched.add(state.block)
         return touched, only_models
@@ -74,6 +102,7 @@ class RemoteCursors:
 
     def _drop(self, client: int) -> set[str]:
         state = self._reported.pop(client, None)
+        self._moved_at.pop(client, None)
         if state is None or state.block is None:
             return set()
         cursors = self._blocks.get(state.block)
@@ -88,8 +117,8 @@ def _cursor(client: int, state: PresenceState) -> RemoteCursor | None:
     """The cursor to draw; None for one that is nowhere, and for a model that is not writing."""
     if state.cursor is None:
         return None
-    streaming = state.kind == PrincipalKind.MODEL
-    if streaming and state.activity != Activity.STREAMING:
+    streaming = state.activity == Activity.STREAMING
+    if state.kind == PrincipalKind.MODEL and not streaming:
         return None
     return RemoteCursor(
         client=client,
@@ -99,4 +128,6 @@ def _cursor(client: int, state: PresenceState) -> RemoteCursor | None:
         offset=state.cursor,
         anchor=state.anchor if state.anchor != state.cursor else None,
         streaming=streaming,
+        # Names of those who write on and on would cover text all the time.
+        has_moved=not streaming,
     )

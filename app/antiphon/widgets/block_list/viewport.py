@@ -43,8 +43,8 @@ class Viewport:
     # Laying out
 
     def layout(self) -> None:
-        """Find what is on each row now."""
-        self.places = self._from_tail() if self.following else self._from_anchor()
+        """Find what is on each row now: no row is blank that text from outside could fill."""
+        self.places = self._from_tail() if self.following else self._filled(self._from_anchor())
         if self.following or self.anchor is None:
             self._take_first_as_anchor()
 
@@ -85,6 +85,15 @@ class Viewport:
                 places[row] = place
             row += 1
         return places
+
+    def _filled(self, places: list[LineRef | None]) -> list[LineRef | None]:
+        """Pull text up over blank first rows, and down over blank last ones."""
+        first = next((row for row, place in enumerate(places) if place is not None), None)
+        top = None if first is None else places[first]
+        if first and top is not None:
+            places = [place for _, place in zip(range(self.height), self._down(*top), strict=False)]
+            places += [None] * (self.height - len(places))
+        return places if places[-1] is not None else self._from_tail()
 
     def _shown_anchor(self) -> Anchor | None:
         """The anchor on a line that exists; another cell's if its own is hidden or gone."""

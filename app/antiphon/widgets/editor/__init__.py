@@ -3,11 +3,13 @@
 from antiphon.widgets.editor.cell_editor import ORIGIN, CellEditor
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
+    LabelledLine,
     RemoteCursor,
     StyleSpan,
-    first_overflowing,
+    flagged,
+    labelled,
     styled,
-    tagged,
+    written_over,
 )
 from antiphon.widgets.editor.typed_text import is_text_input
 
@@ -15,10 +17,12 @@ __all__ = [
     "ORIGIN",
     "CellEditor",
     "CursorLabel",
+    "LabelledLine",
     "RemoteCursor",
     "StyleSpan",
-    "first_overflowing",
+    "flagged",
     "is_text_input",
+    "labelled",
     "styled",
-    "tagged",
+    "written_over",
 ]

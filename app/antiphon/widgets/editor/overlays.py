@@ -11,12 +11,14 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from antiphon.render.cell_theme import CellTheme
 from antiphon.render.wrap import graphemes
 
 END_CURSOR = "▌"
 """A cursor behind the last character of a line."""
 
-_SHORTEST_TAG = 2
+_FLAG_GAP = 2
+"""Blank columns between what a row says and a flag that has to stand behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class RemoteCursor:
     offset: int
     anchor: int | None = None
     streaming: bool = False
-    """A model's append point: it goes along with the text."""
+    """The append point of a model or a program: it goes along with the text."""
+    has_moved: bool = False
+    """Its owner has just moved it: the name may cover the text of another row."""
 
 
 class StyleSpan(NamedTuple):
@@ -44,13 +48,30 @@ class StyleSpan(NamedTuple):
 class CursorLabel(NamedTuple):
     """A cursor at a column and the name of whose it is.
 
-    `name_style` is the style of the name, `style` that of the cursor's own cell.
+    `name_style` is the style of the name, `style` that of the cursor's own cell and of a flag.
     """
 
     column: int
     name: str
     style: Style
     name_style: Style
+    may_be_flag: bool = False
+    """The name may stand over the text of the row above, if there is no room behind the line."""
+
+    @classmethod
+    def of(cls, cursor: RemoteCursor, column: int, theme: CellTheme) -> CursorLabel:
+        """Return the label of a cursor in the colours of its owner."""
+        slot = cursor.colour % len(theme.cursors)
+        styles = theme.cursors[slot], theme.authors[slot]
+        return cls(column, cursor.username, *styles, cursor.has_moved)
+
+
+class LabelledLine(NamedTuple):
+    """A line with cursors on it and names behind its end."""
+
+    strip: Strip
+    flags: tuple[CursorLabel, ...]
+    """Labels whose name has no room there and may stand over another row."""
 
 
 def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
@@ -72,61 +93,78 @@ def styled(strip: Strip, marks: Sequence[StyleSpan]) -> Strip:
     return strip
 
 
-def first_overflowing(strip: Strip, tags: Sequence[CursorLabel], width: int) -> CursorLabel | None:
-    """The first whose name does not fit behind the line: `tagged` would cut it."""
-    column = length = strip.cell_length
-    for tag in sorted(tags, key=lambda one: one.column < length):
-        if tag.column >= length:
-            column = max(column, tag.column)
-            column += column < width
-            gap = 0
-        else:
-            gap = 0 if column == length and strip.text.endswith(" ") else 1
-        if gap + cell_len(tag.name) > width - column:
-            return tag
-        column += gap + cell_len(tag.name)
-    return None
+def labelled(
+    strip: Strip, labels: Sequence[CursorLabel], width: int, *, taken: int = 0
+) -> LabelledLine:
+    """Draw cursors on a line and, behind its text, the names that fit whole into `width`.
+
+    Args:
+        taken: columns at the start that no name may stand in, blank or not.
+    """
+    end = max(cell_len(strip.text.rstrip()), taken)
+    behind = [label for label in labels if label.column >= end]
+    inside = [label for label in labels if label.column < end]
+    strip = styled(strip, [StyleSpan(one.column, one.column + 1, one.style) for one in inside])
+    flags = []
+    for label in (*behind, *inside):
+        start = end + 1
+        if label in behind:
+            start = max(end, label.column)
+            if start < width:
+                strip = written_over(strip, start, END_CURSOR, label.name_style)
+                start = end = start + 1
+        if start + cell_len(label.name) <= width:
+            strip = written_over(strip, start, label.name, label.name_style)
+            end = start + cell_len(label.name)
+        elif label.may_be_flag:
+            flags.append(label)
+    return LabelledLine(strip, tuple(flags))
 
 
-def tagged(
+def flagged(
     strip: Strip,
-    tags: Sequence[CursorLabel],
+    flags: Sequence[CursorLabel],
     width: int,
     *,
-    named_elsewhere: CursorLabel | None = None,
+    left: int = 0,
+    keep_text: bool = False,
 ) -> Strip:
-    """The line with cursors on it and, behind its end, the names that fit into `width`.
+    """Write names over a row at the columns of their cursors, shifted where they do not fit.
 
-    Of `named_elsewhere`, one of the tags, only the cursor is drawn.
+    Args:
+        left: the first column of the cursors' line.
+        keep_text: whether the flags stand behind what the row says.
     """
-    inside = [tag for tag in tags if tag.column < strip.cell_length]
-    behind = [tag for tag in tags if tag.column >= strip.cell_length]
-    strip = styled(strip, [StyleSpan(tag.column, tag.column + 1, tag.style) for tag in inside])
-    segments = list(strip)
-    column = strip.cell_length
-    for tag in behind:
-        if tag.column > column:
-            segments.append(Segment(" " * (tag.column - column)))
-            column = tag.column
-        if column < width:
-            segments.append(Segment(END_CURSOR, tag.name_style))
-            column += 1
-        if tag is not named_elsewhere:
-            column = _add_name(segments, column, width, tag, "")
-    for tag in inside:
-        if tag is named_elsewhere:
-            continue
-        gap = "" if segments[-1].text.endswith(" ") else " "
-        column = _add_name(segments, column, width, tag, gap)
-    return Strip(segments, column)
+    free = cell_len(strip.text.rstrip()) + _FLAG_GAP if keep_text else left
+    for flag in sorted(flags, key=lambda one: one.column):
+        start = max(min(left + flag.column, width - cell_len(flag.name)), free)
+        room = width - start
+        if room <= 0:
+            break
+        name = set_cell_size(flag.name, min(cell_len(flag.name), room))
+        strip = written_over(strip, start, name, flag.style)
+        free = start + cell_len(name)
+    return strip
 
 
-def _add_name(segments: list[Segment], column: int, width: int, tag: CursorLabel, gap: str) -> int:
-    room = width - column - len(gap)
-    if room < _SHORTEST_TAG:
-        return column
-    name, size = tag.name, cell_len(tag.name)
-    if size > room:
-        name, size = f"{set_cell_size(name, room - 1)}…", room
-    segments.append(Segment(gap + name, tag.name_style))
-    return column + len(gap) + size
+def written_over(strip: Strip, start: int, text: str, style: Style) -> Strip:
+    """Write a text over the columns of a line from `start` on, on the ground that is there."""
+    end = start + cell_len(text)
+    strip = strip.extend_cell_length(end)
+    before: list[Segment] = []
+    behind: list[Segment] = []
+    ground, column = None, 0
+    for words, own, _ in strip:
+        for unit in graphemes(words):
+            stop = column + unit.width
+            if stop <= start:
+                before.append(Segment(words[unit.start : unit.end], own))
+            elif column >= end:
+                behind.append(Segment(words[unit.start : unit.end], own))
+            else:
+                ground = ground or own
+                before.append(Segment(" " * max(0, start - column), own))
+                behind.append(Segment(" " * max(0, stop - end), own))
+            column = stop
+    piece = Segment(text, style if ground is None else Style(bgcolor=ground.bgcolor) + style)
+    return Strip([*before, piece, *behind], strip.cell_length).simplify()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from rich.style import Style
@@ -104,18 +103,19 @@ class PlainTextArea(TextArea, ThemedWidget):
         self._others = tuple(cursors)
 
     @property
-    def names_beside(self) -> tuple[tuple[int, CursorLabel], ...]:
-        """Rows that were shown last and are too full for the name of a cursor in them."""
-        return self._rows.beside
+    def flags_above(self) -> tuple[CursorLabel, ...]:
+        """Names of cursors in the first row shown that stand in the row above it."""
+        return self._rows.flags_above
 
-    def show_rows(self, top: int, count: int, *, names_beside_from: int = sys.maxsize) -> None:
+    def show_rows(self, top: int, count: int, *, has_row_above: bool = False) -> None:
         """Show `count` rows from `top` on, and redraw those that look different than before.
 
-        From row `names_beside_from` on, somebody else writes the names for which there is no room.
+        Args:
+            has_row_above: whether somebody else shows `flags_above`.
         """
         width = self._text_columns + 1
         if self._rows.layout(
-            self, self.cell_theme, top, count, width, self._others, names_beside_from
+            self, self.cell_theme, top, count, width, self._others, has_row_above=has_row_above
         ):
             regions = [Region(0, y, self.size.width or width, 1) for y in self._rows.pop_changed()]
             self.refresh(*regions)

@@ -13,11 +13,12 @@ from textual.strip import Strip
 from antiphon.render.cell_theme import CellTheme
 from antiphon.widgets.editor.overlays import (
     CursorLabel,
+    LabelledLine,
     RemoteCursor,
     StyleSpan,
-    first_overflowing,
+    flagged,
+    labelled,
     styled,
-    tagged,
 )
 from antiphon.widgets.editor.wrapped_document import CellWrappedDocument
 
@@ -33,12 +34,12 @@ class RowCache:
     _theme: CellTheme
 
     def __init__(self) -> None:
-        self._drawn: dict[tuple[object, ...], Strip] = {}
+        self._drawn: dict[tuple[object, ...], LabelledLine] = {}
         self._strips: list[Strip] = []
         self._changed: list[int] = []
         self.top = 0
-        self.beside: tuple[tuple[int, CursorLabel], ...] = ()
-        """Rows whose text leaves no room for a name, and the cursor there; from the top down."""
+        self.flags_above: tuple[CursorLabel, ...] = ()
+        """Names that have no room in the first row and stand in the one above the editor."""
 
     @property
     def count(self) -> int:
@@ -60,11 +61,13 @@ class RowCache:
         count: int,
         width: int,
         others: Sequence[RemoteCursor],
-        names_beside_from: int,
+        *,
+        has_row_above: bool,
     ) -> bool:
         """Show the rows from `top` on; True if one looks different.
 
-        From row `names_beside_from` on, a name for which there is no room stands in `beside`.
+        Args:
+            has_row_above: whether somebody else shows `flags_above`.
         """
         wrap = area.wrapped_document
         assert isinstance(wrap, CellWrappedDocument)
@@ -82,8 +85,7 @@ class RowCache:
             )
             for other in others
         ]
-        strips: list[Strip] = []
-        beside: list[tuple[int, CursorLabel]] = []
+        lines: list[LabelledLine] = []
         for row in range(top, min(top + count, wrap.height)):
             line, section = wrap.section_at(row)
             span = _CachedSpan(wrap, line, section)
@@ -92,16 +94,14 @@ class RowCache:
             own = None
             if cursor is not None and span.holds(cursor):
                 own = min(span.column(cursor), width - 1)
-            shown, elsewhere = _shown(span.text, own, self._theme.text), None
-            if tags and row >= names_beside_from:
-                elsewhere = first_overflowing(shown, tags, width)
-            if elsewhere is not None:
-                beside.append((row, elsewhere))
-            strips.append(self._row(shown, tuple(marks), tuple(tags), own, width, elsewhere))
-        self.beside = tuple(beside)
+            shown = _shown(span.text, own, self._theme.text)
+            lines.append(self._row(shown, tuple(marks), tuple(tags), own, width))
+        self.flags_above = lines[0].flags if lines and has_row_above else ()
+        strips = self._with_flags(lines, width)
         before, self._strips = self._strips, strips
         for y in range(max(len(before), len(strips))):
-            if y >= len(before) or y >= len(strips) or before[y] is not strips[y]:
+            drawn = before[y] if y < len(before) else None
+            if y >= len(strips) or (drawn is not strips[y] and drawn != strips[y]):
                 self._changed.append(y)
         return bool(self._changed)
 
@@ -123,15 +123,8 @@ class RowCache:
                 style = self._theme.selections[other.colour % len(self._theme.selections)]
                 marks += span.marks(min(place, anchor), max(place, anchor), style)
             if span.holds(place):
-                slot = other.colour % len(self._theme.cursors)
-                tags.append(
-                    CursorLabel(
-                        min(span.column(place), width - 1),
-                        other.username,
-                        self._theme.cursors[slot],
-                        self._theme.authors[slot],
-                    )
-                )
+                column = min(span.column(place), width - 1)
+                tags.append(CursorLabel.of(other, column, self._theme))
         return marks, tags
 
     def _row(
@@ -141,19 +134,30 @@ class RowCache:
         tags: tuple[CursorLabel, ...],
         own: int | None,
         width: int,
-        elsewhere: CursorLabel | None,
-    ) -> Strip:
-        key = (line.text, marks, tags, own, width, elsewhere)
+    ) -> LabelledLine:
+        key = (line.text, marks, tags, own, width)
         drawn = self._drawn.get(key)
         if drawn is None:
             if len(self._drawn) >= _REMEMBERED:
                 self._drawn.clear()
-            strip = tagged(styled(line, marks), tags, width, named_elsewhere=elsewhere)
+            taken = 0 if own is None else own + 1
+            strip, flags = labelled(styled(line, marks), tags, width, taken=taken)
             if own is not None:
                 strip = styled(strip, [StyleSpan(own, own + 1, self._theme.own_cursor)])
             strip = strip.adjust_cell_length(width).apply_style(self._theme.background)
-            drawn = self._drawn[key] = strip
+            drawn = self._drawn[key] = LabelledLine(strip, flags)
         return drawn
+
+    def _with_flags(self, lines: Sequence[LabelledLine], width: int) -> list[Strip]:
+        """Write names without room over the rows above theirs, those of the first one below it."""
+        strips = [line.strip for line in lines]
+        flags = dict(enumerate(line.flags for line in lines[1:]))
+        if lines and not self.flags_above:
+            flags[1] = (*lines[0].flags, *flags.get(1, ()))
+        for row, names in flags.items():
+            if names and row < len(strips):
+                strips[row] = flagged(strips[row], names, width)
+        return strips
 
 
 def _shown(text: str, own: int | None, style: Style) -> Strip:

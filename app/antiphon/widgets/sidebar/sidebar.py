@@ -35,6 +35,9 @@ class ContextName(NamedTuple):
 
     id: str
     label: str
+    version: int = 0
+    unread: int = 0
+    """Blocks that others have changed since the person was there."""
     source: str | None = None
     """Id of the context that it is a fork of."""
 
@@ -177,7 +180,9 @@ class Sidebar(ThemedWidget, can_focus=True):
             bar = "┃ " if chosen else "▸ " if here else "  "
             label = StatusSpan(context.label, theme.text if here or chosen else theme.dim)
             fork = StatusSpan(mark, theme.dim)
-            rows.append(([StatusSpan(bar, theme.focus), fork, label], ()))
+            unread = f"●{context.unread}" if context.unread and not here else ""
+            right = [StatusSpan(unread, theme.unread)] if unread else []
+            rows.append(([StatusSpan(bar, theme.focus), fork, label], right))
         rows.append(((), ()))
         rows.append(
             ([StatusSpan("people", theme.dim)], [StatusSpan(f"{CELL_SIGN} cell", theme.dim)])

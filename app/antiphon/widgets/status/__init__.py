@@ -3,7 +3,7 @@
 from antiphon.widgets.status.draft_preview import DraftPreview
 from antiphon.widgets.status.footer_line import FooterLine
 from antiphon.widgets.status.header_line import HeaderLine
-from antiphon.widgets.status.hint_bar import HintBar
+from antiphon.widgets.status.hint_bar import HintBar, HintLog
 from antiphon.widgets.status.line import StatusLine, StatusSpan, cut_to, fit
 from antiphon.widgets.status.participants import Participant
 from antiphon.widgets.status.unread_badge import UnreadBadge
@@ -13,6 +13,7 @@ __all__ = [
     "FooterLine",
     "HeaderLine",
     "HintBar",
+    "HintLog",
     "Participant",
     "StatusLine",
     "StatusSpan",

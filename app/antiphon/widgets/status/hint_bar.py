@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from rich.cells import cell_len, chop_cells
 from rich.style import Style
@@ -24,6 +25,31 @@ WEIGHTY_SECONDS: Final = 12.0
 """How long it takes to read what must not be missed."""
 
 
+REMEMBERED: Final = 200
+"""Past hints that can be read again."""
+
+
+class PastHint(NamedTuple):
+    """A hint as it was said, and when."""
+
+    time: str
+    """Of the day here: `10:05:30`."""
+    text: str
+
+
+class HintLog:
+    """The hints of all screens of an app so far, the latest last."""
+
+    def __init__(self) -> None:
+        self._hints: deque[PastHint] = deque(maxlen=REMEMBERED)
+
+    def add(self, text: str) -> None:
+        self._hints.append(PastHint(time.strftime("%H:%M:%S"), text))
+
+    def __iter__(self) -> Iterator[PastHint]:
+        return iter(tuple(self._hints))
+
+
 class HintBar(StatusLine):
     """Blank most of the time; always has a row, so that nothing moves when it says little."""
 
@@ -31,8 +57,10 @@ class HintBar(StatusLine):
     HintBar { height: auto; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, log: HintLog | None = None) -> None:
+        """`log` takes every hint, also those that another one keeps from the screen."""
         super().__init__()
+        self._log = log or HintLog()
         self._hint: str | None = None
         self._attempt: str | None = None
         self._timer: Timer | None = None
@@ -48,6 +76,11 @@ class HintBar(StatusLine):
 
         What is weighty is said for longer, one after the other, and nothing else meanwhile.
         """
+        text = sanitize_for_display(format_absolute(" ".join(text.split())))
+        self._log.add(text)
+        self._show(text, weighty)
+
+    def _show(self, text: str, weighty: bool) -> None:
         if self._is_weighty:
             if weighty:
                 self._weighty.append(text)
@@ -56,7 +89,7 @@ class HintBar(StatusLine):
             self._timer.stop()
         self._is_weighty = weighty
         self._timer = self.set_timer(WEIGHTY_SECONDS if weighty else HINT_SECONDS, self.clear_hint)
-        self._hint = sanitize_for_display(format_absolute(" ".join(text.split())))
+        self._hint = text
         self._say()
 
     def clear_hint(self) -> None:
@@ -68,7 +101,7 @@ class HintBar(StatusLine):
         self._is_weighty = False
         self._say()
         if self._weighty:
-            self.show_hint(self._weighty.popleft(), weighty=True)
+            self._show(self._weighty.popleft(), weighty=True)
 
     def suggest(self, text: str | None) -> None:
         """Set the text after `TRY:` while there is no hint."""

@@ -45,9 +45,13 @@ def participants(
         found[me.principal] = _person(me, is_me=True)
     for state in others:
         known = found.get(state.principal)
-        if known is None or (not known.is_me and not known.doing):
+        if known is None or (not known.is_me and not known.streaming and _does_more(state, known)):
             found[state.principal] = _person(state, is_me=False)
     return sorted(found.values(), key=lambda one: (not one.is_me, not one.is_model, one.name))
+
+
+def _does_more(state: PresenceState, known: Participant) -> bool:
+    return state.activity == Activity.STREAMING or not known.doing
 
 
 def _person(state: PresenceState, *, is_me: bool) -> Participant:

@@ -1,8 +1,12 @@
-"""Whatever happens in whatever order: the screen is what a cold drawing of it would be."""
+"""Whatever happens in whatever order: the screen is what a cold drawing of it would be.
+
+`ANTIPHON_CASES` says how many orders are tried.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from itertools import pairwise
 
 from hypothesis import HealthCheck, example, given, settings
@@ -31,6 +35,8 @@ steps = st.lists(
         st.tuples(st.just("edit"), numbers, st.none()),
         st.tuples(st.just("type"), numbers, texts),
         st.tuples(st.just("leave"), st.none(), st.none()),
+        st.tuples(st.just("cut"), numbers, st.none()),
+        st.tuples(st.just("resize"), st.sampled_from([40, 60, 85]), st.integers(8, 40)),
     ),
     max_size=14,
 )
@@ -60,7 +66,7 @@ class Watcher:
                 self.held = (block, offset, row)
 
     def check(self) -> None:
-        """The held place is on the row it was on."""
+        """The held place is on the row it was on, unless text was pulled over blank rows."""
         if self.held is None:
             return
         block, offset, row = self.held
@@ -69,7 +75,11 @@ class Watcher:
             line = editor.row_of(offset)
         else:
             line = self.app.cells.rendering(block).place_of(offset)[0]
-        assert self.app.cells.viewport.places[row] == LineRef(block, line)
+        viewport = self.app.cells.viewport
+        now = viewport.row_of(block, line)
+        assert now is not None
+        if now != row:
+            assert viewport.is_at_tail if now > row else viewport.first_row == 0
 
 
 def check_screen(app: SampleApp) -> None:
@@ -84,6 +94,7 @@ def check_screen(app: SampleApp) -> None:
         else:
             assert ids.index(after.block) == ids.index(before.block) + 1
             assert after.line in (HEADER_LINE, 0)
+    check_filled(app, ids)
     shown = app.screen_text()
     for row, place in enumerate(cells.viewport.places):
         if place is None or place.line == HEADER_LINE:
@@ -97,6 +108,15 @@ def check_screen(app: SampleApp) -> None:
             fresh.set_folded([place.block], app.source.is_folded(place.block))
             picture = render_cell(fresh.view(place.block), width, THEME)
             assert shown[row].endswith(picture.strip(place.line).text.rstrip())
+
+
+def check_filled(app: SampleApp, ids: list[str]) -> None:
+    """No row is blank that text above or below the screen could fill."""
+    places = app.cells.viewport.places
+    assert places[0] is not None
+    if places[-1] is None:
+        first = app.cells.viewport.measured(ids[0])
+        assert places[0] == LineRef(ids[0], -first.head)
 
 
 async def play(steps: list[tuple[str, object, object]]) -> None:
@@ -135,6 +155,11 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
                     watcher.held = None
                     editor = app.area.editor
                     editor.replace(text, *editor.selection, maintain_selection_offset=False)
+                case "cut", _, _:
+                    sample.peer.splice(block, 0, len(sample.peer.text(block)), "")
+                case "resize", int(columns), int(rows):
+                    watcher.held = None
+                    await pilot.resize_terminal(columns, rows)
                 case "leave", _, _:
                     watcher.held = None
                     app.area.leave()
@@ -147,7 +172,9 @@ async def play(steps: list[tuple[str, object, object]]) -> None:
 
 
 @settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=int(os.environ.get("ANTIPHON_CASES", "12")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(steps=steps)
 @example(steps=[("splice", 0, (0.0, 0.0, "漢a")), ("edit", 0, None)])

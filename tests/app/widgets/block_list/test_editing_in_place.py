@@ -154,3 +154,23 @@ async def test_cell_higher_than_the_screen_is_clipped_to_it(sample: Sample) -> N
         await pilot.pause()
         assert app.area.editor.cursor_offset > sample.here.text(block).index("line 2560")
         assert app.row_with(f"line {app.area.editor.cursor_location[0]}") < 24
+
+
+async def test_terminal_cursor_goes_along_when_the_editor_moves(sample: Sample) -> None:
+    above = sample.add("above\n\nabove", author=AMY)
+    block = sample.add("line\n" * 4)
+    sample.add("below\n\n" * 2, author=AMY)
+    async with on_screen(sample, size=(80, 24)) as (app, pilot):
+        app.area.edit(block, 6)
+        await pilot.pause()
+        editor = app.area.editor
+        assert editor is not None
+        before, size = app.cursor_position, editor.size
+        app.cells.scroll_rows(-1)
+        sample.peer.append(above, "\n\nmore of it")
+        app.cells.pin(block, 6, editor.cursor_row + 8)
+        await until(lambda: app.cursor_position != before, "the cursor has moved")
+        assert editor.size == size
+        row = app.cursor_position.y
+        assert app.screen_text()[row].endswith("line")
+        assert app.cursor_position == editor.cursor_screen_offset

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,55 +11,152 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
-from textual.widgets import TextArea
 
-from antiphon.widgets.editor.overlays import (
-    END_CURSOR,
-    CursorLabel,
-    RemoteCursor,
-    first_overflowing,
-    tagged,
+from antiphon.render.wrap import graphemes
+from antiphon.widgets.block_list.gutter import Columns
+from antiphon.widgets.block_list.remote_cursors import FLAG_SECONDS, RemoteCursors
+from antiphon.widgets.editor import CursorLabel, labelled, written_over
+from antiphon.widgets.editor.overlays import END_CURSOR
+from antiphon_kernel.types.presence import PresenceState
+from tests.app.widgets.block_list.sample import (
+    AMY,
+    ARIA,
+    Sample,
+    SampleApp,
+    aria_writing,
+    ben_at,
 )
-from antiphon.widgets.editor.row_cache import RowCache
-from tests.app.widgets.block_list.sample import AMY, THEME, Sample, ben_at, on_screen
+from tests.clocks import ManualClock
 
 FULL = "0123456789" * 40
+SIZES = [(40, 10), (80, 24), (96, 24)]
 
 
-@pytest.mark.parametrize(("columns", "named"), [(80, "b│ "), (96, "ben   │ ")])
-async def test_cursor_name_without_room_in_line_stands_in_gutter(columns: int, named: str) -> None:
+def gutter_of(row: str, columns: int) -> str:
+    return row[: 8 if columns >= 91 else 2]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("edited", [False, True])
+async def test_cursor_name_without_room_in_line_is_flag_in_row_above(
+    size: tuple[int, int], edited: bool
+) -> None:
     sample = Sample()
     block = sample.add(FULL)
-    async with on_screen(sample, size=(columns, 24)) as (app, pilot):
+    app = SampleApp(sample)
+    async with app.run_test(size=size) as pilot:
+        if edited:
+            assert app.area.edit(block, 0)
+        await pilot.pause()
+        before = [gutter_of(row, size[0]) for row in app.screen_text()]
         app.set_present(6, ben_at(block, 120))
         await pilot.pause()
-        assert [row for row in app.screen_text() if row.startswith(named)]
-        assert not any("ben" in row[9:] for row in app.screen_text())
-        app.set_present(6, ben_at(block, len(FULL)))
+        picture = app.cells.rendering(block)
+        line, column = picture.place_of(120)
+        column += Columns.of(size[0] - 1).gutter
+        row = app.cells.viewport.row_of(block, line)
+        assert row is not None
+        rows = app.screen_text()
+        assert rows[row - 1].find("ben") == column
+        assert [gutter_of(text, size[0]) for text in rows] == before
+
+
+async def test_flag_of_first_row_on_screen_is_in_row_below() -> None:
+    sample = Sample()
+    block = sample.add(FULL * 20)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        first = app.cells.viewport.places[0]
+        assert first is not None
+        offset = app.cells.rendering(block).offset_at(first.line, 10)
+        assert offset is not None
+        app.set_present(6, ben_at(block, offset))
         await pilot.pause()
-        assert not [row for row in app.screen_text() if row.startswith(named)]
-        assert any(row.endswith(f"{END_CURSOR}ben") for row in app.screen_text())
+        assert app.screen_text()[1].find("ben") == 13
 
 
-@pytest.mark.parametrize(("columns", "named"), [(80, "b┃ "), (96, "ben   ┃ ")])
-async def test_cursor_name_without_room_in_edited_cell_stands_in_gutter(
-    columns: int, named: str, sample: Sample
-) -> None:
+async def test_flag_beside_author_name_leaves_that_name() -> None:
+    sample = Sample()
     block = sample.add(FULL)
-    async with on_screen(sample, size=(columns, 24)) as (app, pilot):
-        assert app.area.edit(block, 0)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.set_present(6, ben_at(block, 1))
         await pilot.pause()
+        assert app.screen_text()[0] == " aria  ben"
+
+
+async def test_flag_goes_when_the_cursor_has_not_moved_for_a_while() -> None:
+    clock = ManualClock()
+    cursors = RemoteCursors(clock)
+    cursors.update_presence({6: ben_at("block", 1)})
+    assert cursors.of("block")[0].has_moved
+    clock.ms += round(FLAG_SECONDS * 500)
+    assert not cursors.fade()
+    cursors.update_presence({6: ben_at("block", 2)})
+    clock.ms += round(FLAG_SECONDS * 500)
+    assert not cursors.fade()
+    clock.ms += round(FLAG_SECONDS * 500)
+    assert cursors.fade() == {"block"}
+    assert not cursors.of("block")[0].has_moved
+    assert cursors.next_fade is None
+
+
+async def test_flag_leaves_the_screen_by_itself() -> None:
+    sample = Sample()
+    block = sample.add(FULL)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
         app.set_present(6, ben_at(block, 120))
         await pilot.pause()
-        assert [row for row in app.screen_text() if row.startswith(named)]
-        app.set_present(6, None)
+        assert any("ben" in row for row in app.screen_text())
+        while any("ben" in row for row in app.screen_text()):
+            await pilot.pause(0.05)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("fence", [False, True])
+async def test_name_of_streaming_model_is_at_its_cursor_or_nowhere(
+    size: tuple[int, int], fence: bool
+) -> None:
+    rng = random.Random(7)
+    sample = Sample()
+    block = sample.add("```\n" if fence else "", author=ARIA)
+    app = SampleApp(sample)
+    async with app.run_test(size=size) as pilot:
+        app.set_present(5, aria_writing(block, len(sample.here.text(block))))
+        names = 0
+        for _ in range(60):
+            sample.peer.append(block, rng.choice(["ab ", "token ", "x", "long-word ", "1\n"]))
+            await pilot.pause()
+            app.cells.draw()
+            rows = [row for row in app.screen_text()[1:] if "ari" in row[8:]]
+            if rows:
+                names += 1
+                assert rows[0].endswith(f"{END_CURSOR}aria") and len(rows) == 1
+        assert names > 30
+
+
+async def test_second_cursor_without_room_is_flag_and_first_name_stays() -> None:
+    sample = Sample()
+    block = sample.add("x" * 60 + "\n\n" + "y" * 68)
+    app = SampleApp(sample)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.set_present(5, ben_at(block, 65))
         await pilot.pause()
-        assert not [row for row in app.screen_text() if row.startswith(named)]
+        first = next(row for row in app.screen_text() if row.endswith("y ben"))
+        dana = PresenceState("4" * 32, "dana", "human", 7, "u", block, 80, None, "typing")
+        app.set_present(6, dana)
+        await pilot.pause()
+        rows = app.screen_text()
+        line = rows.index(first)
+        assert rows[line - 1].endswith("dana")
 
 
-async def test_gutter_that_names_the_author_keeps_that_name(sample: Sample) -> None:
+async def test_gutter_that_names_the_author_keeps_that_name() -> None:
+    sample = Sample()
     block = sample.add(FULL, author=AMY)
-    async with on_screen(sample, size=(110, 24)) as (app, pilot):
+    app = SampleApp(sample)
+    async with app.run_test(size=(110, 24)) as pilot:
         before = app.screen_text()[0][:8]
         for _ in range(2):
             app.set_present(6, ben_at(block, 3))
@@ -66,37 +165,40 @@ async def test_gutter_that_names_the_author_keeps_that_name(sample: Sample) -> N
             app.area.edit(block, 0)
 
 
+def cell_width(text: str) -> int:
+    return sum(unit.width for unit in graphemes(text))
+
+
 names = st.lists(st.text("abcdé中", min_size=1, max_size=6), max_size=3)
 
 
 @given(text=st.text("ab 中", max_size=30), names=names, width=st.integers(31, 60), data=st.data())
-def test_first_overflowing_is_first_label_without_room(
+def test_labelled_line_has_each_name_whole_or_as_flag(
     text: str, names: list[str], width: int, data: st.DataObject
 ) -> None:
     strip = Strip([Segment(text)]) if text else Strip([])
-    tags = [
-        CursorLabel(data.draw(st.integers(0, strip.cell_length)), name, Style(), Style())
+    labels = [
+        CursorLabel(data.draw(st.integers(0, strip.cell_length)), name, Style(), Style(), True)
         for name in names
     ]
-    homeless = first_overflowing(strip, tags, width)
-    drawn = tagged(strip, tags, width, named_elsewhere=homeless)
-    assert drawn.cell_length <= max(width, strip.cell_length)
-    if homeless is None:
-        for tag in tags:
-            assert tag.name in drawn.text
-        assert drawn.cell_length >= strip.cell_length + sum(cell_len(name) for name in names)
+    line, flags = labelled(strip, labels, width)
+    assert line.cell_length <= max(width, strip.cell_length)
+    assert line.text.startswith(text.rstrip())
+    behind = line.text[len(text.rstrip()) :]
+    for label in labels:
+        assert label in flags or label.name in behind
+    shown = [label for label in labels if label not in flags]
+    assert cell_len(behind.strip()) >= sum(cell_len(label.name) for label in shown)
 
 
-async def test_row_is_drawn_anew_when_the_name_in_it_moves_to_the_gutter(sample: Sample) -> None:
-    block = sample.add("0123456789" * 4)
-    async with on_screen(sample) as (app, pilot):
-        assert app.area.edit(block, 0)
-        await pilot.pause()
-        editor, rows = app.query_one(TextArea), RowCache()
-        benedict = [RemoteCursor(6, "b" * 32, "benedict", 0, 3)]
-        rows.layout(editor, THEME, 0, 1, 45, benedict, 1)
-        cut = rows.strip(0)
-        rows.layout(editor, THEME, 0, 1, 45, benedict, 0)
-        named_beside = rows.strip(0)
-        assert cut is not None and "…" in cut.text
-        assert named_beside is not None and "…" not in named_beside.text
+units = st.lists(st.sampled_from(["a", " ", "中", "👩\u200d👧"]), max_size=20)
+
+
+@given(text=units.map("".join), start=st.integers(0, 40))
+def test_text_written_over_a_line_leaves_the_rest_of_it_in_place(text: str, start: int) -> None:
+    line = Strip([Segment(text)], cell_width(text))
+    drawn = written_over(line, start, "ben", Style())
+    assert drawn.cell_length == cell_width(drawn.text) == max(line.cell_length, start + 3)
+    before, behind = drawn.text.split("ben", 1)
+    assert cell_width(before) == start
+    assert text.endswith(behind.lstrip()) or not behind.strip()

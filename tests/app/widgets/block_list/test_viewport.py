@@ -87,7 +87,7 @@ def test_changes_above_what_one_reads_do_not_move_it(
     world = World(cells, height)
     world.view.scroll(-up)
     world.view.layout()
-    if world.view.following:
+    if world.view.following or world.view.places[-1] is None:
         return
     anchor = world.view.anchor
     assert anchor is not None
@@ -109,6 +109,29 @@ def test_changes_above_what_one_reads_do_not_move_it(
             world.cells[block] = Measured(0, 0)
         world.view.layout()
         assert world.view.places == before
+
+
+@settings(deadline=None)
+@given(
+    cells=cells,
+    height=st.integers(1, 20),
+    taller=st.integers(1, 40),
+    up=st.integers(0, 60),
+    which=st.integers(0, 99),
+    row=st.integers(-5, 25),
+    cut=st.integers(0, 7),
+)
+def test_no_row_is_blank_that_text_outside_could_fill(
+    cells: list[Measured], height: int, taller: int, up: int, which: int, row: int, cut: int
+) -> None:
+    world = World(cells, height)
+    world.view.scroll(-up)
+    block = world.flat()[which % len(world.flat())].block
+    world.view.anchor_on(block, 0, row)
+    world.cells[block] = Measured(world.cells[block].head, max(1, world.cells[block].body - cut))
+    world.view.height = taller
+    world.view.layout()
+    assert world.view.places[-1] is not None or world.top() == 0
 
 
 @settings(deadline=None)

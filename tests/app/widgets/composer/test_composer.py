@@ -1,18 +1,13 @@
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 from antiphon.screens.submitter import SLOW
 from antiphon.session import SILENT_SECONDS
 from antiphon.widgets.composer.draft_sync import LOCAL_BLOCK, ORIGIN
-from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.types.enums import Status
-from tests.addresses import address_of
-from tests.app.opened import Opened, World, opened, world
-from tests.kernel.served import CuttableProxy
+from tests.app.opened import Opened, World, opened, through_proxy, world
 from tests.waiting import until
 
 
@@ -47,21 +42,6 @@ async def sent(here: World, text: str) -> None:
         ),
         f"{text!r} is sent",
     )
-
-
-@contextlib.asynccontextmanager
-async def through_proxy(here: World) -> AsyncIterator[CuttableProxy]:
-    """Let the app reach the kernel only through a proxy."""
-    assert here.doors is not None
-    proxy = CuttableProxy(here.doors.port)
-    await proxy.start()
-    through = {"socket": None, "http": f"http://127.0.0.1:{proxy.port}"}
-    address = address_of(here.kernel, here.doors).model_copy(update=through)
-    (here.data / ADDRESS_FILE).write_text(address.model_dump_json())
-    try:
-        yield proxy
-    finally:
-        await proxy.close()
 
 
 async def test_draft_being_typed_is_shown_to_others(here: World) -> None:
@@ -176,6 +156,40 @@ async def test_message_written_before_the_kernel_answers_is_sent_then(here: Worl
         await until(lambda: there.message == "", "an empty composer")
 
 
+async def test_message_on_its_way_is_a_dim_cell_at_the_tail_until_it_arrives(here: World) -> None:
+    async with through_proxy(here) as proxy, opened(here) as there:
+        await there.type("hello")
+        await kernel_has_draft(here, "hello")
+        for number in range(30):
+            await here.cell(f"filler {number}")
+        await there.sees("filler 29")
+        proxy.stop()
+        await there.press("enter")
+        await there.sees("│ hello")
+        last = [line for line in there.lines if "│" in line][-1]
+        assert last.startswith(" │ hello") and last.endswith("sending")
+        await there.press("pageup", "pageup", "ctrl+end")
+        assert there.shows("sending")
+        await there.press("escape", "enter")
+        await until(lambda: "on its way" in (there.screen.hint_shown or ""), "not edited now")
+        proxy.go_on()
+        await sent(here, "hello")
+        await until(lambda: not there.shows("sending"), "it has arrived")
+        assert sum("hello" in line for line in there.lines) == 1
+
+
+async def test_message_that_is_refused_is_no_cell_but_in_the_composer(here: World) -> None:
+    async with through_proxy(here) as proxy, opened(here) as there:
+        await there.type("hello")
+        await kernel_has_draft(here, "hello")
+        proxy.stop()
+        await there.press("enter")
+        await there.sees("sending")
+        await proxy.close()
+        await until(lambda: there.message == "hello", "it is back")
+        assert not there.shows("│ hello")
+
+
 async def test_kernel_that_does_not_answer_is_named_while_a_message_is_on_its_way(
     here: World,
 ) -> None:
@@ -184,7 +198,7 @@ async def test_kernel_that_does_not_answer_is_named_while_a_message_is_on_its_wa
         await kernel_has_draft(here, "hello")
         proxy.stop()
         await there.press("enter")
-        await there.sees("sending › hello")
+        await there.sees("sending")
         await until(lambda: there.screen.hint_shown == SLOW, "told")
         assert there.message == ""
         await there.sees("not answering")

@@ -72,6 +72,43 @@ async def test_renamed_context_is_named_anew_and_an_archived_one_only_while_it_i
         await until(lambda: not there.shows("dreams"), "gone")
 
 
+async def test_open_sidebar_follows_contexts_that_come_change_and_go_elsewhere(here: World) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        await there.sees("▸ default")
+        notes = await a_context(here, "notes")
+        await there.sees("  notes")
+        await here.call("context.rename", context=notes, label="plans")
+        await there.sees("  plans")
+        await here.call("context.archive", context=notes)
+        await until(lambda: not there.shows("plans"), "archived")
+
+
+async def test_contexts_with_text_of_others_since_the_last_visit_have_a_mark_with_the_number(
+    here: World,
+) -> None:
+    async with opened(here, size=(120, 40)) as there:
+        notes = await a_context(here, "notes", "my own text")
+        await there.sees("  notes")
+        assert not there.shows("●1")
+        ben = here.kernel.open_session(await here.kernel.principal("ben"), "test")
+        await there.sees("  notes")
+        new = {"role": "user", "kind": "text", "status": "done", "content": "from ben"}
+        for _ in range(2):
+            await here.kernel.call(ben, "block.create", {"context": notes, **new})
+        await until(lambda: any("notes" in row and "●2" in row for row in there.lines), "●2")
+        await open_second(there, "notes")
+        await until(lambda: not there.shows("●2"), "seen")
+        await there.press("f2", "up", "enter")
+        await until(lambda: there.app.session.document.label == "default", "back")
+        await there.live()
+        await there.sees("  notes")
+        assert not there.shows("●2")
+        await here.kernel.call(ben, "block.create", {"context": notes, **new})
+        await there.sees("●1")
+    async with opened(here, size=(120, 40)) as there:
+        await there.sees("●1")
+
+
 async def test_app_opens_where_it_was_left(here: World) -> None:
     await a_context(here, "notes", *(f"Note {number}" for number in range(60)))
     async with opened(here, size=(80, 24)) as there:

@@ -1,22 +1,22 @@
-"""A model shows where it writes, as people do."""
+"""Models and programs show where they write, as people do."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
 
-from antiphon_kernel.contexts import Context
+from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.types.enums import Activity
 from antiphon_kernel.types.presence import PresenceState
 from antiphon_kernel.types.records import Actor
 
 CURSOR_SECONDS = 0.1
-"""The cursor of a model is shown anew no more often than this."""
+"""The cursor of a program is shown anew no more often than this."""
 
 
-class ModelPresence:
-    """The presence of one turn: its cursor follows the end of the block it writes."""
+class WriterPresence:
+    """The presence of a turn, or of a program that writes a block: its cursor follows the end."""
 
     def __init__(self, context: Context, actor: Actor, client: int) -> None:
         self._context = context
@@ -34,18 +34,22 @@ class ModelPresence:
         )
         self._unwatch = context.document.watch(self._changed)
 
+    @property
+    def username(self) -> str:
+        return self._state.username
+
     def wait_at(self, block: str | None) -> None:
         """The turn is queued; `block` is what it will answer."""
         self._state = replace(self._state, block=block, activity=Activity.WAITING)
         self._show()
 
     def write_in(self, block: str | None) -> None:
-        """The model is at work, from now on in `block`; None: it has not begun to write."""
+        """It is at work, from now on in `block`; None: it has not begun to write."""
         self._state = replace(self._state, block=block, cursor=None, activity=Activity.STREAMING)
         self._show()
 
     def leave(self) -> None:
-        """The turn is over."""
+        """It has nothing more to write."""
         self._unwatch()
         self._stop_timer()
         self._context.presence.remove(self._client)

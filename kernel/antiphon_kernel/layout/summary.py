@@ -1,0 +1,350 @@
+"""Summary of the items that a compaction hides: an extract of them, made without a model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from antiphon_kernel.layout.compaction import MAX_SUMMARY, CompactionPlan
+from antiphon_kernel.layout.items import ItemType, LayoutItem
+from antiphon_kernel.messages import estimate_text
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.frozen_json import thaw
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
+
+OPENING: Final = (
+    "Earlier parts of this conversation, shortened. block.read shows each block by its path."
+)
+"""First line of an extract."""
+
+_MIN_QUOTED: Final = 16
+"""Tokens; a shorter part of a text is not quoted."""
+
+_TURNS: Final = 500
+"""Turns that the metadata of a summary names."""
+
+_NEVER: Final = ("9999", "0000")
+"""Begin and end of nothing."""
+
+_LISTED: Final = 50
+"""Files, and commands, that the metadata of a summary names: the last ones."""
+
+_COMMAND_LENGTH: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRecord:
+    """Metadata of a summary: what it stands for."""
+
+    turns: tuple[str, ...]
+    """Ids of the turns, or parts of turns, that it hides and the summary before did not; of many
+    the last ones."""
+    begin: str
+    """Time of the first block that is hidden, by this summary or one before."""
+    end: str
+    """Time of the last one."""
+    files: tuple[str, ...] = ()
+    """Paths of the files that are named in what is hidden."""
+    commands: tuple[str, ...] = ()
+    """Commands that were run there."""
+    previous: str | None = None
+    """Path of the summary that is merged into it."""
+
+    @classmethod
+    def of(cls, items: Sequence[LayoutItem], previous: LayoutItem | None) -> SummaryRecord:
+        """Return the record of a summary that is to stand for some items.
+
+        Args:
+            items: at least one, unless there is a summary before.
+            previous: the summary that they were read behind.
+        """
+        before = read_record(previous.block.metadata) if previous is not None else None
+        known = before or cls((), *_NEVER)
+        times = [iso_time(item.block.created) for item in items]
+        return cls(
+            turns=tuple(dict.fromkeys(item.turn for item in items))[-_TURNS:],
+            begin=min((known.begin, *times)),
+            end=max((known.end, *times)),
+            files=_latest(known.files, _files(items)),
+            commands=_latest(known.commands, _commands(items)),
+            previous=str(previous.path) if previous is not None else None,
+        )
+
+    def moved(self, turns: Mapping[str, str]) -> SummaryRecord:
+        """Return the record of a copy in another context.
+
+        Args:
+            turns: the id of each turn there; the others are not known there.
+        """
+        return replace(
+            self,
+            turns=tuple(turns[turn] for turn in self.turns if turn in turns),
+            previous=_moved_path(self.previous, turns),
+        )
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Return the metadata of the block."""
+        said: dict[str, Any] = {
+            "type": SUMMARY_TYPE,
+            "turns": list(self.turns),
+            "begin": self.begin,
+            "end": self.end,
+        }
+        for name, values in (("files", self.files), ("commands", self.commands)):
+            if values:
+                said[name] = list(values)
+        if self.previous is not None:
+            said["previous"] = self.previous
+        return said
+
+
+def read_record(metadata: Mapping[str, Any]) -> SummaryRecord | None:
+    """Return the record in a block's metadata; None if it holds none that can be read."""
+    said = {name: metadata.get(name) for name in ("begin", "end")}
+    lists = {name: metadata.get(name, []) for name in ("turns", "files", "commands")}
+    previous = metadata.get("previous")
+    if (
+        metadata.get("type") != SUMMARY_TYPE
+        or not all(isinstance(value, str) for value in said.values())
+        or not all(
+            isinstance(values, list) and all(isinstance(value, str) for value in values)
+            for values in lists.values()
+        )
+        or not isinstance(previous, str | None)
+    ):
+        return None
+    return SummaryRecord(
+        turns=tuple(lists["turns"]),
+        begin=str(said["begin"]),
+        end=str(said["end"]),
+        files=tuple(lists["files"]),
+        commands=tuple(lists["commands"]),
+        previous=previous,
+    )
+
+
+def moved_metadata(metadata: Mapping[str, Any], turns: Mapping[str, str]) -> dict[str, Any]:
+    """Return the metadata of a block for its copy in another context.
+
+    Args:
+        turns: the id of each turn there.
+    """
+    record = read_record(metadata)
+    return dict(metadata) if record is None else record.moved(turns).as_metadata()
+
+
+def _moved_path(path: str | None, turns: Mapping[str, str]) -> str | None:
+    if path is None:
+        return None
+    scheme, _, rest = path.partition(":")
+    turn, _, name = rest.partition(".")
+    return f"{scheme}:{turns[turn]}.{name}" if turn in turns else None
+
+
+def _files(items: Iterable[LayoutItem]) -> Iterator[str]:
+    for item in items:
+        if item.is_block and item.block.file is not None:
+            yield item.block.file
+        elif item.type is ItemType.TOOL_CALL:
+            for name in ("path", "file", "file_path"):
+                if isinstance(said := item.block.parameters.get(name), str) and said:
+                    yield said
+
+
+def _commands(items: Iterable[LayoutItem]) -> Iterator[str]:
+    for item in items:
+        if item.type is ItemType.TOOL_CALL:
+            said = item.block.parameters.get("command")
+            if isinstance(said, str) and said.strip():
+                yield excerpt(said, _COMMAND_LENGTH)
+
+
+def _latest(before: Iterable[str], added: Iterable[str]) -> tuple[str, ...]:
+    """Return the last ones of two lists, each once, at the place of its last mention."""
+    latest = dict.fromkeys(reversed([*before, *added]))
+    return tuple(reversed([*latest][:_LISTED]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Detail:
+    """Lengths of what is quoted of a turn, in code points."""
+
+    said: int
+    answered: int
+    arguments: int | None
+    """None counts the calls of each tool instead."""
+
+
+_DETAILS: Final = (_Detail(80, 80, None), _Detail(200, 200, 80), _Detail(800, 500, 200))
+
+
+def extract(items: Sequence[LayoutItem], plan: CompactionPlan) -> str | None:
+    """Return a summary of what a plan hides; None if it would not be shorter.
+
+    It quotes the beginnings of what was said and lists each call with its arguments, the size of
+    its result and its path; of older turns less. The summary before goes in as it reads now. If
+    nothing of the last result is kept, its beginning and end are quoted.
+
+    Args:
+        items: those that the plan is of.
+    """
+    room = min(plan.room, plan.replaced - 1)
+    left = room - estimate_text(OPENING)
+    previous = previous_summary(items)
+    last = _last_result(items, plan)
+    quoted, merged = "", ""
+    if last is not None:
+        title = f"The last result, {last.path}:"
+        most = max(left // 2, left - MAX_SUMMARY) - estimate_text(title)
+        if shown := head_and_tail(last.block.text, most):
+            quoted = f"{title}\n{shown}"
+            left -= estimate_text(quoted)
+    if previous is not None:
+        said = previous.block.text.removeprefix(OPENING).strip()
+        merged = head_and_tail(said, min(left // 2, MAX_SUMMARY // 2))
+        left -= estimate_text(merged)
+    hidden = [item for item in items[: plan.cut] if item.type is not ItemType.SUMMARY]
+    turns = _sections(hidden, min(left, MAX_SUMMARY))
+    while True:
+        parts = (OPENING, merged, *turns, quoted)
+        text = "\n\n".join(part for part in parts if part)
+        if estimate_text(text) <= room:
+            return text if text != OPENING else None
+        if turns:
+            del turns[0]
+        elif merged:
+            merged = ""
+        elif quoted:
+            quoted = ""
+        else:
+            return None
+
+
+def previous_summary(items: Sequence[LayoutItem]) -> LayoutItem | None:
+    """Return the summary that items are read behind."""
+    return items[0] if items and items[0].type is ItemType.SUMMARY else None
+
+
+def _last_result(items: Sequence[LayoutItem], plan: CompactionPlan) -> LayoutItem | None:
+    """Return the result that the live turn is cut behind, if nothing was said after it."""
+    last = items[plan.cut - 1]
+    is_live = last.type is ItemType.TOOL_RESULT and last.turn == plan.live
+    behind = (item for item in items[plan.cut :] if item.turn == plan.live)
+    return last if is_live and all(item.is_exchange for item in behind) else None
+
+
+def _sections(items: Iterable[LayoutItem], room: int) -> list[str]:
+    """Return the sections of the latest turns for which there is room, the newest with most."""
+    turns: dict[str, list[LayoutItem]] = {}
+    for item in items:
+        turns.setdefault(item.turn, []).append(item)
+    if not turns:
+        return []
+    newest, *others = reversed(turns.values())
+    first = _newest_section(newest, room * 2 // 3 if others else room)
+    room -= estimate_text(first)
+    sections: list[str] = []
+    costs: list[int] = []
+    for detail in _DETAILS:
+        for index, turn in enumerate(others):
+            section = _section(turn, detail)
+            cost = estimate_text(section) + 1
+            if sum(costs) + cost - sum(costs[index : index + 1]) > room:
+                break
+            sections[index : index + 1] = [section]
+            costs[index : index + 1] = [cost]
+    if len(sections) < len(others):
+        sections.append(f"[earlier turns that are left out here: {len(others) - len(sections)}]")
+    return [*reversed(sections), first]
+
+
+def _newest_section(turn: Sequence[LayoutItem], room: int) -> str:
+    """Return the section with as much detail as there is room for; calls are always listed."""
+    _, short, long = _DETAILS
+    section = _section(turn, long)
+    if estimate_text(section) <= room:
+        return section
+    return head_and_tail(_section(turn, short), room)
+
+
+def _section(turn: Sequence[LayoutItem], detail: _Detail) -> str:
+    """Return a turn in short: what was said, and the ledger of its calls."""
+    lines = [f"### {turn[0].turn}, {iso_time(turn[0].block.created)}"]
+    results: dict[str, list[LayoutItem]] = {}
+    counts: dict[str, int] = {}
+    for item in turn:
+        if item.type is ItemType.TOOL_RESULT:
+            results.setdefault(item.round or "", []).append(item)
+    for item in turn:
+        tool = item.block.tool_name or "tool"
+        match item.type:
+            case ItemType.TOOL_CALL if detail.arguments is not None:
+                lines.append(_ledger_line(item, results.get(item.round or "", ()), detail))
+            case ItemType.TOOL_CALL:
+                counts[tool] = counts.get(tool, 0) + 1
+            case ItemType.TURN_HEADER | ItemType.TOOL_RESULT | ItemType.THINKING:
+                pass
+            case ItemType.NOTES if detail.arguments is None:
+                pass
+            case ItemType.USER_PROMPT | ItemType.USER_MESSAGE:
+                lines.append(f"- {item.block.author.name}: {excerpt(item.block.text, detail.said)}")
+            case ItemType.USER_ATTACHMENT | ItemType.FILE:
+                lines.append(f"- file {item.path}: {_size(item)}")
+            case _:
+                said = excerpt(item.block.text, detail.answered)
+                lines.append(f"- {item.block.author.name}: {said}")
+    if counts:
+        called = (f"{tool} x{count}" for tool, count in counts.items())
+        lines.append(f"- calls: {', '.join(called)}")
+    return "\n".join(lines)
+
+
+def _ledger_line(call: LayoutItem, results: Iterable[LayoutItem], detail: _Detail) -> str:
+    block = call.block
+    arguments = json.dumps(thaw(block.parameters), ensure_ascii=False)
+    shown = excerpt(arguments if block.parameters else block.text, detail.arguments or 0)
+    came = "; ".join(f"{_size(result)}, {result.path}" for result in results)
+    return f"- {block.tool_name or 'tool'} {shown}: {came or f'no result, {call.path}'}"
+
+
+def _size(item: LayoutItem) -> str:
+    text, code = item.block.text, item.block.exit_code
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    failed = f", exit code {code}" if code else ", error" if item.block.is_error else ""
+    return f"{lines} lines, {len(text)} characters{failed}"
+
+
+def excerpt(text: str, length: int) -> str:
+    """Return the beginning of a text on one line."""
+    line = " ".join(text[: 2 * length + 80].split())
+    return line if len(line) <= length and len(text) <= 2 * length + 80 else line[:length] + "…"
+
+
+def head_and_tail(text: str, room: int) -> str:
+    """Return a text whole if it has room, else its beginning and end; empty without any room."""
+    if room < _MIN_QUOTED:
+        return ""
+    low, high = 0, min(len(text), 16 * room)
+    if len(text) <= high and estimate_text(text) <= room:
+        return text
+    found = ""
+    while low < high:
+        length = (low + high + 1) // 2
+        shortened = _shortened(text, length)
+        if estimate_text(shortened) <= room:
+            low, found = length, shortened
+        else:
+            high = length - 1
+    return found
+
+
+def _shortened(text: str, length: int) -> str:
+    """Return so many code points of a text from both ends, whole lines if there are some."""
+    half = length // 2
+    head, tail = text[:half], text[len(text) - (length - half) :]
+    head = head[: head.rfind("\n") + 1] or head
+    tail = tail[tail.find("\n") + 1 :] or tail
+    left_out = len(text) - len(head) - len(tail)
+    return f"{head.rstrip()}\n[{left_out} characters are left out here]\n{tail.lstrip()}"

@@ -1,0 +1,74 @@
+"""Messages to models: whom they address, and what becomes of those that wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from antiphon.render.status_label import queue_label
+from antiphon_kernel.types.enums import PrincipalKind
+from tests.app.opened import Opened, World
+from tests.waiting import until
+
+
+async def send(there: Opened, text: str) -> None:
+    await there.type(text)
+    await there.press("enter")
+
+
+async def test_message_to_unknown_name_is_told_the_names_there_are(there: Opened) -> None:
+    await there.live()
+    await send(there, "@nobody hi")
+    said = "Nobody is called nobody. There are: amy, aria."
+    await until(lambda: there.screen.hint_shown == said, lambda: there.screen.hint_shown or "")
+
+
+async def test_message_to_known_name_is_sent_without_hint(here: World, there: Opened) -> None:
+    await there.live()
+    await send(there, "@aria hi")
+    await until(lambda: here.aria.prompts == ["@aria hi"], "the turn")
+    assert there.screen.hint_shown is None
+
+
+async def test_waiting_messages_show_their_position_until_they_are_answered(
+    here: World, there: Opened
+) -> None:
+    await there.live()
+    await send(there, "one")
+    await until(lambda: here.aria.prompts == ["one"], "the first turn")
+    await send(there, "two")
+    await there.sees("queued · 2nd")
+    await send(there, "three")
+    await there.sees("queued · 3rd")
+    assert next(line for line in there.lines if "two" in line).endswith("queued · 2nd")
+    assert there.shows("aria writing")
+    here.aria.end()
+    await until(lambda: here.aria.prompts[-1] == "two", "the second turn")
+    await until(lambda: not there.shows("3rd"), "the queue has moved")
+    assert there.shows("queued · 2nd")
+    here.aria.end()
+    await until(lambda: not there.shows("queued ·"), "nothing waits")
+
+
+@pytest.mark.parametrize(
+    ("position", "words"),
+    [(2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (21, "21st"), (112, "112th")],
+)
+def test_queue_label_is_an_ordinal(position: int, words: str) -> None:
+    assert queue_label(position) == f"queued · {words}"
+
+
+async def test_program_that_appends_is_seen_writing_and_is_stopped_like_a_model(
+    here: World, there: Opened
+) -> None:
+    nova = here.kernel.open_session(
+        await here.kernel.principal("nova", PrincipalKind.MODEL), "unix"
+    )
+    answer = {"parent_id": await here.cell("a question"), "kind": "text"}
+    block = (await here.kernel.call(nova, "block.create", answer))["block_id"]
+    await here.kernel.call(nova, "block.append", {"block_id": block, "text": "On and on"})
+    await there.sees("● nova writing")
+    await there.sees("On and on▌nova")
+    await there.sees("Ctrl+C stop nova")
+    await there.press("ctrl+c")
+    await there.sees("stopped by you")
+    await until(lambda: not there.shows("writing"), "nova has gone")

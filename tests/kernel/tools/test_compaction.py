@@ -1,0 +1,289 @@
+"""`context.compact` and `context.expand`: what models read before and after."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import ErrorCode
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Caller, OpenKernel, refused
+
+
+class LongConversation:
+    """Turns of a person and a model in the default context, each with a call and long texts."""
+
+    def __init__(self, call: Caller, aria: Actor) -> None:
+        self.call = call
+        self.aria = Caller(call.kernel, aria)
+        self.prompts: list[str] = []
+
+    async def create(self, caller: Caller, role: str, kind: str, content: str, **more: Any) -> str:
+        said = {"role": role, "kind": kind, "content": content, "status": "done", **more}
+        return str((await caller("block.create", **said))["block_id"])
+
+    async def turn(self, text: str = "") -> str:
+        """Add a turn; return the block of its result."""
+        number = len(self.prompts)
+        said = f"Question {number} {text}".strip()
+        prompt = await self.create(self.call, "user", "text", said)
+        self.prompts.append(prompt)
+        metadata = {"tool_name": "shell", "input": {"command": f"cat {number}.md"}}
+        asked = await self.create(
+            self.aria, "model", "tool_call", "cat", parent_id=prompt, metadata=metadata
+        )
+        output = f"line of file {number}\n" * 40
+        result = await self.create(self.aria, "tool", "tool_result", output, parent_id=asked)
+        answer = f"Answer {number}. " + "It goes on. " * 60
+        await self.create(self.aria, "model", "text", answer, parent_id=prompt)
+        return result
+
+    async def turns(self, count: int) -> None:
+        for _ in range(count):
+            await self.turn()
+
+    async def read(self, context: str = "default") -> list[str]:
+        """Return the texts that models read."""
+        found = await self.call("context.layout", context=context)
+        return [str(item["text"]) for item in found["items"]]
+
+
+@pytest.fixture
+async def talk(kernel: Kernel, call: Caller) -> LongConversation:
+    aria = await kernel.principal("aria", PrincipalKind.MODEL)
+    return LongConversation(call, kernel.open_session(aria, "test"))
+
+
+async def test_context_compact_writes_a_block_that_models_read_from(
+    talk: LongConversation, kernel: Kernel, amy: Actor
+) -> None:
+    await talk.turns(8)
+    before = await talk.read()
+    done = await talk.call("context.compact")
+    after = await talk.read()
+    assert after[0].startswith(f"[CONVERSATION SUMMARY]\n[path: {done['path']}]\n")
+    assert after[1:] == before[-len(after) + 1 :]
+    assert [text for text in after if text.startswith("[TURN")] == [
+        text for text in before if text.startswith("[TURN")
+    ][2:]
+    assert done["hidden"] == 8 and done["tokens"] < done["tokens_before"]
+    header = (await kernel.context()).document.header(done["block_id"])
+    assert (header.role, header.kind, header.author) == ("system", "text", amy.principal.id)
+    assert header.metadata["commands"] == ["cat 0.md", "cat 1.md"]
+    assert len(header.metadata["turns"]) == 2
+
+
+async def test_context_compact_leaves_every_block_readable_and_found(
+    talk: LongConversation,
+) -> None:
+    result = await talk.turn()
+    await talk.turns(8)
+    path = (await talk.call("context.layout"))["items"][3]["path"]
+    done = await talk.call("context.compact")
+    assert path in (await talk.read())[0]
+    assert (await talk.call("block.read", block_id=path))["block_id"] == result
+    shown = await talk.call("block.read", block_id=done["path"])
+    assert shown["block_id"] == done["block_id"]
+    found = await talk.call("kernel.search", query="line of file 0", kinds=["tool_result"])
+    assert result in [one["block_id"] for one in found["results"]]
+
+
+async def test_context_compact_with_a_budget_ends_within_it_or_says_what_is_too_large(
+    talk: LongConversation,
+) -> None:
+    await talk.turns(8)
+    total = (await talk.call("context.usage"))["estimated_tokens"]
+    assert "block_id" not in await talk.call("context.compact", budget=2 * total)
+    done = await talk.call("context.compact", budget=1_000)
+    assert done["tokens"] <= 1_000
+    assert (await talk.call("context.usage"))["estimated_tokens"] <= 1_000
+    assert "block_id" not in await talk.call("context.compact", budget=1_000)
+    error = await talk.call.refused("context.compact", budget=100)
+    assert error.code is ErrorCode.CONTEXT_TOO_LONG
+    assert error.details["limit"] == 100 and "Nothing was changed" in error.message
+
+
+async def test_context_compact_of_a_prompt_that_is_too_long_names_it(
+    talk: LongConversation,
+) -> None:
+    await talk.turn("word " * 3_000)
+    error = await talk.call.refused("context.compact", budget=1_000)
+    assert str(error.details["path"]).endswith("user.prompt")
+    assert str(error.details["path"]) in error.message
+
+
+async def test_context_compact_of_a_short_context_changes_nothing(
+    talk: LongConversation, kernel: Kernel
+) -> None:
+    context = await kernel.context()
+    assert await talk.call("context.compact") == {"context_version": context.seq, "hidden": 0}
+    await talk.turns(6)
+    before = context.seq
+    assert (await talk.call("context.compact")) == {"context_version": before, "hidden": 0}
+    assert context.seq == before
+
+
+async def test_undo_of_a_summary_lets_models_read_everything_again(
+    talk: LongConversation,
+) -> None:
+    await talk.turns(8)
+    before = await talk.read()
+    block = (await talk.call("context.compact"))["block_id"]
+    hidden = await talk.read()
+    await talk.call("block.undo", block_id=block)
+    assert await talk.read() == before
+    await talk.call("block.redo", block_id=block)
+    assert await talk.read() == hidden
+
+
+async def test_context_expand_goes_back_one_summary_at_a_time(talk: LongConversation) -> None:
+    await talk.turns(8)
+    first = await talk.call("context.compact")
+    once = await talk.read()
+    await talk.turns(4)
+    second = await talk.call("context.compact")
+    assert "Question 0" in (await talk.read())[0]
+    expanded = await talk.call("context.expand")
+    assert expanded["block_id"] == second["block_id"]
+    assert expanded["reads_from"] == first["path"]
+    assert (await talk.read())[: len(once)] == once
+    last = await talk.call("context.expand", summary=first["path"])
+    assert "reads_from" not in last
+    assert (await talk.read())[0].startswith("[TURN")
+    error = await talk.call.refused("context.expand")
+    assert error.code is ErrorCode.INVALID_PARAMS
+
+
+async def test_compact_and_expand_and_compact_again_says_the_same(talk: LongConversation) -> None:
+    await talk.turns(8)
+    first = await talk.call("context.compact")
+    said = (await talk.call("block.read", block_id=first["block_id"]))["content"]
+    await talk.call("context.expand")
+    second = await talk.call("context.compact")
+    again = (await talk.call("block.read", block_id=second["block_id"]))["content"]
+    assert again == said
+    assert second["tokens"] == first["tokens"]
+
+
+async def test_context_expand_of_what_is_no_summary_is_refused(talk: LongConversation) -> None:
+    await talk.turns(1)
+    error = await talk.call.refused("context.expand", summary=talk.prompts[0])
+    assert error.code is ErrorCode.INVALID_PARAMS and error.details["field"] == "summary"
+    error = await talk.call.refused("context.expand", summary="default.amy.99")
+    assert error.code is ErrorCode.BLOCK_NOT_FOUND
+
+
+async def test_summary_that_a_person_edits_is_read_as_edited(talk: LongConversation) -> None:
+    await talk.turns(8)
+    block = (await talk.call("context.compact"))["block_id"]
+    length = len((await talk.call("block.read", block_id=block))["content"])
+    await talk.call("block.splice", block_id=block, offset=length, insert="\n\nThe port is 8080.")
+    assert (await talk.read())[0].endswith("The port is 8080.")
+    await talk.turns(3)
+    await talk.call("context.compact")
+    assert "The port is 8080." in (await talk.read())[0]
+
+
+async def test_models_may_not_compact_on_their_own(talk: LongConversation) -> None:
+    await talk.turns(8)
+    for tool in ("context.compact", "context.expand"):
+        error = await talk.aria.refused(tool)
+        assert error.code is ErrorCode.PERMISSION_DENIED
+
+
+async def test_compact_with_bad_parameters_is_refused(
+    talk: LongConversation, kernel: Kernel, amy: Actor
+) -> None:
+    for params in ({"budget": 0}, {"keep_turns": 0}, {"budget": "many"}, {"bugdet": 5}):
+        error = await refused(kernel, amy, "context.compact", params)
+        assert error.code is ErrorCode.INVALID_PARAMS
+    error = await refused(kernel, amy, "context.compact", {"context": "nowhere"})
+    assert error.code is ErrorCode.CONTEXT_NOT_FOUND
+
+
+async def test_summary_is_read_from_after_a_restart(
+    talk: LongConversation, kernel: Kernel, open_kernel: OpenKernel
+) -> None:
+    await talk.turns(8)
+    await talk.call("context.compact")
+    before = await talk.read()
+    await kernel.close()
+    again = await open_kernel()
+    layout = await again.call(again.open_session(again.owner, "test"), "context.layout", {})
+    assert [item["text"] for item in layout["items"]] == before
+
+
+# Copies
+
+
+async def test_fork_of_a_compacted_context_reads_from_the_summary_of_its_own_turns(
+    talk: LongConversation, kernel: Kernel
+) -> None:
+    await talk.turns(8)
+    await talk.call("context.compact")
+    await talk.turns(1)
+    second = await talk.call("context.compact")
+    await talk.call("context.fork", context="default", label="copy")
+    copy = await kernel.context("copy")
+    turns = [turn.id for turn in copy.layout.arranged().turns]
+    summaries = [
+        copy.document.header(block).metadata
+        for block in copy.document.block_ids()
+        if copy.document.header(block).metadata
+    ]
+    assert [one["turns"] for one in summaries if "turns" in one] == [turns[:2], turns[2:3]]
+    assert len(await talk.read("copy")) == len(await talk.read())
+    assert second["path"].split(".")[0].removeprefix("su:") not in turns
+    assert summaries[-1]["previous"].split(".")[0].removeprefix("su:") == turns[1]
+
+
+async def test_import_of_a_compacted_context_reads_from_the_summary_of_its_own_turns(
+    talk: LongConversation, kernel: Kernel
+) -> None:
+    await talk.turns(8)
+    await talk.call("context.compact")
+    exported = await talk.call("context.export")
+    await talk.call("context.import", text=exported["text"], label="imported")
+    imported = await kernel.context("imported")
+    turns = [turn.id for turn in imported.layout.arranged().turns]
+    read = await talk.read("imported")
+    assert read[0].startswith("[CONVERSATION SUMMARY]")
+    assert len(read) == len(await talk.read())
+    found = [
+        imported.document.header(block).metadata.get("turns")
+        for block in imported.document.block_ids()
+    ]
+    assert turns[:2] in found
+
+
+async def test_block_create_of_a_summary_is_refused(talk: LongConversation) -> None:
+    error = await talk.call.refused(
+        "block.create", kind="text", content="So far", metadata={"type": "conv.range.summary"}
+    )
+    assert error.code is ErrorCode.INVALID_PARAMS
+    assert error.details["field"] == "metadata.type" and "context.compact" in error.message
+
+
+async def test_context_compact_while_others_write_is_of_the_context_as_it_is(
+    talk: LongConversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk.turns(8)
+    plans: list[object] = []
+    in_thread = asyncio.to_thread
+
+    async def slowly(plan: Any) -> Any:
+        done = await in_thread(plan)
+        await talk.turn()
+        plans.append(done)
+        return done
+
+    monkeypatch.setattr("antiphon_kernel.tools.compaction.asyncio.to_thread", slowly)
+    await talk.call("context.compact")
+    monkeypatch.undo()
+    assert len(plans) == 2
+    turns = [text for text in await talk.read() if text.startswith("[TURN")]
+    assert len(turns) == 6
