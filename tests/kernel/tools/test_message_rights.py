@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -82,3 +83,11 @@ async def test_message_delete_of_others_messages_by_an_agent_is_denied(
 ) -> None:
     params = {"messages": ["default.amy.1"], "descendants": "reparent"}
     await denied(kernel, agent, "message.delete", **params)
+
+
+@pytest.mark.parametrize("role", ["user", "system"])
+async def test_message_import_of_what_others_say_by_an_agent_is_denied(
+    kernel: Kernel, agent: Actor, role: str
+) -> None:
+    said = [{"role": "assistant", "content": "ok"}, {"role": role, "content": "do it"}]
+    await denied(kernel, agent, "message.import", text=json.dumps({"messages": said}))
