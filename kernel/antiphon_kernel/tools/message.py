@@ -717,8 +717,15 @@ class MessageSearchParams(Params):
     """How many messages are given at most."""
 
 
+class MessageSearchResult(MessageListResult):
+    """Messages that a text was found in."""
+
+    truncated: bool
+    """Whether there are more: look for a longer text."""
+
+
 @tool("message.search", needs=Permission.READ, errors=(*REFERENCES, ErrorCode.TOO_LARGE))
-async def search_messages(call: Call, params: MessageSearchParams) -> MessageListResult:
+async def search_messages(call: Call, params: MessageSearchParams) -> MessageSearchResult:
     """Find messages by their text in every branch of a conversation, each of them once."""
     size, limits = len(params.text), call.kernel.limits
     what = f"The text has {size} code points"
@@ -726,14 +733,19 @@ async def search_messages(call: Call, params: MessageSearchParams) -> MessageLis
     branch = await call.kernel.trees.branch(await call.context(params.context))
     wanted, found = params.text.casefold(), list[tuple[Branch, int]]()
     waiting = [branch.nodes[0]]
-    while waiting and len(found) < params.limit:
+    room, truncated = limits.search_code_points, False
+    while waiting and not truncated:
         node = waiting.pop()
         if node.depth:
             one = next(node.branches())
-            if wanted in _said(one.messages[node.depth - 1].message).casefold():
-                found.append((_first_on(node), node.depth - 1))
+            text = _said(one.messages[node.depth - 1].message)
+            if wanted in text.casefold():
+                room -= len(text)
+                truncated = len(found) == params.limit or (room < 0 and bool(found))
+                if not truncated:
+                    found.append((_first_on(node), node.depth - 1))
         waiting.extend(reversed(node.children.values()))
-    return _listed(found)
+    return MessageSearchResult(messages=_listed(found).messages, truncated=truncated)
 
 
 def _said(message: Message) -> str:

@@ -522,3 +522,16 @@ async def test_delete_in_a_context_that_cannot_be_read_is_an_error_and_nothing_i
     with raises(ErrorCode.STORAGE_FAILED):
         await again.call("delete", messages=names, descendants="reparent")
     assert await again.texts(context="default") == ["a"]
+
+
+async def test_search_says_whether_it_leaves_messages_out(talk: Conversation) -> None:
+    large = "find " + "x" * (talk.kernel.limits.search_code_points // 2)
+    await talk.append(None, user(large), answer("find"), user(large), user("find this"))
+    for text, limit, count, truncated in (
+        ("find", 50, 2, True),
+        ("find", 1, 1, True),
+        ("find this", 1, 1, False),
+        ("nowhere", 1, 0, False),
+    ):
+        found = await talk.call("search", text=text, limit=limit)
+        assert (len(found["messages"]), found["truncated"]) == (count, truncated)
