@@ -478,6 +478,7 @@ async def split_message(call: Call, params: SplitMessageParams) -> MessagePlace:
                 f"Block {block} is a {header.kind}, and only texts of people and models are split.",
                 field="message",
             )
+        check_arrange(header, call.actor.principal, call.role)
         _check_cut(text, params.at)
         position = old.blocks.index(block)
         behind = old.blocks[position + 1 :]

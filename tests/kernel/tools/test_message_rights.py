@@ -78,6 +78,16 @@ async def test_message_edit_of_a_text_by_an_agent_is_allowed_as_with_block_edit(
     assert (await path(kernel, agent))[0] == content
 
 
+async def test_message_split_of_others_messages_by_an_agent_is_denied_and_of_its_own_is_not(
+    kernel: Kernel, agent: Actor
+) -> None:
+    await denied(kernel, agent, "message.split", message="default.amy.1", at=4)
+    own = [{"role": "assistant", "content": "one two"}]
+    made = await kernel.call(agent, "message.append", {"parent": "default.amy.3", "messages": own})
+    await kernel.call(agent, "message.split", {"message": made["message_id"], "at": 4})
+    assert len(await path(kernel, agent)) == 4
+
+
 async def test_message_delete_of_others_messages_by_an_agent_is_denied(
     kernel: Kernel, agent: Actor
 ) -> None:
