@@ -52,13 +52,16 @@ _Read: TypeAlias = tuple[Message | SystemMessage, JsonObject]
 """A message, and the fields that have no place in it."""
 
 
+_BYTE_ORDER_MARK: Final = "\ufeff"
+
+
 def read_conversations(text: str) -> tuple[ImportedConversation, ...]:
     """Read a file of conversations.
 
     Raises:
         MessageError: with the conversation, message and field of what cannot be read.
     """
-    found = _read_documents(text)
+    found = _read_documents(text.removeprefix(_BYTE_ORDER_MARK))
     if all(isinstance(one, dict) and "role" in one for one in found):
         return (_read_list(found, JsonObject(), None),)
     conversations: list[ImportedConversation] = []
