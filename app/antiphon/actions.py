@@ -168,7 +168,8 @@ ACTIONS: Final[tuple[Action, ...]] = (
         "address",
         ("at",),
         "address",
-        "At the start of a message: name the model it is for, as in @aria.",
+        "At the start of a message: name the model it is for, as in @aria. Anywhere in it:"
+        " @docs/a.md attaches a file of the project. Tab completes both.",
         _WRITE,
         enabled=lambda now: not now.composing,
         typed=True,

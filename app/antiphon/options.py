@@ -20,6 +20,9 @@ class AppOptions:
     """Id or label of the context to show; if absent, the one that was open last."""
     as_name: str | None = None
     """Act as this principal (made on first use) instead of the owner of the data folder."""
+    project: Path | None = None
+    """Folder of the files that a message may name; the project around the working directory if
+    absent."""
     demo: bool = False
     """Play the demo's first minute: the recording starts by itself and the TRY line is shown."""
     address: KernelAddress | None = None

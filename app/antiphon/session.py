@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, Final
 
 from antiphon.join_watcher import JoinWatcher
 from antiphon.local_user import LocalUser
-from antiphon.locations import state_folder
+from antiphon.locations import project_root, state_folder
 from antiphon.options import AppOptions
 from antiphon_kernel.client.rejected_edits import Rejection, write_report
 from antiphon_kernel.client.replica import Replica
@@ -97,6 +98,8 @@ class Session:
         """Runs while edits wait to be acknowledged."""
         self._edits_are_late = False
         self._late_calls = 0
+        self.project = options.project or project_root(Path.cwd())
+        """Folder of the files that a message may name."""
         self.changed = Signal[()]()
         """`status` may be another one."""
         self.user = LocalUser(lambda: self.status.is_rejected)

@@ -349,6 +349,7 @@ class Kernel:
             ) from error
         context = await self.context(in_context or DEFAULT_CONTEXT)
         for one in (context,) if in_context is not None else (context, *self._open):
+            await one.layout.load()
             block = one.layout.find(path)
             if block is not None:
                 return one, block

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from antiphon_kernel.types.constants import ATTACHMENT_BYTES
+
 
 class Limits(BaseModel):
     """Limits of one call, one update or one block."""
@@ -47,6 +49,16 @@ class Limits(BaseModel):
     """Items of one raw update between two that write the header of the same draft."""
     update_clients: int = 10_000
     """CRDT client ids whose items are in one raw update."""
+    attachment_bytes: int = ATTACHMENT_BYTES
+    """One attached file; as base64 it fits one call, and every provider takes as much."""
+    attachment_text_bytes: int = 1_000_000
+    """The same of a file that is text, which models read whole."""
+    attachments_per_message: int = 20
+    """Files attached to one message."""
+    source_code_points: int = 200_000
+    """Text of one source in the pool."""
+    sources: int = 2_000
+    """Sources in the pool of one context."""
     export_code_points: int = 8_000_000
     """Text of one `context.export` or `context.import`; over HTTP any length may be streamed."""
     export_line_bytes: int = 256 * 2**20

@@ -212,7 +212,12 @@ async def opened(
 ) -> AsyncIterator[Opened]:
     """The app, from when it is `live` (if that is awaited); it leaves at the end."""
     options = AppOptions(
-        data=here.data, context=context, as_name=as_name, demo=demo, restart=restart
+        data=here.data,
+        context=context,
+        as_name=as_name,
+        project=here.folder,
+        demo=demo,
+        restart=restart,
     )
     app = AntiphonApp(options)
     async with app.run_test(size=size) as pilot:

@@ -48,11 +48,12 @@ async def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     async with AsyncExitStack() as stack:
         here = await stack.enter_async_context(world(tmp_path, models=False))
         kernel = here.kernel
-        for status, role in (("done", "user"), ("pending", "user"), ("done", "tool")):
-            principal = await kernel.principal(f"{HOSTILE}{status}{role}", PrincipalKind.HUMAN)
+        human, shell = PrincipalKind.HUMAN, PrincipalKind.SHELL
+        for status, kind in (("done", human), ("pending", human), ("done", shell)):
+            principal = await kernel.principal(f"{HOSTILE}{status}{kind}", kind)
             actor = kernel.open_session(principal, "test")
             (await here.context()).ensure_member(actor)
-            new = {"role": role, "kind": "text", "status": status, "content": f"{HOSTILE} end"}
+            new = {"kind": "text", "status": status, "content": f"{HOSTILE} end"}
             await kernel.call(actor, "block.create", new)
         await here.call("context.create", label=f"{HOSTILE}notes")
         guest = await stack.enter_async_context(opened(here, as_name=f"{HOSTILE}guest"))

@@ -1,4 +1,4 @@
-"""`antiphon blame` and `antiphon history` against a real kernel."""
+"""`antiphon blame`, `history` and `layout` against a real kernel."""
 
 from __future__ import annotations
 
@@ -48,3 +48,13 @@ def test_block_that_is_not_there_is_a_failure(machine: Machine, command: str) ->
     assert json.loads(done.stdout)["error"]["code"] == "block_not_found"
     assert done.stderr.startswith("antiphon: ")
     assert machine.run(command).returncode == 2
+
+
+def test_layout_prints_what_models_read_with_its_cache_points(machine: Machine, block: str) -> None:
+    printed = machine.succeed("layout").stdout
+    assert "[USER MESSAGE]\n[path: ar:turn_" in printed
+    assert "──── cache point: tail ────" in printed and "\x1b" not in printed
+    found = json.loads(machine.succeed("layout", "default", "--json").stdout)
+    assert found["items"][-1]["block_id"] == block
+    refused = machine.run("layout", "--model", "nobody")
+    assert refused.returncode == 1 and "nobody" in refused.stderr

@@ -108,17 +108,24 @@ def layout_rows(found: dict[str, Any]) -> Iterator[str]:
 def blame_rows(found: dict[str, Any]) -> Iterator[str]:
     """One row for each part of a line that one change has written."""
     wide = max((len(run["username"]) for run in found["runs"]), default=0)
-    last = max((len(str(run["version"])) for run in found["runs"]), default=0)
+    versions = [_version_of(run) for run in found["runs"]]
+    last = max(map(len, versions), default=0)
     text, line, begins = found["content"], 0, True
     digits = len(str(text.count("\n")))
-    for run in found["runs"]:
-        stamp = f"{run['username']:{wide}}  v{run['version']:<{last}}  {to_the_second(run['time'])}"
+    for run, version in zip(found["runs"], versions, strict=True):
+        stamp = f"{run['username']:{wide}}  {version:<{last}}  {to_the_second(run['time'])}"
         for piece in _lines(text[run["start"] : run["end"]]):
             yield f"{line if begins else '':>{digits}}  {stamp}  {piece.removesuffix(chr(10))}"
             begins = piece.endswith("\n")
             line += begins
     if not found["runs"]:
         yield "(no text)"
+
+
+def _version_of(run: dict[str, Any]) -> str:
+    """The version of a run, with the block that has it if that is the original of a copy."""
+    original = run.get("source_block_name")
+    return f"v{run['version']}" + (f" of {original}" if original else "")
 
 
 def _lines(text: str) -> Iterator[str]:

@@ -10,6 +10,7 @@ from textual import on, work
 
 from antiphon.actions import Mode
 from antiphon.clipboard import copy_text
+from antiphon.file_mentions import complete_mention
 from antiphon.locations import state_folder
 from antiphon.render.tool_call import arguments_of
 from antiphon.running_blocks import InterruptTarget
@@ -22,6 +23,7 @@ from antiphon.widgets.sidebar import Sidebar
 from antiphon.widgets.status import UnreadBadge
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import join_names
 
 S = TypeVar("S", bound=BaseScreen)
 
@@ -49,6 +51,21 @@ class DocumentActions(BaseScreen):
             self.hint(self.user.refusal)
         else:
             self.composer.editor.focus()
+
+    @on(ComposerEditor.CompletionRequested)
+    def _complete_mention(self, event: ComposerEditor.CompletionRequested) -> None:
+        session = self._session
+        names = {one.username for one in session.document.members()}
+        names.update(one.username for one in session.presence().values())
+        found = complete_mention(event.before, names, session.project)
+        if found is None:
+            return
+        if not found.choices:
+            self.hint(f"No name here and no file of the project begins with {found.begun}.")
+            return
+        self.composer.editor.complete(found.begun, found.common)
+        if len(found.choices) > 1:
+            self.hint(join_names(found.choices))
 
     @on(ComposerEditor.SendRequested)
     @requires_write

@@ -173,7 +173,7 @@ class KernelActions:
                 one["context_id"],
                 displayable_in_a_row(one["label"]),
                 one["context_version"],
-                one["changed"],
+                one.get("changed", 0),
                 source=one.get("source_context"),
             )
             for one in result["contexts"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+from antiphon.file_mentions import mentioned_paths, read_mentioned
 from antiphon.session import Session
 from antiphon.widgets.block_list import CellModel
 from antiphon.widgets.composer import SHELL_MARK, DraftSync
@@ -124,6 +125,7 @@ class MessageSubmitter:
         loop = asyncio.get_running_loop()
         slow = loop.call_later(SLOW_AFTER, self._hint, SLOW)
         try:
+            await self._attach(block, mentioned_paths(text))
             await self._session.call("block.status", {"block_id": block, "status": "done"})
         except AntiphonError as error:
             self._cells.hide_sending(block)
@@ -137,6 +139,16 @@ class MessageSubmitter:
         await asyncio.sleep(NOBODY_AFTER)
         if not names_nobody and not self._has_models():
             self._hint(NOBODY)
+
+    async def _attach(self, block: str, paths: Sequence[str]) -> None:
+        """Attach the files that the message names; one that is attached already stays.
+
+        Raises:
+            AntiphonError: if one of them cannot be; then none is.
+        """
+        if paths:
+            files = await asyncio.to_thread(read_mentioned, self._session.project, paths)
+            await self._session.call("block.attach", {"block_id": block, "files": files})
 
     async def _names_nobody(self, text: str) -> bool:
         """Say so if the message addresses somebody whom the kernel does not know."""

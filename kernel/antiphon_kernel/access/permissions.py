@@ -166,6 +166,20 @@ def check_shell(caller: Principal, role: AccessRole) -> None:
         )
 
 
+def check_project_files(caller: Principal, role: AccessRole) -> None:
+    """Files of the project are read on the kernel's host as its user: by path for owners only.
+
+    Raises AntiphonError permission_denied.
+    """
+    if role is not AccessRole.OWNER:
+        raise _denied(
+            "Only the owner of the kernel names files of its project by their paths; you are"
+            f" {caller.username}, {role.described()}: send the bytes of a file of your own.",
+            caller,
+            role,
+        )
+
+
 def check_act_as(name: str, caller: Principal, founder: Principal) -> None:
     """`--as`: only the founder, whose data folder it is, acts as somebody else."""
     if name != caller.username and caller.id != founder.id:

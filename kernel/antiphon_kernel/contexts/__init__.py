@@ -1,10 +1,11 @@
 """Contexts: how each is opened, written to, kept on disk, forked and searched."""
 
+from antiphon_kernel.contexts.announcing import read_announcement
 from antiphon_kernel.contexts.block_info import BlockInfo, header_fields, header_values
 from antiphon_kernel.contexts.block_owners import BlockOwners
 from antiphon_kernel.contexts.commit_types import Applied, Broadcast, CommitHandle
 from antiphon_kernel.contexts.context import Context, Submission
-from antiphon_kernel.contexts.context_layout import ContextLayout, layout_of, turn_of
+from antiphon_kernel.contexts.context_layout import ContextLayout, turn_of
 from antiphon_kernel.contexts.context_registry import ContextRegistry, First, InitialContent
 from antiphon_kernel.contexts.forking import (
     Fork,
@@ -24,10 +25,18 @@ from antiphon_kernel.contexts.message_blocks import (
 )
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.contexts.open_contexts import OpenContexts
-from antiphon_kernel.contexts.ordering import order_after, order_at_end, order_before
+from antiphon_kernel.contexts.ordering import (
+    order_after,
+    order_at_end,
+    order_before,
+    orders_after,
+    orders_at_end,
+)
+from antiphon_kernel.contexts.pool_block import read_sources, shown_sources
 from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
+from antiphon_kernel.contexts.sources_pool import add_sources
 from antiphon_kernel.contexts.tree import Branch, ConversationTrees, TreeNode
 from antiphon_kernel.contexts.undo_stack import UndoKind
 from antiphon_kernel.contexts.writer_presence import WriterPresence
@@ -59,17 +68,22 @@ __all__ = [
     "TreeNode",
     "UndoKind",
     "WriterPresence",
+    "add_sources",
     "check_message",
     "group_of",
     "header_fields",
     "header_values",
-    "layout_of",
     "open_document",
     "order_after",
     "order_at_end",
     "order_before",
+    "orders_after",
+    "orders_at_end",
+    "read_announcement",
     "read_now",
+    "read_sources",
     "read_version",
+    "shown_sources",
     "split_surrogates",
     "start_fork",
     "start_with",

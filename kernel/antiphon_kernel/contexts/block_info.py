@@ -53,8 +53,13 @@ def mirror_fields(record: type[Any], *, but: Collection[str]) -> Callable[[type[
 _OTHERWISE: Final = frozenset(("id", "parent", "order"))
 """Fields that go by another name, or are none of a caller's business."""
 
+_ATTACHED: Final = ("media_type", "blob", "blob_bytes")
+
 _KERNELS: Final = frozenset(
-    (*ENUMS, "order", "created", "author", "parent", "edited_after_done", "stopped_by", "metadata")
+    (
+        *(*ENUMS, *_ATTACHED, "order", "created", "author", "parent"),
+        *("edited_after_done", "stopped_by", "metadata"),
+    )
 )
 """Fields that no request says in its `metadata`."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from antiphon_kernel.contexts.undo_stack import Keystroke, StackChange, UndoKind
 from antiphon_kernel.document.changes import DocumentChange, Transaction
+from antiphon_kernel.storage import Blob
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.restored_ids import RestoredRange
 
@@ -47,6 +48,8 @@ class PendingCommit:
     restated: bool = False
     """Whether the journal's row of the context changes with it."""
     client_origin: ClientOrigin | None = None
+    blobs: tuple[Blob, ...] = ()
+    """Bytes that its blocks name."""
 
 
 @dataclass(frozen=True, slots=True)

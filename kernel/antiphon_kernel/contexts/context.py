@@ -44,8 +44,10 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.history.block_history import BlockHistory
 from antiphon_kernel.document.history.update_builder import UpdatePlan
 from antiphon_kernel.document.schema import is_text
+from antiphon_kernel.layout import Layout
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
+    Blob,
     BlockChangeRow,
     BlockRow,
     Commit,
@@ -155,6 +157,12 @@ class Context:
     def epoch(self) -> str:
         return self.row.epoch
 
+    async def current_layout(self) -> Layout:
+        """Return turns and rounds with all that has been written, streamed appends included."""
+        await self.layout.load()
+        self.appends.flush_all()
+        return self.layout.arranged()
+
     def username(self, principal: str) -> str:
         """Return the name of a principal who has been here; the id of anybody else."""
         member = self.document.member(principal)
@@ -185,6 +193,17 @@ class Context:
     async def changes(self, block: str) -> list[BlockChangeRow]:
         """Every change of a block that is on disk, in order."""
         return await self._journal.changes_of(self.row, self.number(block))
+
+    async def changes_since(self, seq: int) -> dict[str, list[BlockChangeRow]]:
+        """Every change after a version of the context that is on disk, by block.
+
+        Raises:
+            AntiphonError: storage_failed.
+        """
+        found = await self._journal.changes_since(self.row, seq)
+        return {
+            block: found[row.number] for block, row in self._blocks.items() if row.number in found
+        }
 
     async def wait_persisted(self) -> None:
         """Wait until everything that has been applied so far is on disk."""
@@ -218,6 +237,7 @@ class Context:
         *,
         blocks: Sequence[str],
         undo: UndoKind | None = UndoKind.CALL,
+        blobs: Sequence[Blob] = (),
     ) -> CommitHandle:
         """Apply a change that is known to be valid and send it on its way to disk.
 
@@ -225,6 +245,7 @@ class Context:
             change: writes to `document`; runs inside one transaction.
             blocks: every block that it changes, apart from those that it creates.
             undo: how its text counts for the actor's undo; None if not at all.
+            blobs: bytes that its blocks name; stored with it, or neither is.
 
         Raises:
             AntiphonError: permission_denied, if the actor may not write any more or one of the
@@ -232,7 +253,7 @@ class Context:
                 an earlier failure.
         """
         self._check_writer(actor, blocks)
-        return self._write(actor, operation, change, blocks, undo)
+        return self._write(actor, operation, change, blocks, undo, blobs)
 
     async def prepare_append(self, block: str, section: str | None) -> None:
         """Make sure that the end of a text is known, so that `append` can write behind it."""
@@ -316,13 +337,15 @@ class Context:
         change: Callable[[], None],
         blocks: Sequence[str],
         undo: UndoKind | None,
+        blobs: Sequence[Blob] = (),
     ) -> CommitHandle:
         with self._fail_on_error():
             with self.document.transaction(operation) as transaction:
                 change()
             _check_stated(transaction, blocks)
             update = self._members.with_member(actor, transaction)
-        return self._commit(PendingCommit(actor, operation, transaction, update, undo))
+        pending = PendingCommit(actor, operation, transaction, update, undo, blobs=tuple(blobs))
+        return self._commit(pending)
 
     def _append(
         self,
@@ -567,6 +590,7 @@ class Context:
             clients=client_origin.clients if client_origin is not None else (),
             revivals=change.revivals,
             restated=change.restated,
+            blobs=change.blobs,
             generation=self._generation,
         )
 

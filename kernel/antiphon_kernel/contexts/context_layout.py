@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from antiphon_kernel.contexts.pool_block import find_pool, is_pool
 from antiphon_kernel.document.changes import DocumentChange
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.header import json_object
@@ -14,9 +15,11 @@ from antiphon_kernel.layout import (
     Layout,
     LayoutBlock,
     LayoutPath,
+    SourcesPath,
     arrange,
     turn_id,
 )
+from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import JsonObject
@@ -39,11 +42,19 @@ class ContextLayout:
         self._is_watching = False
         self._is_stale = False
 
+    async def load(self) -> Layout:
+        """Read what is not known yet, in short slices; then return what `arranged` does."""
+        self._watch()
+        document, authors, time_slice = self._document, dict[str, BlockAuthor](), TimeSlice()
+        for block in tuple(document.block_ids()):
+            if block not in self._blocks and block in document and _is_read(document, block):
+                self._blocks[block] = _block(document, document.header(block), authors)
+                await time_slice.pause()
+        return self.arranged()
+
     def arranged(self) -> Layout:
         """Return every block in its turn and round, as `arrange` does."""
-        if not self._is_watching:
-            self._is_watching = True
-            self._document.watch(self._follow)
+        self._watch()
         if self._arranged is None or self._is_stale:
             self._arranged = arrange(self._read(), self._arranged)
             self._is_stale = False
@@ -56,6 +67,8 @@ class ContextLayout:
             self._paths = {
                 item.path: item.block.id for item in layout.items if item.path is not None
             }
+        if isinstance(path, SourcesPath):
+            return find_pool(self._document)
         if isinstance(path, CodePath):
             path = CallPath(path.turn, path.call, "call", path.suffix)
         return self._paths.get(path)
@@ -65,13 +78,18 @@ class ContextLayout:
         items = (item for item in self.arranged().items if item.is_block)
         return next((item.turn for item in items if item.block.id == block), None)
 
+    def _watch(self) -> None:
+        if not self._is_watching:
+            self._is_watching = True
+            self._document.watch(self._follow)
+
     def _read(self) -> list[LayoutBlock]:
         document, known, authors = self._document, self._blocks, dict[str, BlockAuthor]()
         read: list[LayoutBlock] = []
         for block in document.block_ids():
             one = known.get(block)
             if one is None:
-                if document.is_draft(block):
+                if not _is_read(document, block):
                     continue
                 one = known[block] = _block(document, document.header(block), authors)
             read.append(one)
@@ -84,9 +102,9 @@ class ContextLayout:
         self._paths = None
 
 
-def layout_of(document: Document) -> Layout:
-    """Return the layout of a document that is read once."""
-    return ContextLayout(document).arranged()
+def _is_read(document: Document, block: str) -> bool:
+    """Whether a block stands in the stream: the sources pool stands behind it."""
+    return not (document.is_draft(block) or is_pool(document, block))
 
 
 def _block(document: Document, header: BlockHeader, authors: dict[str, BlockAuthor]) -> LayoutBlock:
@@ -111,6 +129,9 @@ def _block(document: Document, header: BlockHeader, authors: dict[str, BlockAuth
         truncated=header.truncated,
         stop_reason=header.stop_reason,
         file=header.path,
+        media_type=header.media_type,
+        blob=header.blob,
+        blob_bytes=header.blob_bytes,
         metadata=header.metadata,
     )
 

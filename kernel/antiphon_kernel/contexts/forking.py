@@ -35,6 +35,7 @@ from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader
+from antiphon_kernel.types.summaries import SUMMARY_TYPE
 from antiphon_kernel.validation import without_damage
 from antiphon_kernel.yjs.merge import FAN_IN, merge
 
@@ -131,17 +132,18 @@ async def start_fork(
     headers: list[BlockHeader] = []
     copies = {block: moved_block(block, row.id) for block in fork.blocks}
     turns: dict[str, str] = {}
+    names_turns = any(source.header(one).metadata.get("type") == SUMMARY_TYPE for one in copies)
     for number, (block, copy) in enumerate(copies.items(), 1):
         header = without_damage(source.header(block), limits)
         parent = _nearest(source, header.parent, copies)
-        turn = turn_of(header)
-        header = replace(
+        copied = replace(
             header, id=copy, parent=parent, source_context=fork.source.id, source_block=block
         )
-        turns[turn] = turn_of(header)
-        header = replace(header, metadata=moved_metadata(header.metadata, turns))
-        headers.append(header)
-        add(copier.copy(block, header), (BlockRow(number, copy, 1),))
+        if names_turns:
+            turns[turn_of(header)] = turn_of(copied)
+            copied = replace(copied, metadata=moved_metadata(header.metadata, turns))
+        headers.append(copied)
+        add(copier.copy(block, copied), (BlockRow(number, copy, 1),))
         await slices.pause()
     origin = ForkOrigin(fork.source.number, fork.at, len(headers))
     state, vector = copier.state(genesis_update(row.id, row.epoch, row.label))

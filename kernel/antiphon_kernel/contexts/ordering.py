@@ -12,33 +12,45 @@ from antiphon_kernel.text.fractional_index import NoKeyBetweenError, key_between
 
 def order_at_end(document: Document, without: str | None = None) -> str:
     """The order key for a block that comes last, not counting the block `without`."""
-    return _order_at(document, len(document), without)
+    return _orders_at(document, len(document), without)[0]
+
+
+def orders_at_end(document: Document, count: int) -> list[str]:
+    """The order keys for several blocks that come last."""
+    return _orders_at(document, len(document), None, count)
 
 
 def order_after(document: Document, block: str, without: str | None = None) -> str:
     """The order key for a block that comes right after `block`, not counting `without`."""
-    return _order_at(document, document.order.index(block) + 1, without)
+    return _orders_at(document, document.order.index(block) + 1, without)[0]
+
+
+def orders_after(document: Document, block: str, count: int) -> list[str]:
+    """The order keys for several new blocks that come right after `block`."""
+    return _orders_at(document, document.order.index(block) + 1, None, count)
 
 
 def order_before(document: Document, block: str, without: str | None = None) -> str:
     """The order key for a block that comes right before `block`, not counting `without`."""
-    return _order_at(document, document.order.index(block), without)
+    return _orders_at(document, document.order.index(block), without)[0]
 
 
-def _order_at(document: Document, place: int, without: str | None) -> str:
-    """A key for what comes before the block that stands at `place` now."""
+def _orders_at(document: Document, place: int, without: str | None, count: int = 1) -> list[str]:
+    """Keys for what comes before the block that stands at `place` now."""
     left, right = _Side(document, place - 1, -1, without), _Side(document, place, +1, without)
     while True:
         low, high = left.key, right.key
         try:
-            keys = _keys_between(low, high, len(left.passed) + 1 + len(right.passed))
+            keys = _keys_between(low, high, len(left.passed) + count + len(right.passed))
         except NoKeyBetweenError:
             if high is None or (low is not None and not _can_follow(low)):
                 left.advance()
             else:
                 right.advance()
             continue
-        own = keys.pop(len(left.passed))
+        begin = len(left.passed)
+        own = keys[begin : begin + count]
+        del keys[begin : begin + count]
         for neighbour, key in zip([*reversed(left.passed), *right.passed], keys, strict=True):
             document.set_fields(neighbour, order=key)
         return own

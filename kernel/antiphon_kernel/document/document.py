@@ -280,11 +280,10 @@ class Document:
         Raises KeyError if there is no such block.
         """
         with self._doc.transaction():
-            stored = self._stored(block)
-            if SCHEMA in stored and self.schema(block) != TEXT:
-                return None
-            content = stored.get(CONTENT)
-            return str(content) if isinstance(content, Text) else ""
+            content = self._stored(block).get(CONTENT)
+            if isinstance(content, Text):
+                return str(content)
+            return "" if self.schema(block) == TEXT else None
 
     def length(self, block: str, section: str | None = None) -> int:
         """Code points of the text, or, where nobody has read it yet, its bytes: never less."""

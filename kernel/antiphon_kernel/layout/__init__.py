@@ -1,5 +1,13 @@
 """Layout of what models read: turns, rounds, paths, the text stream and its cache points."""
 
+from antiphon_kernel.layout.announce import (
+    Announcement,
+    BudgetShare,
+    ChangedBlock,
+    ChangedLines,
+    PresentReader,
+    announcement_text,
+)
 from antiphon_kernel.layout.arrange import arrange
 from antiphon_kernel.layout.blocks import BlockAuthor, LayoutBlock
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
@@ -30,7 +38,14 @@ from antiphon_kernel.layout.paths import (
     parse_path,
 )
 from antiphon_kernel.layout.prefix import BreakReason, PrefixBreak, first_break
-from antiphon_kernel.layout.reading import LayoutReading, ModelRequest, read_layout
+from antiphon_kernel.layout.reading import LayoutReading, LayoutTail, ModelRequest, read_layout
+from antiphon_kernel.layout.sources import (
+    PoolSource,
+    SourceError,
+    normal_path,
+    normal_url,
+    sources_text,
+)
 from antiphon_kernel.layout.summary import SummaryRecord, extract, moved_metadata, read_record
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, stream_text
 from antiphon_kernel.layout.visible import ContributionFilter, visible
@@ -38,13 +53,17 @@ from antiphon_kernel.layout.visible import ContributionFilter, visible
 __all__ = [
     "ROUND",
     "WHOLE_TURNS",
+    "Announcement",
     "ArtifactPath",
     "BlockAuthor",
     "BlockPath",
     "BlockPosition",
     "BreakReason",
+    "BudgetShare",
     "CachePoints",
     "CallPath",
+    "ChangedBlock",
+    "ChangedLines",
     "CodePath",
     "CompactionError",
     "CompactionPlan",
@@ -57,15 +76,20 @@ __all__ = [
     "LayoutPath",
     "LayoutReader",
     "LayoutReading",
+    "LayoutTail",
     "LayoutTurn",
     "ModelRequest",
     "ModelView",
     "NewSummary",
     "PathError",
+    "PoolSource",
     "PrefixBreak",
+    "PresentReader",
+    "SourceError",
     "SourcesPath",
     "SummaryPath",
     "SummaryRecord",
+    "announcement_text",
     "arrange",
     "cache_points",
     "compact",
@@ -76,12 +100,15 @@ __all__ = [
     "item_text",
     "model_view",
     "moved_metadata",
+    "normal_path",
+    "normal_url",
     "parse_path",
     "plan_compaction",
     "plan_last_turns",
     "read_layout",
     "read_record",
     "rounds_of",
+    "sources_text",
     "stream_text",
     "tool_call_id",
     "turn_id",

@@ -46,6 +46,11 @@ class LayoutBlock:
     stop_reason: str | None = None
     file: str | None = None
     """Path of the file it is about."""
+    media_type: str | None = None
+    """Type of the file that was attached with it."""
+    blob: str | None = None
+    """SHA-256 of the bytes of that file."""
+    blob_bytes: int | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     @property

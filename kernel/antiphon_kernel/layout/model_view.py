@@ -12,6 +12,8 @@ from antiphon_kernel.layout.items import ItemType, LayoutItem
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text, tool_name
 from antiphon_kernel.messages import (
     AssistantMessage,
+    DocumentBlock,
+    ImageBlock,
     InputBlock,
     Message,
     TextBlock,
@@ -21,6 +23,7 @@ from antiphon_kernel.messages import (
     UserMessage,
 )
 from antiphon_kernel.types.constants import INTERRUPTED
+from antiphon_kernel.types.media_types import is_text_type
 
 SIGNATURE: Final = "signature"
 """Key of `metadata` of a thinking block: what the provider signed it with."""
@@ -87,6 +90,8 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
                 building.end = building.answers[item.round]
             case _:
                 building.hear(TextBlock(item_text(item, reader)))
+                if (file := attached_file(item.block)) is not None:
+                    building.hear(file)
         ends.append(building.end)
     building.close()
     return ModelView(tuple(building.messages), tuple(ends))
@@ -97,6 +102,15 @@ def signed_thinking(block: LayoutBlock) -> Thinking | None:
     signature = block.metadata.get(SIGNATURE)
     is_unchanged = sha256(block.text.encode()).hexdigest() == block.metadata.get(SIGNED_TEXT)
     return Thinking(block.text, signature) if isinstance(signature, str) and is_unchanged else None
+
+
+def attached_file(block: LayoutBlock) -> ImageBlock | DocumentBlock | None:
+    """Return the image or document that was attached with a block; None of a text."""
+    kind, digest = block.media_type, block.blob
+    if kind is None or digest is None or is_text_type(kind):
+        return None
+    content = ImageBlock if kind.startswith("image/") else DocumentBlock
+    return content(kind, digest)
 
 
 @dataclass(slots=True)
@@ -119,7 +133,7 @@ class _Messages:
             self.close()
         self._append(block)
 
-    def hear(self, block: TextBlock) -> None:
+    def hear(self, block: InputBlock) -> None:
         if self._said:
             self.close()
         self._heard.append(block)

@@ -8,7 +8,6 @@ from enum import StrEnum
 from antiphon_kernel.layout.items import Layout, LayoutItem
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
-from antiphon_kernel.types.enums import PrincipalKind
 
 
 class BreakReason(StrEnum):
@@ -20,7 +19,7 @@ class BreakReason(StrEnum):
     LEFT_OUT = "left_out"
     MOVED = "moved"
     NAMED = "named"
-    """A second person has written since, so authors are named."""
+    """A second person or model has written since, so authors are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,8 @@ def first_break(
             continue
         if _key(was) == _key(is_now):
             if then != now and item_text(was, then) == item_text(is_now, then):
-                return PrefixBreak(index, BreakReason.NAMED, _newcomers(before, after))
+                newcomers = _newcomers(before, after) or (is_now,)
+                return PrefixBreak(index, BreakReason.NAMED, newcomers)
             return PrefixBreak(index, BreakReason.EDITED, (is_now,))
         if _key(is_now) not in {_key(item) for item in old}:
             return PrefixBreak(index, BreakReason.INSERTED, (is_now,))
@@ -80,7 +80,6 @@ def _with_round(item: LayoutItem, layout: Layout) -> tuple[LayoutItem, ...]:
 
 
 def _newcomers(before: Layout, after: Layout) -> tuple[LayoutItem, ...]:
-    """Return the first item of a person who had not written before."""
+    """Return the first item of somebody who had not written before."""
     known = {item.block.author.id for item in before.items}
-    people = (item for item in after.items if item.block.author.kind == PrincipalKind.HUMAN)
-    return tuple(item for item in people if item.block.author.id not in known)[:1]
+    return tuple(item for item in after.items if item.block.author.id not in known)[:1]

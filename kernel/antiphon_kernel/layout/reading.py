@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from antiphon_kernel.layout.announce import Announcement, announcement_text
 from antiphon_kernel.layout.cache_points import CachePoints, cache_points
 from antiphon_kernel.layout.items import Layout, LayoutItem
 from antiphon_kernel.layout.model_view import BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.sources import PoolSource, sources_text
 from antiphon_kernel.layout.text_forms import LayoutReader, item_text
 from antiphon_kernel.layout.visible import EVERYTHING, ContributionFilter, visible
-from antiphon_kernel.messages import Message, check_correlation
+from antiphon_kernel.messages import Message, TextBlock, UserMessage, check_correlation
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutTail:
+    """Part behind the stream that is made anew for each request and never cached."""
+
+    sources: tuple[PoolSource, ...] = ()
+    announcement: Announcement | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Return the parts that there are, in order."""
+        announced = self.announcement
+        sources = (sources_text(self.sources),) if self.sources else ()
+        return (*sources, announcement_text(announced)) if announced is not None else sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +37,7 @@ class LayoutReading:
     reader: LayoutReader
     items: tuple[LayoutItem, ...]
     points: CachePoints
+    tail: LayoutTail = LayoutTail()
 
     def text(self, item: LayoutItem) -> str:
         """Return an item of the text stream."""
@@ -31,8 +50,9 @@ class LayoutReading:
             CorrelationError: if a call is without its result; never of what `visible` gives.
         """
         view: ModelView = model_view(self.items, self.reader)
-        check_correlation(view.messages)
-        return ModelRequest(view.messages, view.marked(self.points.indices))
+        messages = _with_tail(view.messages, self.tail)
+        check_correlation(messages)
+        return ModelRequest(messages, view.marked(self.points.indices))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +62,16 @@ class ModelRequest:
     messages: tuple[Message, ...] = ()
     marks: tuple[BlockPosition, ...] = ()
     """Content blocks up to which the provider is to keep what it has read."""
+
+
+def _with_tail(messages: Sequence[Message], tail: LayoutTail) -> tuple[Message, ...]:
+    """Return messages with the tail as the end of the last one, or as a message of its own."""
+    blocks = tuple(map(TextBlock, tail.texts))
+    if not blocks:
+        return tuple(messages)
+    if messages and isinstance(last := messages[-1], UserMessage):
+        return (*messages[:-1], UserMessage((*last.content, *blocks)))
+    return (*messages, UserMessage(blocks))
 
 
 def read_layout(

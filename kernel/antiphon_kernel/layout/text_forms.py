@@ -15,6 +15,7 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.json_validation import read_json
+from antiphon_kernel.types.media_types import PLAIN_TEXT, is_text_type
 
 BETWEEN: Final = "\n\n"
 """Between two items of the stream."""
@@ -135,15 +136,19 @@ def _title(item: LayoutItem) -> str:
 
 
 def _attachment_parts(item: LayoutItem, text: str) -> list[str]:
-    said = item.block.metadata
-    name = _line(item.block.file or "").rpartition("/")[2]
-    lines = [f"[USER ATTACHMENT] {name} | {_line(str(said.get('mime', 'text/plain')))}"]
-    if "summary" in said:
-        lines.append(f"summary: {_line(str(said['summary']))}")
+    block = item.block
+    name = _line(block.file or "").rpartition("/")[2]
+    lines = [f"[USER ATTACHMENT] {name} | {block.media_type or PLAIN_TEXT}"]
+    if "summary" in block.metadata:
+        lines.append(f"summary: {_line(str(block.metadata['summary']))}")
     lines.append(f"[path: {item.path}]")
-    if "physical_path" in said:
-        lines.append(f"[physical_path: {_line(str(said['physical_path']))}]")
+    lines.append(f"[physical_path: {item.turn}/attachments/{str(item.path).partition('/')[2]}]")
     head = "\n".join(lines)
+    if block.media_type is not None and not is_text_type(block.media_type):
+        # As many characters as the bytes have in base64, without its padding.
+        size = -(-(block.blob_bytes or 0) * 4 // 3)
+        tag = "image" if block.media_type.startswith("image/") else "document"
+        return [head, f"<{tag} media_type={block.media_type} b64_len={size}>"]
     return [head, text] if text else [head]
 
 

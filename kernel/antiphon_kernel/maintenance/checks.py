@@ -195,6 +195,39 @@ def check_document(document: Document, report: ContextReport) -> None:
             report.find(Check.ANSWERS, f"the tool result {block} stands before its call {call.id}")
 
 
+def find_blobs(document: Document, report: ContextReport) -> None:
+    """Take note of the attached files; a file that is named by parts of its header is a finding."""
+    for block in document.block_ids():
+        header = document.header(block)
+        if header.blob is not None:
+            report.blobs[header.blob] = block
+        if (header.blob is None) != (header.media_type is None):
+            report.find(Check.BLOBS, f"block {block} says half of what file is attached with it")
+
+
+async def check_blobs(database: Database, report: Report) -> None:
+    """Check stored bytes, and whether each are some block's.
+
+    A context that could not be read to its end may name more than what was found.
+    """
+    sound: set[str] = set()
+    named = {one for context in report.contexts for one in context.blobs}
+    is_whole = report.clean
+    for (hash_,) in await database.select("SELECT hash FROM blobs"):
+        if await JournalReader(database).blob(hash_) is not None:
+            sound.add(hash_)
+        elif hash_ not in named:
+            what = f"the bytes stored as {hash_} are others, and no block names them"
+            report.findings.append(Finding(Check.BLOBS, what))
+    for context in report.contexts:
+        for hash_, block in context.blobs.items():
+            if hash_ not in sound:
+                what = f"the file attached with block {block} is not there as it was"
+                context.find(Check.BLOBS, what)
+    for hash_ in sorted(sound - named) if is_whole else ():
+        report.findings.append(Finding(Check.BLOBS, f"no block names the bytes of {hash_}"))
+
+
 def _check_fields(document: Document, report: ContextReport) -> None:
     for block in document.block_ids():
         for name, stored in document.stored_fields(block).items():

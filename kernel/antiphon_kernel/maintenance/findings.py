@@ -43,6 +43,8 @@ class Check(StrEnum):
     """A copied text is somebody's from its beginning to its end."""
     SEARCH = "search"
     """The search index says of each block what its document says, as far as it has come."""
+    BLOBS = "blobs"
+    """The bytes of every attached file are there as they were, and there are no others."""
     AUTH = "auth"
     """Who may come in is somebody whom the journal knows, in a role that there is."""
 
@@ -78,6 +80,8 @@ class ContextReport:
     row: ContextRow
     transactions: int = 0
     blocks: int = 0
+    blobs: dict[str, str] = field(default_factory=dict)
+    """Hash of each attached file to a block that it is attached with."""
     findings: list[Finding] = field(default_factory=list)
 
     def find(self, check: Check, message: str, seq: int | None = None) -> None:

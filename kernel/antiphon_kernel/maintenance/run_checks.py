@@ -12,12 +12,14 @@ from antiphon_kernel.maintenance.checks import (
     TransactionReplay,
     check_auth,
     check_authors,
+    check_blobs,
     check_document,
     check_origin,
     check_restored,
     check_search,
     check_trigrams,
     difference,
+    find_blobs,
     read_authors,
     read_restored,
 )
@@ -60,6 +62,7 @@ async def run_checks(data: Path) -> Report:
             await check_auth(data, Path(folder), database, report)
             for row in await JournalReader(database).contexts():
                 report.contexts.append(await _check_context(database, row))
+            await check_blobs(database, report)
         except AntiphonError as error:
             report.findings.append(Finding(Check.FILE, error.message))
         finally:
@@ -92,6 +95,7 @@ async def _check_context(database: Database, row: ContextRow) -> ContextReport:
     document = replay.document
     report.blocks = len(document)
     check_document(document, report)
+    find_blobs(document, report)
     if whole:
         for number, (block, version) in blocks.items():
             counted = replay.versions.get(number)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from antiphon_kernel.messages.errors import MessageError, MessageProblem
 from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.media_types import is_media_type, is_sha256
 from antiphon_kernel.types.quoting import quote
-
-_HASH: Final = re.compile(r"[0-9a-f]{64}")
-_MEDIA_TYPE: Final = re.compile(
-    r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +59,14 @@ class _StoredFile:
 
     def __post_init__(self) -> None:
         require_text(self.media_type, "media_type")
-        if not _MEDIA_TYPE.fullmatch(self.media_type):
+        if not is_media_type(self.media_type):
             raise MessageError(
                 MessageProblem.INVALID_VALUE,
                 f"expected a media type such as image/png, found {quote(self.media_type)}",
                 path="media_type",
             )
         require_text(self.hash, "hash")
-        if not _HASH.fullmatch(self.hash):
+        if not is_sha256(self.hash):
             raise MessageError(
                 MessageProblem.INVALID_VALUE,
                 f"expected a SHA-256 in 64 lower-case digits, found {quote(self.hash)}",

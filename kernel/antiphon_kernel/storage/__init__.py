@@ -26,6 +26,7 @@ from antiphon_kernel.storage.journal_reader import (
 )
 from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
+    Blob,
     BlockChangeRow,
     BlockRow,
     Commit,
@@ -59,6 +60,7 @@ __all__ = [
     "LAST_SEQ",
     "READABLE_FORMATS",
     "AuthStore",
+    "Blob",
     "BlockChangeRow",
     "BlockRow",
     "Candidate",

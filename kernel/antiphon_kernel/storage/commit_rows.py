@@ -12,6 +12,12 @@ from antiphon_kernel.storage.schema import RECORD_FORMAT
 from antiphon_kernel.storage.snapshots import snapshot_rows
 from antiphon_kernel.yjs.restored_ids import encode_restored
 
+_BLOB: Final = (
+    "INSERT INTO blobs VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET data = excluded.data"
+    " WHERE data <> excluded.data"
+)
+"""The same bytes again repair what is damaged."""
+
 _SESSION: Final = "(SELECT number FROM sessions WHERE id = ?)"
 
 
@@ -46,6 +52,10 @@ def commit_rows(group: Sequence[Commit], principals: Mapping[str, int]) -> Itera
         ],
     )
     yield from _undo(group, principals)
+    yield (
+        _BLOB,
+        [(blob.hash, blob.data) for one in group for blob in one.blobs],
+    )
     yield (
         "INSERT INTO revived VALUES (?, ?, ?, ?)",
         [

@@ -10,6 +10,7 @@ from typing import Final
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.storage.op_rows import LAST_SEQ, op_id
 from antiphon_kernel.storage.rows import (
+    Blob,
     BlockChangeRow,
     ContextRow,
     ForkOrigin,
@@ -109,6 +110,13 @@ class JournalReader:
         sql = "SELECT id, number FROM blocks WHERE context = ?"
         rows = await self._database.select(sql, (context.number,))
         return {str(block): int(number) for block, number in rows}
+
+    async def blob(self, hash_: str) -> bytes | None:
+        """The bytes with this SHA-256; None if there are none, or they are not those any more."""
+        rows = await self._database.select("SELECT data FROM blobs WHERE hash = ?", (hash_,))
+        data = rows[0][0] if rows else None
+        is_sound = isinstance(data, bytes) and Blob.of(data).hash == hash_
+        return data if is_sound else None
 
     async def clients(self, context: ContextRow) -> dict[int, str]:
         """CRDT client id to the principal that writes with it."""
@@ -261,34 +269,60 @@ class JournalReader:
             after: of a transaction; only later ones count.
             limit: how many of them count at most, the latest ones.
             but_by: id of a principal whose transactions do not count.
+
+        Raises:
+            CorruptContextError: if a record cannot be read.
         """
         sql = (
-            "SELECT touched FROM ops WHERE id BETWEEN ? AND ?"
+            "SELECT seq, touched FROM ops WHERE id BETWEEN ? AND ?"
             " AND principal != (SELECT number FROM principals WHERE id = ?)"
             " ORDER BY id DESC LIMIT ?"
         )
         behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
         rows = await self._database.select(sql, (*behind, but_by, limit))
-        return {number for row in rows for number in versions_of(row[0])}
+        blocks: set[int] = set()
+        for seq, touched in rows:
+            try:
+                blocks.update(versions_of(touched))
+            except (ValueError, AttributeError) as error:
+                raise CorruptContextError(
+                    context, f"its record cannot be read ({error})", seq
+                ) from error
+        return blocks
 
     async def changes_of(self, context: ContextRow, block: int) -> list[BlockChangeRow]:
         """Every change of the block with this number, in order, without what it wrote."""
+        return (await self._changes(context, 0, block)).get(block, [])
+
+    async def changes_since(
+        self, context: ContextRow, after: int
+    ) -> dict[int, list[BlockChangeRow]]:
+        """The changes behind `after` of each block, by its number."""
+        return await self._changes(context, after, None)
+
+    async def _changes(
+        self, context: ContextRow, after: int, block: int | None
+    ) -> dict[int, list[BlockChangeRow]]:
         sql = (
             "SELECT o.seq, o.touched, o.time, p.id, o.operation FROM ops o"
             " JOIN principals p ON p.number = o.principal"
             " WHERE o.id BETWEEN ? AND ? AND instr(' ' || o.touched, ?) ORDER BY o.id"
         )
-        everything = op_id(context.number, 0), op_id(context.number, LAST_SEQ)
-        rows = await self._database.select(sql, (*everything, f" {block}:"))
-        found: list[BlockChangeRow] = []
+        behind = op_id(context.number, after + 1), op_id(context.number, LAST_SEQ)
+        wanted = f" {block}:" if block is not None else " "
+        rows = await self._database.select(sql, (*behind, wanted))
+        found: dict[int, list[BlockChangeRow]] = {}
         for seq, touched, time, principal, operation in rows:
             try:
-                version = versions_of(touched)[block]
+                versions = versions_of(touched)
+                chosen = versions if block is None else {block: versions[block]}
             except (ValueError, KeyError, AttributeError) as error:
                 raise CorruptContextError(
                     context, f"its record cannot be read ({error})", seq
                 ) from error
-            found.append(BlockChangeRow(seq, version, time, principal, operation))
+            for number, version in chosen.items():
+                change = BlockChangeRow(seq, version, time, principal, operation)
+                found.setdefault(number, []).append(change)
         return found
 
     async def undo(self, context: ContextRow) -> tuple[UndoRow, ...]:

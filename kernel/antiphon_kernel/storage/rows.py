@@ -143,6 +143,20 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Blob:
+    """Bytes that blocks refer to by their hash."""
+
+    hash: str
+    """SHA-256 in lower-case hexadecimal."""
+    data: bytes
+
+    @classmethod
+    def of(cls, data: bytes) -> Blob:
+        """Return the blob of these bytes."""
+        return cls(hashlib.sha256(data).hexdigest(), data)
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """One committed transaction of one context and everything that must be stored with it."""
 
@@ -169,6 +183,8 @@ class Commit:
     """Whether label or archiving of `context` are new."""
     inherited: tuple[InheritedText, ...] = ()
     """Authors of what it copies."""
+    blobs: tuple[Blob, ...] = ()
+    """Bytes that its blocks name; those that are there already are not written again."""
     snapshot: Snapshot | None = None
     """The context as this transaction leaves it."""
     generation: int = 0

@@ -6,7 +6,8 @@ import re
 
 from antiphon_kernel.types.ids import NAME_PATTERN
 
-_ADDRESS = re.compile(rf"\s*@({NAME_PATTERN.pattern})(?![a-z0-9_-])[,:]?", re.ASCII)
+# What goes on with a slash, or with a dot and more, is the path of a file.
+_ADDRESS = re.compile(rf"\s*@({NAME_PATTERN.pattern})(?![a-z0-9_-]|/|\.[^\s.])[,:]?", re.ASCII)
 
 
 def mentions(text: str) -> list[str]:

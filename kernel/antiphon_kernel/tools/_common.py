@@ -21,9 +21,10 @@ from antiphon_kernel.document.schema import (
 )
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Result
+from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
-from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.validation import check_limit, reject_long_text, reject_read_only
 
 
@@ -41,6 +42,12 @@ async def block_in(call: Call, context: Context, reference: str) -> str:
             reference=truncate(reference),
         )
     return block
+
+
+def attached_files(context: Context, message: str) -> list[BlockHeader]:
+    """The headers of the files that are attached to a message, in document order."""
+    below = map(context.document.header, context.block_tree.descendants(message, 1))
+    return [one for one in below if one.kind == BlockKind.FILE and one.role == Role.USER]
 
 
 def check_size(context: Context, code_points: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.tools.append import append
+from antiphon_kernel.tools.attach import attach
 from antiphon_kernel.tools.block import collapse, create, exclude, move, status
 from antiphon_kernel.tools.compaction import compact_context, expand
 from antiphon_kernel.tools.content import (
@@ -55,6 +56,8 @@ from antiphon_kernel.tools.message_import import import_messages
 from antiphon_kernel.tools.read import list_blocks, read
 from antiphon_kernel.tools.search import block_search, kernel_search
 from antiphon_kernel.tools.session import set_display_name, tools, whoami
+from antiphon_kernel.tools.sources import add, list_sources
+from antiphon_kernel.tools.sources import read as read_sources
 from antiphon_kernel.tools.subscribe import subscribe, sync, unsubscribe
 
 KERNEL_TOOLS: tuple[Tool, ...] = (
@@ -81,6 +84,7 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     move,
     collapse,
     exclude,
+    attach,
     undo,
     redo,
     blame,
@@ -101,6 +105,9 @@ KERNEL_TOOLS: tuple[Tool, ...] = (
     usage,
     export,
     import_,
+    add,
+    list_sources,
+    read_sources,
     append_messages,
     edit_message,
     split_message,

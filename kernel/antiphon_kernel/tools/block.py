@@ -15,6 +15,7 @@ from antiphon_kernel.contexts import (
     order_after,
     order_at_end,
     order_before,
+    orders_at_end,
 )
 from antiphon_kernel.document.content_writes import check_defaults, check_initial, plan_set
 from antiphon_kernel.document.document import Document
@@ -27,6 +28,7 @@ from antiphon_kernel.layout import cache_points, visible, why_not_hidden
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.tools._common import (
     WriteResult,
+    attached_files,
     block_in,
     check_content_size,
     check_schema_size,
@@ -283,8 +285,8 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
         check_value(name, value, context.limits)
 
     def write() -> None:
-        if submits and context.document.block_ids()[-1] != block:
-            fields["order"] = order_at_end(context.document)
+        if submits:
+            _move_to_end(context, block)
         context.document.set_fields(block, **fields)
 
     if fields:
@@ -295,6 +297,16 @@ async def status(call: Call, params: StatusParams) -> WriteResult:
     if submits:
         call.kernel.submissions.notify(Submission(context, block, said, call.actor))
     return WriteResult(version=context.version(block), context_version=context.seq)
+
+
+def _move_to_end(context: Context, draft: str) -> None:
+    """Put a draft and the files that are attached to it behind everything else."""
+    document = context.document
+    together = [draft, *(header.id for header in attached_files(context, draft))]
+    if list(document.block_ids()[-len(together) :]) != together:
+        orders = orders_at_end(document, len(together))
+        for block, order in zip(together, orders, strict=True):
+            document.set_fields(block, order=order)
 
 
 def _check_transition(params: StatusParams, header: BlockHeader) -> None:
@@ -420,6 +432,7 @@ async def exclude(call: Call, params: ExcludeParams) -> WriteResult:
     """
     context, block = await call.block(params.block_id)
     if params.excluded and call.actor.principal.kind is PrincipalKind.MODEL:
+        await context.layout.load()
         _check_hidden_by_model(context, block, call.actor.principal)
     return await _set_flag(call, context, block, "excluded", params.excluded)
 

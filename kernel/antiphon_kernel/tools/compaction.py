@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context, order_after, order_before
@@ -10,6 +14,7 @@ from antiphon_kernel.layout import (
     WHOLE_TURNS,
     CompactionError,
     ItemType,
+    Layout,
     LayoutItem,
     NewSummary,
     compact,
@@ -43,6 +48,7 @@ class ContextCompactResult(Result):
     context_version: int
     block_id: str | None = None
     """The summary; absent if there was nothing to hide, or no summary shorter than it."""
+    name: str | None = None
     path: str | None = None
     """What tools take for `block_id`."""
     hidden: int = 0
@@ -68,6 +74,7 @@ class ContextExpandResult(Result):
     context_version: int
     block_id: str
     """The summary that was left out."""
+    name: str
     reads_from: str | None = None
     """Path of the summary that models read from now; absent if they read from the beginning."""
 
@@ -87,13 +94,11 @@ async def compact_context(call: Call, params: ContextCompactParams) -> ContextCo
     back.
     """
     context = await call.context(params.context)
-    context.appends.flush_all()
-    order = context.document.order
-    arranged = context.layout.arranged()
     try:
-        new = compact(arranged, order.index, budget=params.budget, keep_turns=params.keep_turns)
+        new = await _compact(context, params)
     except CompactionError as error:
         raise _too_long(context, error) from error
+    call.check()
     if new is None:
         await context.wait_persisted()
         return ContextCompactResult(context_version=context.seq)
@@ -108,10 +113,34 @@ async def compact_context(call: Call, params: ContextCompactParams) -> ContextCo
     return ContextCompactResult(
         context_version=written.seq,
         block_id=block,
+        name=context.block_name(block),
         path=str(path),
         hidden=new.hidden,
         tokens_before=new.tokens_before,
         tokens=new.tokens,
+    )
+
+
+async def _compact(context: Context, params: ContextCompactParams) -> NewSummary | None:
+    """Return the summary for the context as it is when this returns.
+
+    A long context takes a while, in which others write: then once more, at last without a break.
+    """
+    for _ in range(2):
+        layout = await context.current_layout()
+        new = await asyncio.to_thread(_plan(context, layout, params))
+        if context.layout.arranged() is layout:
+            return new
+    return _plan(context, await context.current_layout(), params)()
+
+
+def _plan(
+    context: Context, layout: Layout, params: ContextCompactParams
+) -> Callable[[], NewSummary | None]:
+    """Return the planning of a compaction, which reads nothing but values."""
+    places = {block: place for place, block in enumerate(context.document.block_ids())}
+    return partial(
+        compact, layout, places.__getitem__, budget=params.budget, keep_turns=params.keep_turns
     )
 
 
@@ -150,7 +179,8 @@ async def expand(call: Call, params: ContextExpandParams) -> ContextExpandResult
     `block.exclude` with `excluded: false` puts it back.
     """
     context = await call.context(params.context)
-    context.appends.flush_all()
+    await context.current_layout()
+    call.check()
     block = await _summary(call, context, params.summary)
     if not context.document.header(block).excluded:
         await write(
@@ -165,6 +195,7 @@ async def expand(call: Call, params: ContextExpandParams) -> ContextExpandResult
     return ContextExpandResult(
         context_version=context.seq,
         block_id=block,
+        name=context.block_name(block),
         reads_from=str(read_from.path) if read_from is not None else None,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from antiphon_kernel.contexts import (
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
-from antiphon_kernel.storage import ContextRow
+from antiphon_kernel.storage import ContextRow, CorruptContextError
 from antiphon_kernel.transfer import export_lines, export_markdown, import_lines
 from antiphon_kernel.types.clock import iso_time, iso_time_if
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -37,7 +37,7 @@ class ContextListParams(Params):
 
     archived: bool = False
     """Name those that are archived too."""
-    seen: dict[str, int] | None = None
+    seen: dict[str, Annotated[int, Field(ge=0)]] | None = None
     """The version of each context, by id, that the caller has seen, 0 of those it does not name:
     the answer then says how many blocks others have changed since."""
 
@@ -76,7 +76,8 @@ class ListedContext(ContextInfo):
     context_version: int
     changed: int | None = None
     """How many blocks others have changed since what was `seen`, as far as the last 1,000
-    changes tell; absent if that was not given."""
+    changes tell; absent if that was not given, or the context
+    is damaged."""
 
 
 class ContextListResult(Result):
@@ -102,8 +103,12 @@ async def list_contexts(call: Call, params: ContextListParams) -> ContextListRes
         changed = None
         if params.seen is not None:
             since, caller = params.seen.get(row.id, 0), call.actor.principal.id
-            blocks = await journal.changed_blocks(row, since, _COUNTED, but_by=caller)
-            changed = len(blocks)
+            try:
+                blocks = await journal.changed_blocks(row, since, _COUNTED, but_by=caller)
+            except CorruptContextError as error:
+                call.kernel.quarantine.add(row.id, error)
+            else:
+                changed = len(blocks)
         info = context_info(call, row).model_dump()
         version = await journal.last_seq(row)
         found.append(ListedContext(**info, context_version=version, changed=changed))

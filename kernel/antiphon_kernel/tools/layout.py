@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from pydantic import Field
 
-from antiphon_kernel.contexts import Context, layout_of, read_version
+from antiphon_kernel.contexts import (
+    Context,
+    ContextLayout,
+    read_announcement,
+    read_version,
+    shown_sources,
+)
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.layout import (
+    BlockAuthor,
     BreakReason,
     ContributionFilter,
     ItemType,
     Layout,
     LayoutItem,
     LayoutReading,
+    LayoutTail,
     PrefixBreak,
     first_break,
     read_layout,
@@ -33,7 +41,6 @@ from antiphon_kernel.storage import BlockChangeRow
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import LISTED, join_names, quote
-from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import Permission
 from antiphon_kernel.validation import check_limit
 
@@ -49,6 +56,10 @@ class ReadingParams(Params):
     """Types of items to leave out. Messages of people are read whatever is named."""
     include_only_contributions: list[ItemType] | None = None
     """Types of items to read and no others, whatever `exclude_contributions` names."""
+
+    announce_since: int | None = Field(default=None, ge=0)
+    """The version of the context at which the model last looked: who is here and what others have
+    changed since stand behind the stream. Left out if absent."""
 
     @property
     def admitted(self) -> ContributionFilter:
@@ -99,7 +110,8 @@ class PrefixChange(Result):
     index: int
     """Place in the stream from which it differs."""
     reason: BreakReason
-    """Kind of the change; `named`: a second person has written, so authors are named."""
+    """Kind of the change; `named`: a second person or model has written, so authors
+    are named."""
     block_id: str
     name: str
     path: str | None = None
@@ -120,6 +132,8 @@ class ContextLayoutResult(Result):
     """In the order in which they are read."""
     count: int
     """How many there are in the whole stream."""
+    tail: list[str]
+    """What stands behind them and is never cached: the sources pool, and the announcement."""
     changed: PrefixChange | None = None
     """With `since`: the change after which providers read everything behind it anew; absent if
     there was none."""
@@ -133,26 +147,30 @@ READING: Final = (ErrorCode.CONTEXT_NOT_FOUND, ErrorCode.AMBIGUOUS_ID, ErrorCode
 async def layout(call: Call, params: ContextLayoutParams) -> ContextLayoutResult:
     """Show what a model reads of a context: turns and rounds, each item with path and text."""
     context = await call.context(params.context)
-    context.appends.flush_all()
-    version, now = context.seq, context.layout.arranged()
+    now = await context.current_layout()
+    call.check()
+    version = context.seq
     model = _reading_model(call, now, params.model)
     reading = read_layout(now, _id_of(model), params.admitted, exact=params.exact)
+    reading = await _with_tail(call, context, params, reading)
     count = len(reading.items)
     start = max(0, count - params.last) if params.last is not None else 0
     entries = [_entry(call, reading, index) for index in range(start, count)]
-    size = sum(len(entry.text) for entry in entries)
+    tail = reading.tail.texts
+    size = sum(len(entry.text) for entry in entries) + sum(map(len, tail))
     what = f"The items have {size} code points"
     check_limit(size, context.limits, "export_code_points", what, "ask for the `last` ones")
     await context.wait_persisted()
     changed = None
     if params.since is not None:
-        _check_since(context, version, params.since)
+        _check_since(context, version, params.since, "since")
         changed = await _changed(call, context, now, reading.reader.model, params)
     return ContextLayoutResult(
         context_version=version,
-        model=model.username if model is not None else None,
+        model=model.name if model is not None else None,
         items=entries,
         count=count,
+        tail=list(tail),
         changed=changed,
     )
 
@@ -173,7 +191,7 @@ def _entry(call: Call, reading: LayoutReading, index: int) -> LayoutEntry:
     )
 
 
-def _reading_model(call: Call, layout: Layout, named: str | None) -> Principal | None:
+def _reading_model(call: Call, layout: Layout, named: str | None) -> BlockAuthor | None:
     """Return the model that a request names, else the only one that has written.
 
     Raises:
@@ -181,38 +199,36 @@ def _reading_model(call: Call, layout: Layout, named: str | None) -> Principal |
     """
     wrote = _models(layout)
     if named is None:
-        return call.kernel.find_principal(next(iter(wrote))) if len(wrote) == 1 else None
+        return wrote[0] if len(wrote) == 1 else None
     found = call.kernel.find_principal(named)
     if found.kind is not PrincipalKind.MODEL:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"{quote(named)} is no model but a {found.kind}: name a model. Here have written:"
-            f" {join_names(sorted(wrote.values()))}.",
+            f" {join_names(one.name for one in wrote)}.",
             field="model",
         )
-    return found
+    return BlockAuthor(found.id, found.username, found.kind)
 
 
-def _models(layout: Layout) -> dict[str, str]:
-    """Return the models that have written, id to name."""
-    return {
-        item.block.author.id: item.block.author.name
-        for item in layout.items
-        if item.block.author.kind == PrincipalKind.MODEL
-    }
+def _models(layout: Layout) -> list[BlockAuthor]:
+    """Return the models that have written, by name."""
+    authors = {item.block.author for item in layout.items}
+    models = (one for one in authors if one.kind == PrincipalKind.MODEL)
+    return sorted(models, key=lambda one: (one.name, one.id))
 
 
-def _id_of(model: Principal | None) -> str | None:
+def _id_of(model: BlockAuthor | None) -> str | None:
     return model.id if model is not None else None
 
 
-def _check_since(context: Context, version: int, since: int) -> None:
+def _check_since(context: Context, version: int, since: int, field: str) -> None:
     if since > version:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"Context {context.label} has the version {version}, there is none numbered"
             f" {since}: name one that a call has returned.",
-            field="since",
+            field=field,
             current_version=version,
         )
 
@@ -223,7 +239,7 @@ async def _changed(
     kernel, since = call.kernel, params.since or 0
     document = await read_version(kernel.journal, context.row, since, kernel.ids.client_id())
     try:
-        before = layout_of(document)
+        before = await ContextLayout(document).load()
     finally:
         document.close()
     found = first_break(before, now, model, params.admitted)
@@ -337,7 +353,7 @@ async def request(call: Call, params: ContextRequestParams) -> ContextRequestRes
     await context.wait_persisted()
     return ContextRequestResult(
         context_version=version,
-        model=model.username if model is not None else None,
+        model=model.name if model is not None else None,
         messages=messages,
         cache_marks=[CacheMark(message=one.message, block=one.block) for one in made.marks],
         estimated_tokens=estimated,
@@ -347,25 +363,38 @@ async def request(call: Call, params: ContextRequestParams) -> ContextRequestRes
 
 async def _read(
     call: Call, params: ReadingParams
-) -> tuple[Context, Principal | None, LayoutReading]:
+) -> tuple[Context, BlockAuthor | None, LayoutReading]:
     """Return what one model reads now.
 
     Raises:
         AntiphonError: invalid_params, if several have written and none is named.
     """
     context = await call.context(params.context)
-    context.appends.flush_all()
-    now = context.layout.arranged()
+    now = await context.current_layout()
+    call.check()
     model = _reading_model(call, now, params.model)
     if model is None and len(models := _models(now)) > 1:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"Several models have written in {context.label}: name one as model:"
-            f" {join_names(sorted(models.values()))}.",
+            f" {join_names(one.name for one in models)}.",
             field="model",
-            allowed=sorted(models.values())[:LISTED],
+            allowed=[one.name for one in models][:LISTED],
         )
-    return context, model, read_layout(now, _id_of(model), params.admitted)
+    reading = read_layout(now, _id_of(model), params.admitted)
+    return context, model, await _with_tail(call, context, params, reading)
+
+
+async def _with_tail(
+    call: Call, context: Context, params: ReadingParams, reading: LayoutReading
+) -> LayoutReading:
+    sources, since = shown_sources(context.document), params.announce_since
+    announcement = None
+    if since is not None:
+        _check_since(context, context.seq, since, "announce_since")
+        now, model = call.kernel.clock.now_ms(), reading.reader.model
+        announcement = await read_announcement(context, model, reading.items, now, since)
+    return replace(reading, tail=LayoutTail(sources, announcement))
 
 
 class TypeUsage(Result):
@@ -408,7 +437,7 @@ async def usage(call: Call, params: ReadingParams) -> ContextUsageResult:
     await context.wait_persisted()
     return ContextUsageResult(
         context_version=version,
-        model=model.username if model is not None else None,
+        model=model.name if model is not None else None,
         estimated_tokens=estimate_request(made.messages),
         cached_tokens=estimate_request(made.messages[: last + 1]),
         types=sorted(types, key=lambda one: -one.tokens),

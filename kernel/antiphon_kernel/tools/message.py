@@ -128,6 +128,9 @@ async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePl
     the same if they say the same, white space at the ends and the order of keys aside. Only the
     rest is written, at the end of that branch, or in a fork if something else follows there. The
     same messages twice are the same place. Nobody is asked to answer. All or nothing.
+
+    A person's message is also taken by `POST /messages/PARENT/append` at the address of the
+    kernel's HTTP endpoint: a JSON object with the `content` alone, text only.
     """
     if params.parent is not None and params.context is not None:
         raise AntiphonError(
@@ -327,6 +330,8 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
     The branch begins with the same messages; of the one that is edited, it keeps what both texts
     have in common, in whole characters as people see them, with its authors. A message that is
     there beside it already is used as it is. Results of calls stay behind their calls.
+
+    A text is also taken by `PUT /messages/MESSAGE/content`, as `message.append` describes it.
     """
     trees = call.kernel.trees
     async with trees.writing:
@@ -528,21 +533,24 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
     async with trees.writing:
         doomed: dict[ContextId, tuple[Branch, set[int]]] = {}
         missing: list[str] = []
-        found: list[tuple[Branch, int]] = []
+        found: list[tuple[Context, str]] = []
         for reference in params.messages:
             try:
-                found.append(await _find(call, reference))
+                branch, index = await _find(call, reference)
+                found.append((branch.context, branch.messages[index].id))
             except AntiphonError as error:
                 if error.code is ErrorCode.AMBIGUOUS_ID:
                     raise
                 missing.append(reference)
-        for first, _ in found:
-            await trees.branch(first.context)
-        for first, index in found:
-            for branch in first.nodes[index + 1].branches():
+        firsts = [(await trees.branch(context), block) for context, block in found]
+        for first, block in firsts:
+            at = first.path.index(block)
+            if at is None:
+                continue  # somebody has taken it out meanwhile
+            for branch in first.nodes[at + 1].branches():
                 _, indexes = doomed.setdefault(branch.context.id, (branch, set()))
                 last = len(branch.messages) if params.descendants is Descendants.CASCADE else 0
-                indexes.update(range(index, max(last, index + 1)))
+                indexes.update(range(at, max(last, at + 1)))
         blocks = {branch: _with_results(branch, one) for branch, one in doomed.values()}
         for branch, excluded in blocks.items():
             for block in excluded:
@@ -613,7 +621,11 @@ class PathParams(Params):
 
 @tool("message.path", needs=Permission.READ, errors=REFERENCES)
 async def message_path(call: Call, params: PathParams) -> MessageListResult:
-    """Read the messages of a conversation from its beginning up to a message, or to the end."""
+    """Read the messages of a conversation from its beginning up to a message, or to the end.
+
+    Also with `GET /messages?context=` at the address of the kernel's HTTP endpoint, or with
+    `GET /messages/MESSAGE/path`; `/children` and `/siblings` are there too.
+    """
     if params.message is not None:
         branch, index = await _find(call, params.message)
         return _listed((branch, at) for at in range(index + 1))

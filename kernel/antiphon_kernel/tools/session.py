@@ -62,24 +62,6 @@ class ToolsResult(Result):
 @tool("session.whoami", needs=Permission.READ)
 async def whoami(call: Call, params: NoParams) -> WhoamiResult:
     """Say who the caller is and what role it has."""
-    return _identity(call)
-
-
-class SessionNameParams(Params):
-    """The caller's new display name."""
-
-    display_name: str = Field(min_length=1, max_length=NAME_LENGTH, pattern=SHOWN)
-    """At most 64 code points, without control characters."""
-
-
-@tool("session.name", needs=Permission.WRITE)
-async def set_display_name(call: Call, params: SessionNameParams) -> WhoamiResult:
-    """Say how one wants to be called. The username, which ids and commands use, stays."""
-    await call.kernel.members.set_display_name(call.actor.principal, params.display_name)
-    return _identity(call)
-
-
-def _identity(call: Call) -> WhoamiResult:
     principal = call.kernel.find_principal(call.actor.principal.id)
     return WhoamiResult(
         principal=principal.id,
@@ -89,6 +71,31 @@ def _identity(call: Call) -> WhoamiResult:
         session=call.actor.session,
         role=call.role,
         kernel=call.kernel.id,
+    )
+
+
+class SessionNameParams(Params):
+    """The caller's new display name."""
+
+    display_name: str = Field(min_length=1, max_length=NAME_LENGTH, pattern=SHOWN)
+    """At most 64 code points, without control characters."""
+
+
+class SessionNameResult(Result):
+    """The caller's names."""
+
+    username: str
+    """Name of the caller."""
+    display_name: str
+    """How the caller wants to be called."""
+
+
+@tool("session.name", needs=Permission.READ)
+async def set_display_name(call: Call, params: SessionNameParams) -> SessionNameResult:
+    """Say how one wants to be called. The username, which ids and commands use, stays."""
+    await call.kernel.members.set_display_name(call.actor.principal, params.display_name)
+    return SessionNameResult(
+        username=call.actor.principal.username, display_name=params.display_name
     )
 
 

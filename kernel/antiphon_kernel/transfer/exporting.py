@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from antiphon_kernel.contexts import Context
@@ -30,6 +31,7 @@ from antiphon_kernel.transfer.records import (
     PrincipalLine,
     RunLine,
     as_line,
+    blob_line,
     header_fields,
 )
 from antiphon_kernel.types.clock import iso_time
@@ -48,7 +50,8 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
     Each piece is one or more whole lines and is on disk; each block is as of one moment. Nothing is
     held while the caller has a piece.
 
-    Damaged header values are left out, so that what is exported can be imported.
+    Damaged header values and attached files whose bytes are lost are left out, so that what is
+    exported can be imported.
 
     Raises:
         AntiphonError: storage_failed.
@@ -57,8 +60,16 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
     blocks = tuple(context.document.block_ids())
     about = _about(kernel, context)
 
+    damaged = await _damaged_blobs(kernel, context, blocks)
+    written: set[str] = set()
+    wanted: list[str] = []
+
     def read(history: BlockHistory) -> str:
-        block = _block(context, history, kernel.limits)
+        block = _block(context, history, kernel.limits, damaged)
+        blob = block.header.get("blob")
+        if blob is not None and blob not in written:
+            written.add(blob)
+            wanted.append(blob)
         new = _named(block) - named
         named.update(new)
         known = [_principal(kernel.find_principal(one)) for one in sorted(new)]
@@ -68,6 +79,11 @@ async def export_lines(kernel: Kernel, context: Context) -> AsyncGenerator[str, 
     yield as_line(about)
     async for lines in context.histories.read_each(blocks, read):
         await context.wait_persisted()
+        for blob in wanted:
+            data = await kernel.journal.blob(blob)
+            if data is not None:
+                yield as_line(blob_line(data))
+        wanted.clear()
         for piece in _pieces(lines):
             yield piece
     yield as_line(EndLine(blocks=len(blocks)))
@@ -87,8 +103,21 @@ def _about(kernel: Kernel, context: Context) -> ContextLine:
     )
 
 
-def _block(context: Context, history: BlockHistory, limits: Limits) -> BlockLine:
+async def _damaged_blobs(kernel: Kernel, context: Context, blocks: Iterable[str]) -> frozenset[str]:
+    """The hashes that blocks name and whose bytes are not there, or are others."""
+    named = {context.document.header(block).blob for block in blocks}
+    return frozenset(
+        [one for one in named if one is not None and await kernel.journal.blob(one) is None]
+    )
+
+
+def _block(
+    context: Context, history: BlockHistory, limits: Limits, damaged: Collection[str]
+) -> BlockLine:
     document, block = context.document, history.block
+    header = without_damage(document.header(block), limits)
+    if header.blob in damaged:
+        header = replace(header, media_type=None, blob=None, blob_bytes=None)
     schema = document.schema(block)
     structured: dict[str, Any] = {}
     if schema != TEXT:
@@ -97,7 +126,7 @@ def _block(context: Context, history: BlockHistory, limits: Limits) -> BlockLine
     return BlockLine(
         id=block,
         version=context.version(block),
-        header=header_fields(without_damage(document.header(block), limits)),
+        header=header_fields(header),
         text=history.text() if schema == TEXT else "",
         authors=[*_authors(history, schema)],
         **structured,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
+from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.layout import moved_metadata
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.storage import (
+    Blob,
     BlockRow,
     Commit,
     ContextRow,
@@ -29,6 +31,7 @@ from antiphon_kernel.storage import (
 )
 from antiphon_kernel.time_slice import TimeSlice
 from antiphon_kernel.transfer.records import (
+    BlobLine,
     BlockLine,
     ContextLine,
     EndLine,
@@ -43,9 +46,10 @@ from antiphon_kernel.types.clock import moment_of
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, PrincipalId
+from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
-from antiphon_kernel.validation import check_value
+from antiphon_kernel.validation import check_limit, check_value
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _BLOCKS_HELD: Final = 200
@@ -131,6 +135,7 @@ class _ImportReader:
         """Turn that each block would begin in the export, to that which it would begin here."""
         self._lines = array("Q")
         """Number of the line of each block."""
+        self._blobs: dict[str, Blob] = {}
         self._ended = False
         self._document = Document(kernel.ids.client_id())
         self._held = 0
@@ -151,6 +156,8 @@ class _ImportReader:
                 known = await self._kernel.members.author(line.username, kind)
                 self._principals[line.id] = known
                 self._introduce(known)
+            case BlobLine():
+                self._take_blob(number, line)
             case BlockLine():
                 self._add(number, line)
             case EndLine():
@@ -197,10 +204,36 @@ class _ImportReader:
             self._document.set_member(Member(principal.id, name, kind, slot))
         self._commit(transaction, (), ())
 
+    def _take_blob(self, number: int, line: BlobLine) -> None:
+        try:
+            blob = Blob.of(b64decode(line.data, validate=True))
+        except ValueError as error:
+            raise refusal(number, f"data is not base64 ({error})") from error
+        if blob.hash != line.sha256:
+            raise refusal(number, f"its bytes have the SHA-256 {blob.hash}, not what it says")
+        what = f"The attached file has {len(blob.data)} bytes"
+        check_limit(len(blob.data), self._kernel.limits, "attachment_bytes", what, "leave it out")
+        self._blobs[blob.hash] = blob
+
+    def _blob_of(self, block: BlockLine) -> tuple[Blob, ...]:
+        """The attached file of a block, which is what its header says."""
+        header = block.header
+        stated = [header.get(name) for name in ("media_type", "blob", "blob_bytes")]
+        if stated == [None, None, None]:
+            return ()
+        media_type, hash_, size = stated
+        blob = self._blobs.get(str(hash_))
+        if blob is None:
+            raise _refusal(block.id, "no line before it has the bytes of its file")
+        if size != len(blob.data) or not is_of_type(blob.data, str(media_type)):
+            raise _refusal(block.id, "its file is not of the size and the type that it says")
+        return (blob,)
+
     def _add(self, line_number: int, block: BlockLine) -> None:
         if block.id in self._parents:
             raise _refusal(block.id, "there is already a block of this id")
         _check_header(block, self._kernel.limits)
+        blobs = self._blob_of(block)
         self._make_room(len(block.text))
         document, principals = self._document, self._principals
         moved = _moved(block.id, self._row.id, principals)
@@ -214,7 +247,7 @@ class _ImportReader:
         self._parents[block.id] = str(parent) if parent is not None else None
         self._lines.append(line_number)
         inherited = tuple(_inherited(document, self.blocks, block, moved, principals))
-        self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited)
+        self._commit(transaction, (BlockRow(self.blocks, moved, 1),), inherited, blobs)
 
     def _in_turns(self, block: BlockLine, header: BlockHeader) -> BlockHeader:
         """Return the header with the turns that it names by the ids that they have here."""
@@ -237,6 +270,7 @@ class _ImportReader:
         transaction: Transaction,
         blocks: tuple[BlockRow, ...],
         inherited: tuple[InheritedText, ...],
+        blobs: tuple[Blob, ...] = (),
     ) -> None:
         assert transaction.update is not None, "what is added is new"
         self._commits.append(
@@ -250,6 +284,7 @@ class _ImportReader:
                 blocks=blocks,
                 update=transaction.update,
                 inherited=inherited,
+                blobs=blobs,
             )
         )
 

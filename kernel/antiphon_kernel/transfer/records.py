@@ -1,14 +1,17 @@
 """The form in which a context leaves a kernel and comes into another: lines of JSON.
 
 The first line is about the context, then comes one for each block in document order, and before
-the first block that names a principal one about that principal. The last line says how many blocks
+the first block that names a principal one about that principal, before the first block with which a
+file is attached one with its bytes. The last line says how many blocks
 there are: an export without it has been broken off. What is absent in a line has its default.
 """
 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from dataclasses import MISSING, fields
+from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -65,6 +68,15 @@ class RunLine(_RecordLine):
     """Path of the text in a content with a schema; absent where the block is one text."""
 
 
+class BlobLine(_RecordLine):
+    """The bytes of a file that is attached with one or more of the blocks after this line."""
+
+    type: Literal["blob"] = "blob"
+    sha256: str
+    data: str
+    """As base64."""
+
+
 class BlockLine(_RecordLine):
     """A block: its header, its text or its content with a schema, and who wrote what is text."""
 
@@ -98,8 +110,8 @@ class ErrorLine(_RecordLine):
     """Code, message and details."""
 
 
-Line = ContextLine | PrincipalLine | BlockLine | EndLine | ErrorLine
-_UNTYPED: Final = "it has no `type`, which is context, principal, block or end"
+Line = ContextLine | PrincipalLine | BlobLine | BlockLine | EndLine | ErrorLine
+_UNTYPED: Final = "it has no `type`, which is context, principal, blob, block or end"
 _LINES: Final[TypeAdapter[Line]] = TypeAdapter(Annotated[Line, Field(discriminator="type")])
 
 _DEFAULTS: Final = {
@@ -112,6 +124,11 @@ _DEFAULTS: Final = {
 def as_line(line: Line) -> str:
     """Return a line of an export as one JSON document, with its line end."""
     return json.dumps(line.model_dump(by_alias=True, exclude_none=True), ensure_ascii=False) + "\n"
+
+
+def blob_line(data: bytes) -> BlobLine:
+    """Return the line of an attached file."""
+    return BlobLine(sha256=sha256(data).hexdigest(), data=b64encode(data).decode())
 
 
 def header_fields(header: BlockHeader) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,6 +22,10 @@ class ToolOutcome:
     truncated: bool = False
 
 
+async def _read_nothing() -> ModelRequest:
+    return ModelRequest()
+
+
 @dataclass(frozen=True, slots=True)
 class RoundRequest:
     """One round of a turn: round 0 answers the prompt, later ones the results of tool calls."""
@@ -30,7 +34,7 @@ class RoundRequest:
     prompt: str
     round: int
     results: tuple[ToolOutcome, ...] = ()
-    read: Callable[[], ModelRequest] = ModelRequest
+    read: Callable[[], Awaitable[ModelRequest]] = _read_nothing
     """Returns the messages of the whole conversation, as they are at that moment."""
 
 

@@ -90,13 +90,12 @@ class Turn:
         block = await self._writer.create(BlockKind.ERROR, self._prompt, message)
         await self._writer.finish(block, Status.ERROR, is_error=True)
 
-    def _read(self) -> ModelRequest:
+    async def _read(self) -> ModelRequest:
         """Return what the model reads now: all that was written, streams included."""
         context = self._writer.context
-        context.appends.flush_all()
-        layout = context.layout
-        live, model = layout.turn_of(self._prompt), self._writer.actor.principal.id
-        return read_layout(layout.arranged(), model, live=live).request()
+        layout = await context.current_layout()
+        live, model = context.layout.turn_of(self._prompt), self._writer.actor.principal.id
+        return read_layout(layout, model, live=live).request()
 
     async def _round(self, request: RoundRequest) -> list[ToolCallEvent]:
         """One round's events into blocks; the calls that its tools have to answer."""

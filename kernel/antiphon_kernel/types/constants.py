@@ -17,6 +17,9 @@ DEFAULT_CONTEXT: Final = "default"
 CALL_BYTES: Final = 32 * 2**20
 """One tool call over a WebSocket."""
 
+ATTACHMENT_BYTES: Final = 5_000_000
+"""One attached file; as base64 it fits one call, and every provider takes as much."""
+
 INTERRUPTED: Final = "interrupted"
 """The stop reason of a block whose writer went away or was stopped."""
 

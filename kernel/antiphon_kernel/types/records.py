@@ -123,6 +123,12 @@ class BlockHeader:
     """The file it is about."""
     language: str | None = None
     """The language its text is written in."""
+    media_type: str | None = None
+    """Type of the file that was attached with it: `image/png`."""
+    blob: str | None = None
+    """SHA-256 of the bytes of that file."""
+    blob_bytes: int | None = None
+    """How many they are."""
     collapsed: bool = False
     """Whether it is shown folded."""
     excluded: bool = False

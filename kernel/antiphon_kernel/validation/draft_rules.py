@@ -20,7 +20,9 @@ from antiphon_kernel.validation.item_index import ItemLocation
 from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 
-_TOOLS_ONLY: Final = frozenset(("stopped_by", "edited_after_done"))
+_TOOLS_ONLY: Final = frozenset(
+    ("stopped_by", "edited_after_done", "media_type", "blob", "blob_bytes")
+)
 """Fields that no tool lets the author of a new block set."""
 
 

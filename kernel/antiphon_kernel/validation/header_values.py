@@ -22,6 +22,7 @@ from antiphon_kernel.types.enums import DriftKind, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, is_name
 from antiphon_kernel.types.json_validation import MAX_NESTING, read_json, unique_names
+from antiphon_kernel.types.media_types import is_media_type, is_sha256
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.validation.content_limits import check_limit
@@ -65,6 +66,8 @@ _SHAPES: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
     "source_block": (_is_block_id, "a full block id, as the tools return it"),
     "source_context": (_is_context_id, "a full context id, as the tools return it"),
     "stopped_by": (is_name, "a username"),
+    "media_type": (is_media_type, "a media type in lower case, such as image/png"),
+    "blob": (is_sha256, "a SHA-256 in 64 lower-case hexadecimal digits"),
 }
 
 

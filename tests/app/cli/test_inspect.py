@@ -40,6 +40,16 @@ def test_line_of_several_writers_takes_a_row_for_each() -> None:
     ]
 
 
+def test_text_of_a_fork_names_the_original_that_has_the_version() -> None:
+    found = blamed(("amy", "milk\n"), ("bo", "rye\n"))
+    found["runs"][1]["source_block_name"] = "default.amy.1"
+    when = "2026-11-21 07:12:03Z"
+    assert list(blame_rows(found)) == [
+        f"0  amy  v1                   {when}  milk",
+        f"1  bo   v2 of default.amy.1  {when}  rye",
+    ]
+
+
 def test_blame_rows_of_block_without_text_say_so() -> None:
     assert list(blame_rows(blamed())) == ["(no text)"]
 

@@ -63,9 +63,8 @@ async def test_program_that_appends_is_seen_writing_and_is_stopped_like_a_model(
     nova = here.kernel.open_session(
         await here.kernel.principal("nova", PrincipalKind.MODEL), "unix"
     )
-    block = (await here.kernel.call(nova, "block.create", {"role": "tool", "kind": "text"}))[
-        "block_id"
-    ]
+    answer = {"parent_id": await here.cell("a question"), "kind": "text"}
+    block = (await here.kernel.call(nova, "block.create", answer))["block_id"]
     await here.kernel.call(nova, "block.append", {"block_id": block, "text": "On and on"})
     await there.sees("● nova writing")
     await there.sees("On and on▌nova")

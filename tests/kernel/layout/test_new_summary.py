@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from antiphon_kernel.layout import (
@@ -258,6 +259,9 @@ def test_compact_of_random_documents_holds_every_rule() -> None:
         # Without the summary everything is read again, and cut at the same place.
         assert read(kept) == shown
         assert attempted(kept, budget) == new
+        for _ in range(10):
+            writing.step()
+            check_read(writing.blocks, f"seed {seed}")
     assert done > CASES // 10
     assert all(tokens <= before for tokens, before in too_large)
 
@@ -281,6 +285,17 @@ def check_compacted(
     assert read_now <= read_before, seed
     previous = before.summary is not None
     assert len(read_before) - previous - len(read_now) == new.hidden, seed
+
+
+def check_read(blocks: Sequence[LayoutBlock], seed: str) -> None:
+    """Check that a document whatever has happened to it is read without orphans, prompt first."""
+    after = read(blocks)
+    for model in MODELS:
+        view = model_view(after.items, LayoutReader.of(after, model.id))
+        assert orphans(view.messages) == [], seed
+    whole = read([replace(one, excluded=True) if one.is_summary else one for one in blocks])
+    said = {item.block.id for turn in whole.turns[-1:] for item in turn.items if item.type in SAID}
+    assert said <= {item.block.id for item in after.items}, seed
 
 
 SAID = (ItemType.USER_PROMPT, ItemType.USER_ATTACHMENT, ItemType.USER_MESSAGE)

@@ -10,12 +10,14 @@ from dataclasses import replace
 import pytest
 
 from antiphon_kernel.layout import (
+    Layout,
     LayoutBlock,
     LayoutItem,
     LayoutReader,
     ModelView,
     arrange,
     cache_points,
+    first_break,
     item_text,
     model_view,
     stream_text,
@@ -203,6 +205,30 @@ def assert_same_beginning(
     for mark in old.marked(points):
         length = mark.block + 1 + sum(len(one.content) for one in old.messages[: mark.message])
         assert contents(new.messages)[:length] == contents(old.messages)[:length]
+
+
+def texts(layout: Layout, model: str | None) -> list[str]:
+    reader = LayoutReader.of(layout, model)
+    return [item_text(item, reader) for item in visible(layout).items]
+
+
+@seeds()
+def test_first_break_is_where_the_streams_begin_to_differ(first: int) -> None:
+    for seed in range(first, first + TOGETHER):
+        rng = random.Random(seed)
+        writing = random_blocks(rng)
+        before = arrange(writing.blocks)
+        for _ in range(rng.randint(0, 3)):
+            writing.step()
+        after, model = arrange(writing.blocks), rng.choice([None, MODELS[0].id])
+        found = first_break(before, after, model)
+        old, new = texts(before, model), texts(after, model)
+        if found is None:
+            assert new[: len(old)] == old, f"seed {seed}"
+        else:
+            assert new[: found.index] == old[: found.index]
+            assert new[found.index : found.index + 1] != old[found.index : found.index + 1]
+            assert found.items
 
 
 def naive_messages(blocks: Sequence[LayoutBlock], model: str) -> list[Message]:

@@ -22,7 +22,7 @@ from tests.kernel.served import served_kernel
 from tests.waiting import until
 
 ITEMS = DEFAULT_LIMITS.update_structs - 1_000 if os.environ.get("ANTIPHON_LONG") else 40_000
-STALL_SHARE = 0.2
+STALL_SHARE = 0.34
 """How much of the work for the update one keystroke may have to wait for."""
 
 

@@ -68,7 +68,7 @@ async def test_file_that_is_no_database_is_refused_and_kept(path: Path) -> None:
 async def test_principal_of_an_unknown_kind_is_named(path: Path) -> None:
     await (await Journal.open(path)).close()
     with sqlite3.connect(path) as writer:
-        writer.execute("INSERT INTO principals VALUES (1, 'x', 'x', 'hologram', 0)")
+        writer.execute("INSERT INTO principals VALUES (1, 'x', 'x', 'hologram', 0, NULL)")
     assert "hologram" in (await refusal(path)).message
 
 

@@ -64,6 +64,11 @@ COMING_IN: Final = (
     Row("session.whoami", by="vic"),
     Row("session.whoami", by="mal"),
     Row("session.whoami", {"who": "me"}, Code.INVALID_PARAMS),
+    Row("session.name", {"display_name": "Bo Sørensen"}, by="bo"),
+    Row("session.name", {"display_name": "two\nlines"}, Code.INVALID_PARAMS),
+    Row("kernel.label", {"label": "Reading room"}),
+    Row("kernel.info", by="vic"),
+    Row("kernel.label", {"label": "mine"}, Code.PERMISSION_DENIED, by="bo"),
     Row("kernel.tools"),
     Row("kernel.role", {"principal": "vic", "role": "viewer"}),
     Row("kernel.role", {"principal": "nobody", "role": "viewer"}, Code.INVALID_PARAMS),
@@ -326,6 +331,39 @@ STRUCTURES: Final = (
     Row("block.undo", at("@task")),
 )
 
+ATTACHING: Final = (
+    Row("block.create", text("Look", status="done"), by="bo", keep="look"),
+    Row("block.attach", at("@look", files=[{"name": "a.md", "data": "YQ=="}]), by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "a.md", "data": "YQ=="}]), by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "b", "data": "AA=="}]), Code.INVALID_PARAMS),
+    Row("block.attach", at("@look", files=[{"path": "../b"}]), Code.INVALID_PARAMS),
+    Row("block.attach", at("@look", files=[{"path": "b"}]), Code.PERMISSION_DENIED, by="bo"),
+    Row("block.attach", at("@look", files=[]), Code.INVALID_PARAMS, by="bo"),
+    Row("block.attach", at("@look", files=[{"name": HALF}]), Code.INVALID_PARAMS, by="bo"),
+    Row("block.attach", at("@look", files=[{"name": "a", "data": "YQ=="}] * 21), Code.TOO_LARGE),
+    Row(
+        "block.attach",
+        at("default.bo.999", files=[{"name": "a", "data": "YQ=="}]),
+        Code.BLOCK_NOT_FOUND,
+    ),
+)
+
+CITING: Final = (
+    Row("source.add", {"sources": [{"url": "https://example.org/a", "title": FAMILY}]}, by="bo"),
+    Row("source.add", {"sources": [{"url": "https://EXAMPLE.org/a#b"}, {"path": "docs/日本.md"}]}),
+    Row("source.add", {"sources": [{"url": "ftp://example.org"}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"path": "../x"}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": []}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"url": HALF}]}, Code.INVALID_PARAMS),
+    Row("source.add", {"sources": [{"path": "a", "text": "x" * 200_001}]}, Code.TOO_LARGE),
+    Row("source.add", {"sources": [{"path": "a"}]}, Code.PERMISSION_DENIED, by="vic"),
+    Row("source.list", by="vic"),
+    Row("source.list", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("source.read", {"path": "so:sources_pool[1-2]"}, by="vic"),
+    Row("source.read", {"path": "so:sources_pool[3]"}, Code.BLOCK_NOT_FOUND),
+    Row("source.read", {"path": "so:sources_pool[3-1]"}, Code.INVALID_PARAMS),
+)
+
 COPIES: Final = (
     Row("context.fork", {"context": "default", "label": "twin"}),
     Row("context.fork", {"context": "default", "label": "early", "at": 2}),
@@ -368,6 +406,26 @@ LAYOUTS: Final = (
     Row("block.read", {"block_id": "so:sources_pool[1-2-3]"}, Code.BLOCK_NOT_FOUND),
 )
 
+_SAID = {"context": "long", "role": "user", "kind": "text", "status": "done"}
+
+COMPACTIONS: Final = (
+    Row("context.create", {"label": "long"}),
+    Row("block.create", {**_SAID, "content": "word " * 600}),
+    Row("block.create", {**_SAID, "content": "And now?"}),
+    Row("context.expand", {"context": "long"}, Code.INVALID_PARAMS),
+    Row("context.compact", {"context": "long", "keep_turns": 1}, Code.PERMISSION_DENIED, by="vic"),
+    Row("context.compact", {"context": "long", "keep_turns": 1}),
+    Row("context.compact", {"context": "long", "keep_turns": 1}),
+    Row("context.compact", {"context": "long", "budget": 10}, Code.CONTEXT_TOO_LONG),
+    Row("context.compact", {"context": "long", "budget": 0}, Code.INVALID_PARAMS),
+    Row("context.compact", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("context.expand", {"context": "long"}, Code.PERMISSION_DENIED, by="vic"),
+    Row("context.expand", {"context": "long", "summary": "x"}, Code.BLOCK_NOT_FOUND),
+    Row("context.expand", {"context": "long"}),
+    Row("context.expand", {"context": "long"}, Code.INVALID_PARAMS),
+    Row("context.expand", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+)
+
 COMMANDS: Final = (
     Row("shell.run", {"command": "printf 'a b'; exit 3", "wait": True}),
     Row("shell.run", {"command": "ls"}, Code.PERMISSION_DENIED, by="bo"),
@@ -400,8 +458,11 @@ ROWS: Final = (
     *TURNING,
     *ARRANGING,
     *STRUCTURES,
+    *ATTACHING,
+    *CITING,
     *COPIES,
     *LAYOUTS,
+    *COMPACTIONS,
     *COMMANDS,
     *MALFORMED,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -260,14 +261,29 @@ async def test_import_of_a_compacted_context_reads_from_the_summary_of_its_own_t
 
 
 async def test_block_create_of_a_summary_is_refused(talk: LongConversation) -> None:
-    for role in ("system", "user"):
-        error = await talk.call.refused(
-            "block.create",
-            role=role,
-            kind="text",
-            content="So far",
-            status="done",
-            metadata={"type": "conv.range.summary"},
-        )
-        assert error.code is ErrorCode.INVALID_PARAMS
-        assert error.details["field"] == "metadata.type" and "context.compact" in error.message
+    error = await talk.call.refused(
+        "block.create", kind="text", content="So far", metadata={"type": "conv.range.summary"}
+    )
+    assert error.code is ErrorCode.INVALID_PARAMS
+    assert error.details["field"] == "metadata.type" and "context.compact" in error.message
+
+
+async def test_context_compact_while_others_write_is_of_the_context_as_it_is(
+    talk: LongConversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk.turns(8)
+    plans: list[object] = []
+    in_thread = asyncio.to_thread
+
+    async def slowly(plan: Any) -> Any:
+        done = await in_thread(plan)
+        await talk.turn()
+        plans.append(done)
+        return done
+
+    monkeypatch.setattr("antiphon_kernel.tools.compaction.asyncio.to_thread", slowly)
+    await talk.call("context.compact")
+    monkeypatch.undo()
+    assert len(plans) == 2
+    turns = [text for text in await talk.read() if text.startswith("[TURN")]
+    assert len(turns) == 6

@@ -16,6 +16,7 @@ from antiphon_kernel.types.records import Actor
 from tests.clocks import ManualClock
 from tests.kernel.kernel.calls import OpenKernel, refused
 from tests.kernel.reference.examples import CountingIds
+from tests.kernel.tools.files import PDF, sent
 
 GOLDEN = Path(__file__).with_name("layout_stream.txt")
 
@@ -80,14 +81,9 @@ async def search_for_restaurants(talk: Conversation) -> None:
     """Write a turn with an attachment, a note, a call with two results, and an answer."""
     aria = await talk.actor("aria", PrincipalKind.MODEL)
     prompt = await talk.ask("Could you find top 3 places to eat here in Wuppertal?")
-    about = {
-        "path": "menu.pdf",
-        "mime": "application/pdf",
-        "summary": "2‑page menu, prices & address (Wuppertal)",
-        "physical_path": "attachments/menu.pdf",
-    }
-    document = "<document media_type=application/pdf b64_len=183942>"
-    await talk.create(talk.person, "user", "file", document, parent_id=prompt, metadata=about)
+    menu = PDF.ljust(137_956, b"%")
+    file = sent("menu.pdf", menu, summary="2‑page menu, prices & address (Wuppertal)")
+    await talk.kernel.call(talk.person, "block.attach", {"block_id": prompt, "files": [file]})
     await talk.create(aria, "model", "thinking", "They are in Wuppertal.", parent_id=prompt)
     note = "Searching for top‑rated restaurants in Wuppertal"
     await talk.create(aria, "model", "text", note, parent_id=prompt)
@@ -210,6 +206,19 @@ async def test_layout_since_names_a_second_person_who_wrote(talk: Conversation) 
     changed = (await talk.layout(since=since))["changed"]
     assert (changed["reason"], changed["block_id"]) == ("named", second)
     assert changed["username"] == "bo"
+
+
+async def test_layout_since_names_a_second_model_where_none_is_named(
+    talk: Conversation, aria: Actor
+) -> None:
+    prompt = await talk.ask("Hello")
+    await talk.create(aria, "model", "text", "Hi", parent_id=prompt)
+    since = (await talk.layout())["context_version"]
+    lyra = await talk.actor("lyra", PrincipalKind.MODEL)
+    block = await talk.create(lyra, "model", "text", "Hi too", parent_id=prompt)
+    changed = (await talk.layout(since=since))["changed"]
+    assert (changed["reason"], changed["block_id"]) == ("named", block)
+    assert "changed" not in await talk.layout(since=since, model="aria")
 
 
 async def test_layout_since_an_excluded_result_names_it(talk: Conversation, aria: Actor) -> None:

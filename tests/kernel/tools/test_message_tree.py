@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
 from tests.errors import raises
 from tests.kernel.kernel.calls import Make
 
@@ -320,6 +322,36 @@ async def test_bad_input_is_answered_with_a_code_and_changes_nothing(
     with raises(code or ErrorCode.INVALID_PARAMS):
         await talk.call(tool, **params)
     assert (await talk.branches(), (await talk.kernel.context()).seq) == before
+
+
+async def test_delete_of_somebody_elses_message_is_denied_to_an_agent(
+    talk: Conversation,
+) -> None:
+    placed = await talk.append(None, user("a"))
+    aria = await talk.kernel.principal("aria", PrincipalKind.MODEL)
+    agent = Conversation(talk.kernel, talk.kernel.open_session(aria, "turn"))
+    mine = await agent.append(placed["message_id"], answer("b"))
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await agent.call("delete", messages=["default.amy.1"], descendants="cascade")
+    assert await talk.texts(context="default") == ["a", "b"]
+    await agent.call("delete", messages=[mine["message_id"]], descendants="cascade")
+    assert await talk.texts(context="default") == ["a"]
+
+
+async def test_viewer_reads_a_conversation_and_writes_nothing(talk: Conversation) -> None:
+    await talk.append(None, user("a"), answer("b"))
+    viewer = await talk.kernel.members.principal("vera", role=AccessRole.VIEWER)
+    vera = Conversation(talk.kernel, talk.kernel.open_session(viewer, "test"))
+    assert await vera.texts(context="default") == ["a", "b"]
+    for tool, params in (
+        ("append", {"messages": [user("x")]}),
+        ("edit", {"message": "default.amy.1", "content": "x"}),
+        ("split", {"message": "default.amy.1", "at": 1}),
+        ("delete", {"messages": ["default.amy.1"], "descendants": "cascade"}),
+        ("import", {"text": "[]"}),
+    ):
+        with raises(ErrorCode.PERMISSION_DENIED):
+            await vera.call(tool, **params)
 
 
 async def test_call_goes_with_its_results_when_it_is_deleted(talk: Conversation) -> None:

@@ -99,7 +99,7 @@ async def test_provider_reads_the_conversation_with_each_call_answered(
 
     class Reading:
         async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
-            read.append(request.read())
+            read.append(await request.read())
             if request.round == 0:
                 yield TextDelta("Looking.")
                 yield call("echo out", "one")

@@ -10,8 +10,6 @@ from antiphon_kernel.types.records import Actor
 from tests.kernel.turns.stage import Gate, OpenStage, Stage, scripted
 from tests.waiting import until
 
-NOTES = {"role": "tool", "kind": "text"}
-
 
 async def nova(stage: Stage, *, lasts: bool = True) -> Actor:
     principal = await stage.kernel.principal("nova", PrincipalKind.MODEL)
@@ -19,7 +17,8 @@ async def nova(stage: Stage, *, lasts: bool = True) -> Actor:
 
 
 async def begin(stage: Stage, actor: Actor) -> str:
-    block = str((await stage.kernel.call(actor, "block.create", NOTES))["block_id"])
+    answer = {"parent_id": await stage.submit("a question"), "kind": "text"}
+    block = str((await stage.kernel.call(actor, "block.create", answer))["block_id"])
     await append(stage, actor, block, "one ")
     return block
 

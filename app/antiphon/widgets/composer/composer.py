@@ -36,6 +36,14 @@ class ComposerEditor(CellEditor):
     class NavigateRequested(CellEditor.EditorMessage):
         """↑ on the first row of the message."""
 
+    class CompletionRequested(CellEditor.EditorMessage):
+        """Tab behind an `@`."""
+
+        def __init__(self, editor: CellEditor, before: str) -> None:
+            super().__init__(editor)
+            self.before = before
+            """The line up to the cursor."""
+
     def __init__(self, draft: DraftSync, user: LocalUser) -> None:
         super().__init__(draft.local, LOCAL_BLOCK, user=user)
         self._user = user
@@ -63,6 +71,17 @@ class ComposerEditor(CellEditor):
         elif event.key in ("tab", "shift+tab"):
             event.stop()
             event.prevent_default()
+            row, column = self.selection.end
+            if event.key == "tab" and self.selection.is_empty:
+                before = self.document.get_line(row)[:column]
+                self.post_message(self.CompletionRequested(self, before))
+
+    def complete(self, begun: str, whole: str) -> None:
+        """Put the rest of a word at the cursor, if its beginning still stands before it."""
+        row, column = self.selection.end
+        if self.document.get_line(row)[:column].endswith(f"@{begun}"):
+            start = row, column - len(begun)
+            self.replace(whole, start, (row, column), maintain_selection_offset=False)
 
     def new_line(self) -> None:
         """A line end at the cursor, instead of the backslash before it if there is one."""

@@ -64,6 +64,17 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class AuthoredChange:
+    """Code points that came into a text or went out of it, and by whom."""
+
+    offset: int
+    """Place in the text as it is now."""
+    inserted: int
+    removed: int
+    principal: str
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryChange:
     """One committed transaction, as a history follows it."""
 
@@ -253,6 +264,25 @@ class BlockHistory:
     def at_version(self, section: str | None, version: int) -> list[Segment]:
         """The characters of a version, in order, as what they are now: alive or not."""
         return self._as_of(self.sequence(section), version)
+
+    def changes_since(self, section: str | None, version: int) -> list[AuthoredChange]:
+        """Return what is new in a text and what is gone from it since a version, in order.
+
+        Of what has come and gone since, or gone and come back, there is nothing.
+        """
+        sequence = self.sequence(section)
+        held = {id(one) for one in self._as_of(sequence, version)}
+        changes: list[AuthoredChange] = []
+        at = 0
+        for one in sequence or ():
+            if one.size and one.alive and id(one) not in held:
+                who = self._stamps[one.inserted_at].principal
+                changes.append(AuthoredChange(at, one.size, 0, who))
+            elif one.size and not one.alive and id(one) in held:
+                who = self._stamps[one.deleted_at].principal
+                changes.append(AuthoredChange(at, 0, one.size, who))
+            at += one.size if one.alive else 0
+        return changes
 
     def _as_of(self, sequence: ItemList | None, version: int) -> list[Segment]:
         at = self._position(version)

@@ -1,0 +1,112 @@
+"""Files that a message names as `@path`: finding them, reading them, completing their names."""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon_kernel.types.constants import ATTACHMENT_BYTES, DATA_FOLDER
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.project_files import read_project_file
+
+_MENTION: Final = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]+))')
+_AFTER: Final = ".,:;!?)]}'…"
+"""Characters that end a sentence, and not the path in it."""
+_BEGUN: Final = re.compile(r"(?<!\S)@([^\s\"]*)\Z")
+_NOT_OFFERED: Final = (DATA_FOLDER, ".git")
+
+
+def mentioned_paths(text: str) -> list[str]:
+    """Return the paths that a message names, each once, in order.
+
+    A path has a slash or a dot in it; without, it is the name of a person or a model.
+    """
+    said = (quoted or bare.rstrip(_AFTER) for quoted, bare in _MENTION.findall(text))
+    return list(dict.fromkeys(path for path in said if _is_path(path)))
+
+
+def read_mentioned(root: Path, paths: Iterable[str]) -> list[dict[str, Any]]:
+    """Read files as `block.attach` takes them.
+
+    Raises:
+        AntiphonError: invalid_params or too_large, naming the file.
+    """
+    files: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            data = read_project_file(root, path, ATTACHMENT_BYTES, "attachment_bytes")
+        except AntiphonError as error:
+            error.message += " If no file is meant, put a space behind the @."
+            raise
+        files.append({"name": Path(path).name, "data": b64encode(data).decode()})
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class MentionCompletion:
+    """Names or paths that a beginning can stand for."""
+
+    begun: str
+    """The beginning, without the `@`."""
+    choices: tuple[str, ...]
+    """Whole names, or paths up to the next slash."""
+
+    @property
+    def common(self) -> str:
+        """The beginning that all of them have; what stands there if that is no longer."""
+        shared = os.path.commonprefix(self.choices)
+        return shared if shared.startswith((self.begun, f"./{self.begun}")) else self.begun
+
+
+def complete_mention(before: str, names: Iterable[str], root: Path) -> MentionCompletion | None:
+    """Return what can stand for the `@…` at the end of a text; None if there is none.
+
+    People and models come first: files are offered where no name begins like it.
+
+    Args:
+        before: the text before the cursor.
+        names: of people and models.
+        root: the folder of the project.
+    """
+    found = _BEGUN.search(before)
+    if found is None:
+        return None
+    begun = found[1]
+    named = sorted(one for one in names if one.startswith(begun)) if begun else []
+    return MentionCompletion(begun, tuple(named or _files(root, begun)))
+
+
+def _files(root: Path, begun: str) -> Sequence[str]:
+    folder, _, start = begun.rpartition("/")
+    place = Path(os.path.realpath(root / folder))
+    if begun.startswith("/") or not place.is_relative_to(os.path.realpath(root)):
+        return ()
+    try:
+        with os.scandir(place) as entries:
+            there = [(one.name, one.is_dir()) for one in entries]
+    except OSError:
+        return ()
+    # Without a slash or a dot it would be the name of a person.
+    before = f"{folder}/" if folder else ""
+    offered: list[str] = []
+    for name, is_folder in sorted(there):
+        is_hidden = name.startswith(".") and not start.startswith(".")
+        if not name.startswith(start) or is_hidden or name in _NOT_OFFERED or not _can_say(name):
+            continue
+        path = f"{before}{name}/" if is_folder else before + name
+        offered.append(path if _is_path(path) else f"./{path}")
+    return offered
+
+
+def _is_path(said: str) -> bool:
+    return "/" in said or "." in said
+
+
+def _can_say(name: str) -> bool:
+    """Whether a name can be written without quotation marks."""
+    return not re.search(r'[\s"]', name) and name.rstrip(_AFTER) == name

@@ -1,0 +1,393 @@
+"""Files are attached whole or not at all, told by their content, and kept by their hash."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import DEFAULT_LIMITS
+from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.storage import back_up
+from antiphon_kernel.types.enums import BlockKind, Role
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Make, OpenKernel, refused
+from tests.kernel.served import ServedKernel
+from tests.kernel.tools.files import FILES, PDF, PNG, sent
+
+
+@pytest.fixture
+async def message(make: Make) -> str:
+    return await make("Where do we eat?", role="user", status="done")
+
+
+async def attached(
+    kernel: Kernel, actor: Actor, message: str, *files: dict[str, Any]
+) -> list[dict[str, Any]]:
+    result = await kernel.call(actor, "block.attach", {"block_id": message, "files": [*files]})
+    found: list[dict[str, Any]] = result["attachments"]
+    return found
+
+
+def stored(data: Path) -> dict[str, bytes]:
+    with sqlite3.connect(data / "journal.db") as database:
+        return dict(database.execute("SELECT hash, data FROM blobs"))
+
+
+@pytest.mark.parametrize("media_type", FILES)
+async def test_attach_each_type_is_told_by_its_content_and_kept(
+    kernel: Kernel, amy: Actor, message: str, data: Path, media_type: str
+) -> None:
+    content = FILES[media_type]
+    (one,) = await attached(kernel, amy, message, sent("menu.exe", content))
+    digest = sha256(content).hexdigest()
+    assert (one["media_type"], one["bytes"], one["sha256"]) == (media_type, len(content), digest)
+    header = (await kernel.context()).document.header(one["block_id"])
+    assert (header.kind, header.role, header.parent) == (BlockKind.FILE, Role.USER, message)
+    assert (header.blob, header.media_type, header.path) == (digest, media_type, "menu.exe")
+    assert stored(data) == {digest: content}
+
+
+async def test_attach_text_becomes_the_text_of_its_block(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    content = FILES["text/plain"]
+    (one,) = await attached(
+        kernel, amy, message, sent("a.csv", b"\xef\xbb\xbf" + content, media_type="text/csv")
+    )
+    read = await kernel.call(amy, "block.read", {"block_id": one["block_id"]})
+    assert (read["content"], read["media_type"]) == (content.decode(), "text/csv")
+
+
+async def test_attach_two_files_of_one_name_are_two_blocks_in_order(
+    kernel: Kernel, amy: Actor, message: str, make: Make
+) -> None:
+    later = await make("later")
+    found = await attached(
+        kernel, amy, message, sent("menu.pdf", PDF), sent("menu.pdf", PDF + b"%")
+    )
+    blocks = [one["block_id"] for one in found]
+    assert list((await kernel.context()).document.block_ids()) == [message, *blocks, later]
+
+
+async def test_attach_same_file_again_changes_nothing(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    (one,) = await attached(kernel, amy, message, sent("menu.pdf", PDF))
+    version = (await kernel.context()).seq
+    again = await attached(kernel, amy, message, sent("menu.pdf", PDF), sent("menu.pdf", PDF))
+    assert again == [{**one, "added": False}] * 2
+    assert (await kernel.context()).seq == version
+
+
+async def test_attach_one_content_under_two_names_is_stored_once(
+    kernel: Kernel, amy: Actor, message: str, data: Path
+) -> None:
+    found = await attached(kernel, amy, message, sent("a.png", PNG), sent("b.png", PNG))
+    assert len({one["block_id"] for one in found}) == 2
+    assert len(stored(data)) == 1
+
+
+async def test_submit_takes_attached_files_to_the_end(
+    kernel: Kernel, amy: Actor, make: Make
+) -> None:
+    draft = await make("See these", role="user")
+    found = await attached(kernel, amy, draft, sent("a.png", PNG), sent("b.pdf", PDF))
+    before = await make("somebody else")
+    await kernel.call(amy, "block.status", {"block_id": draft, "status": "done"})
+    blocks = [one["block_id"] for one in found]
+    assert list((await kernel.context()).document.block_ids()) == [before, draft, *blocks]
+
+
+BAD_FILES: dict[str, tuple[dict[str, Any], str]] = {
+    "empty": (sent("a.txt", b""), "is empty"),
+    "binary": (sent("a.txt", b"\x7fELF\x02\x01\x01\0"), "no type that models read"),
+    "half a character": (sent("a.txt", "ü".encode()[:1]), "no type that models read"),
+    "svg as an image": (sent("a.svg", b"<svg/>", media_type="image/svg+xml"), "is text/plain"),
+    "claims another type": (sent("a.png", PDF, media_type="image/png"), "is application/pdf"),
+    "hostile type": (sent("a.txt", b"x", media_type="text/html; x=\n\r"), "is text/plain"),
+    "no base64": ({"name": "a", "data": "ä!"}, "not base64"),
+    "half base64": ({"name": "a", "data": "YQ="}, "not base64"),
+    "name with a folder": (sent("../a.txt", b"x"), "no name of a file"),
+    "name of a folder": (sent("..", b"x"), "no name of a file"),
+    "control characters": (sent("a\x1b[31m.txt", b"x"), "control characters"),
+    "blank name": (sent("", b"x"), "at least 1"),
+    "long name": (sent("x" * 256, b"x"), "at most 255"),
+    "nothing": ({}, "one of the two"),
+    "both": ({"path": "menu.pdf", **sent("a", PDF)}, "one of the two"),
+    "summary that is no text": (sent("a.png", PNG, summary=7), "a string"),
+    "too large": (sent("a.png", PNG + bytes(5_000_000)), "5000000 are allowed"),
+    "too much text": (sent("a.txt", b"x" * 1_000_001), "1000000 are allowed"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+async def test_attach_bad_file_is_refused_with_all_others(
+    kernel: Kernel, amy: Actor, message: str, data: Path, case: str
+) -> None:
+    bad, words = BAD_FILES[case]
+    request = {"block_id": message, "files": [sent("good.png", PNG), bad]}
+    assert words in (await refused(kernel, amy, "block.attach", request)).message
+    assert stored(data) == {}
+
+
+async def test_attach_more_files_than_a_message_takes_is_refused(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    most = DEFAULT_LIMITS.attachments_per_message
+    files = [sent(f"{number}.txt", b"x") for number in range(most)]
+    await attached(kernel, amy, message, *files)
+    request = {"block_id": message, "files": [sent("one more.txt", b"x")]}
+    assert (await refused(kernel, amy, "block.attach", request)).code == "too_large"
+    request = {"block_id": message, "files": files * 2}
+    assert (await refused(kernel, amy, "block.attach", request)).code == "too_large"
+
+
+async def test_attach_to_what_is_no_message_of_ones_own_is_refused(
+    kernel: Kernel, amy: Actor, bo: Actor, message: str, make: Make
+) -> None:
+    files = [sent("a.png", PNG)]
+    note = await make("a note")
+    for actor, block in ((bo, message), (amy, note)):
+        request: dict[str, Any] = {"block_id": block, "files": files}
+        error = await refused(kernel, actor, "block.attach", request)
+        assert "message of one's own" in error.message
+
+
+# As models read them
+
+
+async def test_layout_tells_apart_two_files_of_one_name(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    files = sent("menu.md", b"soup"), sent("menu.md", b"bread")
+    blocks = [one["block_id"] for one in await attached(kernel, amy, message, *files)]
+    items = (await kernel.call(amy, "context.layout", {}))["items"]
+    shown = [one for one in items if one["type"] == "user.attachment"]
+    assert [one["block_id"] for one in shown] == blocks
+    for one, text in zip(shown, ("soup", "bread"), strict=True):
+        assert (await kernel.call(amy, "block.read", {"block_id": one["path"]}))["content"] == text
+        name = one["path"].partition("/")[2]
+        lines = [
+            "[USER ATTACHMENT] menu.md | text/plain",
+            f"[path: {one['path']}]",
+            f"[physical_path: {one['turn_id']}/attachments/{name}]",
+            "",
+            text,
+        ]
+        assert one["text"] == "\n".join(lines)
+
+
+async def test_request_holds_images_and_documents_by_hash_behind_what_names_them(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    files = sent("a.png", PNG), sent("b.pdf", PDF), sent("c.txt", b"text")
+    hashes = [one["sha256"] for one in await attached(kernel, amy, message, *files)]
+    (request,) = (await kernel.call(amy, "context.request", {}))["messages"]
+    *_, name, image, other, document, text = request["content"]
+    assert name["text"].endswith(f"<image media_type=image/png b64_len={-(-len(PNG) * 4 // 3)}>")
+    assert (image["type"], image["hash"]) == ("image", hashes[0])
+    assert other["text"].startswith("[USER ATTACHMENT] b.pdf | application/pdf\n")
+    assert (document["type"], document["hash"]) == ("document", hashes[1])
+    assert text["text"].endswith("\n\ntext")
+
+
+# By path
+
+
+@pytest.fixture
+def project(data: Path) -> Path:
+    """The project of the kernel, with a file inside and one outside."""
+    project = data.parent
+    (project / "docs").mkdir()
+    (project / "docs" / "Größe 日本.md").write_text("inside", "utf-8")
+    return project
+
+
+async def test_attach_path_reads_the_file_of_the_project(
+    kernel: Kernel, amy: Actor, message: str, project: Path
+) -> None:
+    (project / "link.md").symlink_to("docs/Größe 日本.md")
+    (project / "here").symlink_to("docs", target_is_directory=True)
+    for path in (
+        "docs/Größe 日本.md",
+        "./docs/../docs/Größe 日本.md",
+        "link.md",
+        "here/Größe 日本.md",
+    ):
+        (one,) = await attached(kernel, amy, message, {"path": path})
+        read = await kernel.call(amy, "block.read", {"block_id": one["block_id"]})
+        assert (read["content"], read["path"]) == ("inside", path)
+
+
+async def test_attach_path_that_is_no_file_of_the_project_is_refused(
+    kernel: Kernel,
+    amy: Actor,
+    message: str,
+    project: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "secret.md"
+    outside.write_text("secret")
+    (project / "out.md").symlink_to(outside)
+    (project / "folder").symlink_to(outside.parent, target_is_directory=True)
+    (project / "loop").symlink_to("loop")
+    (project / ".antiphon").mkdir()
+    (project / ".antiphon" / "auth.db").write_text("tokens")
+    (project / "own").symlink_to(".antiphon", target_is_directory=True)
+    os.mkfifo(project / "pipe")
+    paths = ["out.md", "folder/secret.md", "loop", ".antiphon/auth.db", "own/auth.db", "pipe"]
+    paths += [str(outside), "../outside/secret.md", "docs", ".", "no/such.md", "a\0b", "x" * 4_000]
+    for path in paths:
+        request = {"block_id": message, "files": [{"path": path}]}
+        error = await refused(kernel, amy, "block.attach", request)
+        assert error.code == "invalid_params", path
+        assert "secret" not in error.message.replace("secret.md", "")
+
+
+async def test_attach_path_that_is_too_large_is_not_read(
+    kernel: Kernel, amy: Actor, message: str, project: Path
+) -> None:
+    with (project / "large.bin").open("wb") as file:
+        file.truncate(10**12)
+    request = {"block_id": message, "files": [{"path": "large.bin"}]}
+    error = await refused(kernel, amy, "block.attach", request)
+    assert (error.code, error.details["found"]) == ("too_large", 10**12)
+
+
+async def test_attach_path_by_an_editor_is_denied(kernel: Kernel, bo: Actor, project: Path) -> None:
+    request = {"role": "user", "kind": "text", "content": "mine", "status": "done"}
+    mine = (await kernel.call(bo, "block.create", request))["block_id"]
+    by_path = {"block_id": mine, "files": [{"path": "docs/Größe 日本.md"}]}
+    assert (await refused(kernel, bo, "block.attach", by_path)).code == "permission_denied"
+    await attached(kernel, bo, mine, sent("own.md", b"own"))
+
+
+# Kept
+
+
+async def test_attached_files_are_in_backups_forks_and_later_kernels(
+    kernel: Kernel, amy: Actor, message: str, data: Path, open_kernel: OpenKernel, tmp_path: Path
+) -> None:
+    (one,) = await attached(kernel, amy, message, sent("menu.pdf", PDF, summary="2 pages"))
+    forked = await kernel.call(amy, "context.fork", {"context": "default", "label": "twin"})
+    twin = await kernel.context(forked["context_id"])
+    copies = [twin.document.header(block) for block in twin.document.block_ids()]
+    assert [header.blob for header in copies] == [None, one["sha256"]]
+    back_up(data / "journal.db", tmp_path / "copy.db")
+    with sqlite3.connect(tmp_path / "copy.db") as database:
+        assert dict(database.execute("SELECT hash, data FROM blobs")) == {one["sha256"]: PDF}
+    await kernel.close()
+    again = await open_kernel()
+    assert await again.journal.blob(one["sha256"]) == PDF
+    assert (await run_checks(data)).clean
+
+
+async def test_export_carries_attached_files_into_another_kernel(
+    kernel: Kernel, amy: Actor, message: str, data: Path, open_kernel: OpenKernel
+) -> None:
+    await attached(kernel, amy, message, sent("a.pdf", PDF), sent("b.pdf", PDF), sent("c.png", PNG))
+    text = (await kernel.call(amy, "context.export", {}))["text"]
+    assert text.count('"type": "blob"') == 2
+    await kernel.close()
+    for name in ("journal.db", "auth.db"):
+        (data / name).unlink()
+    other = await open_kernel()
+    owner = other.open_session(other.owner, "test")
+    await other.call(owner, "context.import", {"text": text, "label": "again"})
+    assert sorted(stored(data).values()) == sorted([PDF, PNG])
+    assert (await run_checks(data)).clean
+    assert (await other.call(owner, "context.export", {"context": "again"}))["text"].count(
+        '"type": "blob"'
+    ) == 2
+
+
+def without(line: str, text: str) -> str:
+    return "\n".join(one for one in text.splitlines() if line not in one)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: without('"type": "blob"', text), "no line before it has the bytes"),
+        (lambda text: text.replace('"data": "JVBE', '"data": "JVBF'), "SHA-256"),
+        (lambda text: text.replace('"data": "JVBE', '"data": "*VBE'), "base64"),
+        (lambda text: text.replace('"application/pdf"', '"image/png"'), "size and the type"),
+        (lambda text: text.replace('"blob_bytes": ', '"blob_bytes": 1'), "size and the type"),
+        (lambda text: text.replace('"media_type": "application/pdf", ', ""), "size and the type"),
+    ],
+)
+async def test_import_of_a_damaged_attached_file_is_refused(
+    kernel: Kernel, amy: Actor, message: str, damage: Any, words: str
+) -> None:
+    await attached(kernel, amy, message, sent("a.pdf", PDF))
+    text = damage((await kernel.call(amy, "context.export", {}))["text"])
+    error = await refused(kernel, amy, "context.import", {"text": text, "label": "again"})
+    assert words in error.message
+
+
+async def test_export_leaves_out_a_file_whose_bytes_are_damaged_and_attaching_repairs_it(
+    kernel: Kernel, amy: Actor, message: str, data: Path
+) -> None:
+    await attached(kernel, amy, message, sent("a.pdf", PDF))
+    with sqlite3.connect(data / "journal.db") as database:
+        database.execute("UPDATE blobs SET data = x'00'")
+    found = await run_checks(data)
+    assert [str(one.check) for one in found.all()] == ["blobs"]
+    text = (await kernel.call(amy, "context.export", {}))["text"]
+    await kernel.call(amy, "context.import", {"text": text, "label": "again"})
+    await attached(kernel, amy, message, sent("b.pdf", PDF))
+    assert (await run_checks(data)).clean
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["DELETE FROM blobs", f"INSERT INTO blobs VALUES ('{sha256(b'x').hexdigest()}', x'78')"],
+)
+async def test_doctor_finds_lost_and_unnamed_blobs(
+    kernel: Kernel, amy: Actor, message: str, data: Path, damage: str
+) -> None:
+    await attached(kernel, amy, message, sent("a.pdf", PDF))
+    assert (await run_checks(data)).clean
+    with sqlite3.connect(data / "journal.db") as database:
+        database.execute(damage)
+    assert [str(one.check) for one in (await run_checks(data)).all()] == ["blobs"]
+
+
+async def test_attach_at_once_by_two_calls_is_there_once(
+    kernel: Kernel, amy: Actor, message: str
+) -> None:
+    calls = (attached(kernel, amy, message, sent("a.pdf", PDF)) for _ in range(5))
+    found = await asyncio.gather(*calls)
+    assert len({one["block_id"] for (one,) in found}) == 1
+    assert sum(one["added"] for (one,) in found) == 1
+
+
+async def test_attach_that_does_not_reach_the_disk_leaves_no_bytes(served: ServedKernel) -> None:
+    message = await served.block("Look", kind="text", status="done")
+    request = {"block_id": message, "files": [sent("a.pdf", PDF)]}
+    await served.break_disk()
+    with pytest.raises(AntiphonError) as failure:
+        await served.kernel.call(served.me, "block.attach", request)
+    assert failure.value.code == "storage_failed"
+    await served.mend_disk()
+    digest = sha256(PDF).hexdigest()
+    assert await served.kernel.journal.blob(digest) is None
+    assert await served.kernel.call(served.me, "block.attach", request)
+    assert await served.kernel.journal.blob(digest) == PDF
+
+
+async def test_header_of_an_attached_file_is_not_set_by_other_tools(
+    kernel: Kernel, amy: Actor
+) -> None:
+    for field in ({"blob": "0" * 64}, {"media_type": "image/png"}, {"blob_bytes": 1}):
+        request = {"role": "user", "kind": "file", "metadata": field}
+        with pytest.raises(AntiphonError, match="name of a header field"):
+            await kernel.call(amy, "block.create", request)
