@@ -98,6 +98,23 @@ def check_role(asked: Role | str | None, kind: BlockKind, caller: Principal) -> 
     )
 
 
+def check_speaker(spoken: Role, caller: Principal, role: AccessRole) -> None:
+    """Raise unless the caller may write messages of a role.
+
+    People write down whole conversations; all others speak for themselves, and for tools.
+    """
+    own = _ROLES[caller.kind]
+    if caller.kind is PrincipalKind.HUMAN or spoken in (own, Role.TOOL):
+        return
+    raise _denied(
+        f"A {caller.kind} writes messages of the role {own} and results of tools, not of the role"
+        f" {spoken}; you are {caller.username}: leave them to people.",
+        caller,
+        role,
+        allowed=[str(own), str(Role.TOOL)],
+    )
+
+
 def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
     """The status of a block is for its author and for owners."""
     if caller.id != header.author and role is not AccessRole.OWNER:
