@@ -81,7 +81,7 @@ class ImportMessagesResult(Result):
     """In the order of the file."""
 
 
-@tool("message.import", needs=Permission.WRITE, errors=(ErrorCode.TOO_LARGE,))
+@tool("message.import", needs=Permission.OWN, errors=(ErrorCode.TOO_LARGE,))
 async def import_messages(call: Call, params: ImportMessagesParams) -> ImportMessagesResult:
     """Make a context of each conversation in a file of another tool; further branches are forks.
 
