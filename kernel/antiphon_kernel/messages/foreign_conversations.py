@@ -46,13 +46,11 @@ from antiphon_kernel.types.json_validation import read_json, unique_names
 from antiphon_kernel.types.quoting import join_names, quote
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _THINKING_FIELDS: Final = ("reasoning_content", "reasoning")
 
 _Read: TypeAlias = tuple[Message | SystemMessage, JsonObject]
 """A message, and the fields that have no place in it."""
-
-
-_BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 def read_conversations(text: str) -> tuple[ImportedConversation, ...]:
