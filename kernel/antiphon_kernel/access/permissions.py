@@ -101,17 +101,20 @@ def check_role(asked: Role | str | None, kind: BlockKind, caller: Principal) -> 
 def check_speaker(spoken: Role, caller: Principal, role: AccessRole) -> None:
     """Raise unless the caller may write messages of a role.
 
-    People write down whole conversations; all others speak for themselves, and for tools.
+    Owners write down whole conversations, as they import them. All others speak for themselves;
+    programs for their tools too.
     """
-    own = _ROLES[caller.kind]
-    if caller.kind is PrincipalKind.HUMAN or spoken in (own, Role.TOOL):
+    allowed = [_ROLES[caller.kind]]
+    if caller.kind is not PrincipalKind.HUMAN:
+        allowed.append(Role.TOOL)
+    if role is AccessRole.OWNER or spoken in allowed:
         return
     raise _denied(
-        f"A {caller.kind} writes messages of the role {own} and results of tools, not of the role"
-        f" {spoken}; you are {caller.username}: leave them to people.",
+        f"A {caller.kind} writes messages of the role {' and '.join(allowed)}, not of the role"
+        f" {spoken}; you are {caller.username}, {role.described()}: leave them to an owner.",
         caller,
         role,
-        allowed=[str(own), str(Role.TOOL)],
+        allowed=[str(one) for one in allowed],
     )
 
 

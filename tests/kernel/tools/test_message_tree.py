@@ -340,6 +340,18 @@ async def test_delete_of_somebody_elses_message_is_denied_to_an_agent(
     assert await talk.texts(context="default") == ["a"]
 
 
+@pytest.mark.parametrize("message", [answer("b"), use()], ids=["answer", "call"])
+async def test_append_of_a_models_message_by_an_editor_is_refused(
+    talk: Conversation, bo: Actor, message: Json
+) -> None:
+    editor = Conversation(talk.kernel, bo)
+    placed = await editor.append(None, user("a"))
+    with raises(ErrorCode.PERMISSION_DENIED, allowed=["user"]):
+        await editor.append(placed["message_id"], message)
+    assert await talk.texts(context="default") == ["a"]
+    await editor.append(placed["message_id"], user("b"))
+
+
 async def test_viewer_reads_a_conversation_and_writes_nothing(talk: Conversation) -> None:
     await talk.append(None, user("a"), answer("b"))
     viewer = await talk.kernel.members.principal("vera", role=AccessRole.VIEWER)
