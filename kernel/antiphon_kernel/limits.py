@@ -27,6 +27,8 @@ class Limits(BaseModel):
     """How deep the sections of one schema are nested."""
     operations_per_edit: int = 1_000
     """Operations in one `block.edit`."""
+    content_blocks_per_append: int = 2_000
+    """New content blocks in one `message.append` or `message.edit`; each costs some 0.4 ms."""
     patch_code_points: int = 1_000_000
     """Length of the patch in one `block.apply_patch`."""
     splices_per_patch: int = 5_000

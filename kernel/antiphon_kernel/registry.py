@@ -135,7 +135,8 @@ class Registry:
             hint = did_you_mean(name, self._tools)
             raise AntiphonError(
                 ErrorCode.UNKNOWN_TOOL,
-                f"There is no tool {quote(name)}.{hint} The tools are: {', '.join(self.names)}.",
+                f"There is no tool {quote(name)}.{hint} `kernel.tools` lists the {len(self.names)}"
+                " that there are.",
                 tool=truncate(name),
                 allowed=self.names,
             )

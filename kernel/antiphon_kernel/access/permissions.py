@@ -98,6 +98,26 @@ def check_role(asked: Role | str | None, kind: BlockKind, caller: Principal) -> 
     )
 
 
+def check_speaker(spoken: Role, caller: Principal, role: AccessRole) -> None:
+    """Raise unless the caller may write messages of a role.
+
+    Owners write down whole conversations, as they import them. All others speak for themselves;
+    programs for their tools too.
+    """
+    allowed = [_ROLES[caller.kind]]
+    if caller.kind is not PrincipalKind.HUMAN:
+        allowed.append(Role.TOOL)
+    if role is AccessRole.OWNER or spoken in allowed:
+        return
+    raise _denied(
+        f"A {caller.kind} writes messages of the role {' and '.join(allowed)}, not of the role"
+        f" {spoken}; you are {caller.username}, {role.described()}: leave them to an owner.",
+        caller,
+        role,
+        allowed=[str(one) for one in allowed],
+    )
+
+
 def check_status(header: BlockHeader, caller: Principal, role: AccessRole) -> None:
     """The status of a block is for its author and for owners."""
     if caller.id != header.author and role is not AccessRole.OWNER:

@@ -21,7 +21,9 @@ from antiphon_kernel.contexts.message_blocks import (
     MessageWriter,
     NewMessage,
     check_message,
+    count_kept,
     group_of,
+    role_of,
 )
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.contexts.open_contexts import OpenContexts
@@ -70,6 +72,7 @@ __all__ = [
     "WriterPresence",
     "add_sources",
     "check_message",
+    "count_kept",
     "group_of",
     "header_fields",
     "header_values",
@@ -83,6 +86,7 @@ __all__ = [
     "read_now",
     "read_sources",
     "read_version",
+    "role_of",
     "shown_sources",
     "split_surrogates",
     "start_fork",

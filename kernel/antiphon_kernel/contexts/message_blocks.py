@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
-from antiphon_kernel.contexts.message_path import CONTENT_BLOCK, MESSAGE, SIGNATURE
+from antiphon_kernel.contexts.message_path import CONTENT_BLOCK, MESSAGE, stored_content
 from antiphon_kernel.contexts.ordering import order_after, order_at_end
 from antiphon_kernel.document.document import Document
+from antiphon_kernel.layout import SIGNATURE, SIGNED_TEXT, signature_metadata
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.messages import (
     ContentBlock,
@@ -134,12 +135,7 @@ class MessageWriter:
         Blocks that it has no content for any more are excluded.
         """
         document = self.document
-        headers = message_headers(message)
-        kept = 0
-        for block, header in zip(blocks, headers, strict=False):
-            if document.header(block).kind != header.kind:
-                break
-            kept += 1
+        headers, kept = message_headers(message), count_kept(document, blocks, message)
         for block, header, content in zip(blocks[:kept], headers, message.content, strict=False):
             self._change(block, header, content)
         for block in blocks[kept:]:
@@ -163,7 +159,7 @@ class MessageWriter:
         metadata = {
             name: value
             for name, value in before.metadata.items()
-            if name not in (CONTENT_BLOCK, SIGNATURE)
+            if name not in (CONTENT_BLOCK, SIGNATURE, SIGNED_TEXT)
         }
         fields: dict[str, Any] = {
             "tool_name": header.tool_name,
@@ -180,9 +176,30 @@ class MessageWriter:
             document.splice(block, start, removed, inserted)
 
 
+def count_kept(document: Document, blocks: Sequence[str], message: Message) -> int:
+    """Return how many blocks a message keeps, from its first on, if it gets another content."""
+    kept = 0
+    for block, header in zip(blocks, message_headers(message), strict=False):
+        if _content_kind(document.header(block)) != _content_kind(header):
+            break
+        kept += 1
+    return kept
+
+
+def _content_kind(header: BlockHeader) -> BlockKind | str:
+    """The kind of a block; of a file that is read as its text, that of a text."""
+    is_text_file = header.kind == BlockKind.FILE and stored_content(header) is None
+    return BlockKind.TEXT if is_text_file else header.kind
+
+
 def group_of(block: str) -> str:
     """Return what blocks of one message have in common: the same in every fork."""
     return block.partition(".")[2]
+
+
+def role_of(message: Message) -> Role:
+    """Return the role of the blocks of a message."""
+    return _ROLES[message.role]
 
 
 def message_headers(message: Message) -> list[BlockHeader]:
@@ -219,7 +236,7 @@ def check_message(new: NewMessage, limits: Limits) -> None:
 
 
 def _header(message: Message, content: ContentBlock) -> BlockHeader:
-    header = BlockHeader("", BlockKind.TEXT, _ROLES[message.role], Status.DONE, "", "", "")
+    header = BlockHeader("", BlockKind.TEXT, role_of(message), Status.DONE, "", "", "")
     match content:
         case ToolUse(call_id, name, parameters):
             header = replace(
@@ -229,8 +246,8 @@ def _header(message: Message, content: ContentBlock) -> BlockHeader:
                 tool_call_id=call_id,
                 input=json.dumps(thaw(parameters), ensure_ascii=False),
             )
-        case Thinking(_, signature):
-            signed = {SIGNATURE: signature} if signature is not None else {}
+        case Thinking():
+            signed = signature_metadata(content)
             header = replace(header, kind=BlockKind.THINKING, metadata=signed)
         case TextBlock():
             pass

@@ -15,6 +15,7 @@ from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.rendering import render
+from antiphon_kernel.layout import valid_signature
 from antiphon_kernel.messages import (
     AssistantMessage,
     ContentBlock,
@@ -39,8 +40,6 @@ MESSAGE: Final = "message"
 """The key of a block's metadata that blocks of one message have in common."""
 CONTENT_BLOCK: Final = "content_block"
 """The key of a block's metadata that holds content that is no text."""
-SIGNATURE: Final = "signature"
-"""The key of a thinking block's metadata that holds what its provider signed it with."""
 NO_OUTPUT: Final = "(no output)"
 """The content of a result that has none."""
 
@@ -228,7 +227,7 @@ class MessagePath:
         if call_id is None:
             return
         known = self._answers.get(call_id)
-        content = _stored_content(header) or TextBlock(_text(self.context.document, block))
+        content = stored_content(header) or TextBlock(_text(self.context.document, block))
         if known is not None:
             entry = entries[known - first]
             entry.blocks.append(block)
@@ -246,7 +245,7 @@ class MessagePath:
         document = self.context.document
         if header.kind == BlockKind.TOOL_CALL:
             return self._call(block, header)
-        stored = _stored_content(header)
+        stored = stored_content(header)
         if stored is not None:
             return stored
         text = _text(document, block)
@@ -254,8 +253,7 @@ class MessagePath:
             return None
         if header.kind != BlockKind.THINKING:
             return TextBlock(text)
-        signature = header.metadata.get(SIGNATURE) if not header.edited_after_done else None
-        return Thinking(text, signature if isinstance(signature, str) else None)
+        return Thinking(text, valid_signature(text, header.metadata))
 
     def _call(self, block: str, header: BlockHeader) -> ToolUse:
         call_id = header.tool_call_id
@@ -279,6 +277,19 @@ class MessagePath:
             self.messages.append(PathMessage(message, tuple(one.blocks), digest, one.start, reach))
 
 
+def stored_content(header: BlockHeader) -> ContentBlock | None:
+    """Return the content of a block that is no text; None if it is its text."""
+    stored = header.metadata.get(CONTENT_BLOCK)
+    if not isinstance(stored, dict):
+        return None
+    try:
+        content = parse_block(stored)
+    except MessageError:
+        return None  # people write metadata as they like
+    is_stored_as_text = isinstance(content, TextBlock | Thinking | ToolUse)
+    return None if is_stored_as_text else content
+
+
 def _role(header: BlockHeader) -> MessageRole | None:
     """The role of the message that a block is part of; None if it is none whatever it says."""
     if header.kind == BlockKind.TOOL_RESULT:
@@ -299,16 +310,6 @@ def _is_finished(header: BlockHeader) -> bool:
 def _text(document: Document, block: str) -> str:
     text = document.plain_text(block)
     return text if text is not None else render(document, block)
-
-
-def _stored_content(header: BlockHeader) -> ContentBlock | None:
-    stored = header.metadata.get(CONTENT_BLOCK)
-    if not isinstance(stored, dict):
-        return None
-    try:
-        return parse_block(stored)
-    except MessageError:
-        return None  # people write metadata as they like
 
 
 def _parameters(header: BlockHeader, text: str) -> JsonObject:

@@ -199,7 +199,7 @@ class UndoStacks:
             over = max(len(stack) - self._limit, 0)
             dropped += [row.key for row in stack[:over]]
             del stack[:over]
-            new = tuple(row for row in new if row in stack[-len(new) :])
+            new = new[max(len(new) - len(stack), 0) :]
             run = _UndoRun(UndoKey(seq, blocks[0]), actor.session, kind, time, time, None, 0)
         if len(blocks) == 1:
             run.last, run.keystroke = time, keystroke

@@ -22,7 +22,16 @@ from antiphon_kernel.layout.compaction import (
 from antiphon_kernel.layout.derived_ids import tool_call_id, turn_id
 from antiphon_kernel.layout.hiding import why_not_hidden
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem, LayoutTurn, rounds_of
-from antiphon_kernel.layout.model_view import ROUND, BlockPosition, ModelView, model_view
+from antiphon_kernel.layout.model_view import (
+    ROUND,
+    SIGNATURE,
+    SIGNED_TEXT,
+    BlockPosition,
+    ModelView,
+    model_view,
+    signature_metadata,
+    valid_signature,
+)
 from antiphon_kernel.layout.new_summary import NewSummary, compact, weigh
 from antiphon_kernel.layout.paths import (
     ArtifactPath,
@@ -52,6 +61,8 @@ from antiphon_kernel.layout.visible import ContributionFilter, visible
 
 __all__ = [
     "ROUND",
+    "SIGNATURE",
+    "SIGNED_TEXT",
     "WHOLE_TURNS",
     "Announcement",
     "ArtifactPath",
@@ -108,10 +119,12 @@ __all__ = [
     "read_layout",
     "read_record",
     "rounds_of",
+    "signature_metadata",
     "sources_text",
     "stream_text",
     "tool_call_id",
     "turn_id",
+    "valid_signature",
     "visible",
     "weigh",
     "why_not_hidden",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Final
@@ -99,9 +99,26 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
 
 def signed_thinking(block: LayoutBlock) -> Thinking | None:
     """Return a thinking block as its provider takes it back; None if it is not what was signed."""
-    signature = block.metadata.get(SIGNATURE)
-    is_unchanged = sha256(block.text.encode()).hexdigest() == block.metadata.get(SIGNED_TEXT)
-    return Thinking(block.text, signature) if isinstance(signature, str) and is_unchanged else None
+    signature = valid_signature(block.text, block.metadata)
+    return Thinking(block.text, signature) if signature is not None else None
+
+
+def signature_metadata(thinking: Thinking) -> dict[str, object]:
+    """Return what the metadata of a thinking block says about its signature."""
+    if thinking.signature is None:
+        return {}
+    return {SIGNATURE: thinking.signature, SIGNED_TEXT: _digest(thinking.text)}
+
+
+def valid_signature(text: str, metadata: Mapping[str, object]) -> str | None:
+    """Return the signature of a thinking block; None if there is none of this very text."""
+    signature = metadata.get(SIGNATURE)
+    is_unchanged = _digest(text) == metadata.get(SIGNED_TEXT)
+    return signature if isinstance(signature, str) and is_unchanged else None
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
 
 
 def attached_file(block: LayoutBlock) -> ImageBlock | DocumentBlock | None:

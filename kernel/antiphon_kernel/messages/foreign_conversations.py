@@ -46,6 +46,7 @@ from antiphon_kernel.types.json_validation import read_json, unique_names
 from antiphon_kernel.types.quoting import join_names, quote
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
+_BYTE_ORDER_MARK: Final = "\ufeff"
 _THINKING_FIELDS: Final = ("reasoning_content", "reasoning")
 
 _Read: TypeAlias = tuple[Message | SystemMessage, JsonObject]
@@ -58,7 +59,7 @@ def read_conversations(text: str) -> tuple[ImportedConversation, ...]:
     Raises:
         MessageError: with the conversation, message and field of what cannot be read.
     """
-    found = _read_documents(text)
+    found = _read_documents(text.removeprefix(_BYTE_ORDER_MARK))
     if all(isinstance(one, dict) and "role" in one for one in found):
         return (_read_list(found, JsonObject(), None),)
     conversations: list[ImportedConversation] = []

@@ -33,7 +33,7 @@ from antiphon_kernel.server.sync.send_queue import text_message
 from antiphon_kernel.subscriptions import Subscription
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.json_validation import parse_json, unique_names
-from antiphon_kernel.types.quoting import truncate
+from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.yjs.close_codes import SHUTTING_DOWN, CloseCode
 
@@ -279,11 +279,11 @@ def _json(content: Mapping[str, Any], status: int = 200) -> Response:
 
 MESSAGE_TOOLS: Final[Mapping[tuple[str, str], str]] = {
     ("GET", "/messages"): "message.path",
-    ("GET", "/messages/{message}/path"): "message.path",
-    ("GET", "/messages/{message}/children"): "message.children",
-    ("GET", "/messages/{message}/siblings"): "message.siblings",
-    ("POST", "/messages/{parent}/append"): "message.append",
-    ("PUT", "/messages/{message}/content"): "message.edit",
+    ("GET", "/messages/{message:path}/path"): "message.path",
+    ("GET", "/messages/{message:path}/children"): "message.children",
+    ("GET", "/messages/{message:path}/siblings"): "message.siblings",
+    ("POST", "/messages/{parent:path}/append"): "message.append",
+    ("PUT", "/messages/{message:path}/content"): "message.edit",
 }
 """Method and path of each request about messages, and the tool that answers it."""
 
@@ -298,8 +298,17 @@ def _message_call(request: Request, body: bytes) -> tuple[str, dict[str, Any]]:
     tool = MESSAGE_TOOLS[request.method, route]
     params = dict(request.path_params)
     if request.method == "GET":
-        query = request.query_params
-        return tool, params | {name: value for name, value in query.items() if name != "as"}
+        for name, value in request.query_params.multi_items():
+            if name in params:
+                raise AntiphonError(
+                    ErrorCode.INVALID_PARAMS,
+                    f"A request names each parameter once, in its path or its query; {quote(name)}"
+                    " is there twice: leave one out.",
+                    field=name,
+                )
+            if name != "as":
+                params[name] = value
+        return tool, params
     fields = _parse_params(body)
     if set(fields) != {"content"}:
         raise _not_a_call("`content`, a string or a list of text blocks, and nothing else", fields)

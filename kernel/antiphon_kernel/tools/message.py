@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from antiphon_kernel.access import check_arrange, check_draft
+from antiphon_kernel.access import check_arrange, check_draft, check_speaker
 from antiphon_kernel.contexts import (
     Branch,
     Context,
@@ -20,8 +20,10 @@ from antiphon_kernel.contexts import (
     PathMessage,
     TreeNode,
     check_message,
+    count_kept,
     group_of,
     read_now,
+    role_of,
 )
 from antiphon_kernel.contexts.message_path import MESSAGE
 from antiphon_kernel.contexts.ordering import order_after
@@ -54,6 +56,7 @@ from antiphon_kernel.types.ids import ContextId, moved_block
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import check_limit
 
 _APPEND: Final = "append_messages"
 _EDIT: Final = "edit_message"
@@ -147,13 +150,22 @@ async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePl
             depth = index + 1
         else:
             branch, depth = await trees.branch(await call.context(params.context)), 0
-        return await append_below(call, branch, depth, list(map(NewMessage, messages)))
+        new = list(map(NewMessage, messages))
+        return await append_below(call, branch, depth, new, is_bounded=True)
 
 
 async def append_below(
-    call: Call, branch: Branch, depth: int, messages: Sequence[NewMessage]
+    call: Call,
+    branch: Branch,
+    depth: int,
+    messages: Sequence[NewMessage],
+    *,
+    is_bounded: bool = False,
 ) -> MessagePlace:
     """Continue the first `depth` messages of a branch; the trees must be held for writing.
+
+    Args:
+        is_bounded: whether the limit of new content blocks holds.
 
     Raises:
         AntiphonError: as `message.append` does.
@@ -173,6 +185,10 @@ async def append_below(
     if not rest:
         await branch.context.wait_persisted()
         return _place(branch, node.depth, reused)
+    if is_bounded:
+        _check_size(call, [one.message for one in rest])
+    for one in rest:
+        check_speaker(role_of(one.message), call.actor.principal, call.role)
     ending = _ending(node, branch)
     if ending is not None:
         await _write_at_end(call, ending, rest)
@@ -180,6 +196,12 @@ async def append_below(
         return _place(ending, node.depth, reused, len(rest))
     forked = await fork_branch(call, branch, node.depth, _appended(call, branch, node.depth, rest))
     return _place(forked, node.depth, reused, len(rest), forked=True)
+
+
+def _check_size(call: Call, messages: Sequence[Message]) -> None:
+    count = sum(len(message.content) for message in messages)
+    what, advice = f"The new messages have {count} content blocks", "send fewer at a time"
+    check_limit(count, call.kernel.limits, "content_blocks_per_append", what, advice)
 
 
 def _digest(message: Message) -> bytes:
@@ -346,6 +368,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
         branch, index = await _find(call, params.message)
         old = branch.messages[index]
         new = _edited(old.message, params.content)
+        _check_size(call, [new])
         check_message(NewMessage(new), call.kernel.limits)
         before, node = branch.nodes[index], branch.nodes[index + 1]
         if new == old.message:
@@ -357,6 +380,9 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             path[index] = new
             _check_unparted(path)
             _require_text_blocks(branch.context, old)
+            for block in _replaced(call, branch.context, old, new):
+                header = branch.context.document.header(block)
+                check_arrange(header, call.actor.principal, call.role)
             await _edit_in_place(call, branch, old, new)
             await trees.branch(branch.context)
             return _place(branch, index + 1, 0)
@@ -367,6 +393,7 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             return _place(found, there.depth, 1)
         _check_calls(branch.path, index, [new])
         _require_text_blocks(branch.context, old)
+        _replaced(call, branch.context, old, new)
 
         def apply(document: Document, next_id: Callable[[], str]) -> None:
             here = ContextId(document.context or "")
@@ -407,6 +434,14 @@ def _require_text_blocks(context: Context, message: PathMessage) -> None:
                 " block.set_field and its like.",
                 field="message",
             )
+
+
+def _replaced(call: Call, context: Context, old: PathMessage, new: Message) -> Sequence[str]:
+    """The blocks of a message that it has no more when it is edited; checks who writes others."""
+    kept = count_kept(context.document, old.blocks, new)
+    if kept < len(new.content):
+        check_speaker(role_of(new), call.actor.principal, call.role)
+    return old.blocks[kept:]
 
 
 async def _edit_in_place(call: Call, branch: Branch, old: PathMessage, new: Message) -> None:
@@ -451,6 +486,7 @@ async def split_message(call: Call, params: SplitMessageParams) -> MessagePlace:
                 f"Block {block} is a {header.kind}, and only texts of people and models are split.",
                 field="message",
             )
+        check_arrange(header, call.actor.principal, call.role)
         _check_cut(text, params.at)
         position = old.blocks.index(block)
         behind = old.blocks[position + 1 :]
@@ -530,6 +566,14 @@ class DeleteMessagesResult(Result):
     """What was named and is no message."""
 
 
+_MISSING: Final = (
+    ErrorCode.BLOCK_NOT_FOUND,
+    ErrorCode.CONTEXT_NOT_FOUND,
+    ErrorCode.INVALID_PARAMS,
+)
+"""Errors of a reference to what is no message."""
+
+
 @tool("message.delete", needs=Permission.WRITE, errors=(ErrorCode.AMBIGUOUS_ID,))
 async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMessagesResult:
     """Take messages out of a conversation, in every branch that has them. All or nothing.
@@ -547,7 +591,7 @@ async def delete_messages(call: Call, params: DeleteMessagesParams) -> DeleteMes
                 branch, index = await _find(call, reference)
                 found.append((branch.context, branch.messages[index].id))
             except AntiphonError as error:
-                if error.code is ErrorCode.AMBIGUOUS_ID:
+                if error.code not in _MISSING:
                     raise
                 missing.append(reference)
         firsts = [(await trees.branch(context), block) for context, block in found]
@@ -738,20 +782,35 @@ class MessageSearchParams(Params):
     """How many messages are given at most."""
 
 
-@tool("message.search", needs=Permission.READ, errors=REFERENCES)
-async def search_messages(call: Call, params: MessageSearchParams) -> MessageListResult:
+class MessageSearchResult(MessageListResult):
+    """Messages that a text was found in."""
+
+    truncated: bool
+    """Whether there are more: look for a longer text."""
+
+
+@tool("message.search", needs=Permission.READ, errors=(*REFERENCES, ErrorCode.TOO_LARGE))
+async def search_messages(call: Call, params: MessageSearchParams) -> MessageSearchResult:
     """Find messages by their text in every branch of a conversation, each of them once."""
+    size, limits = len(params.text), call.kernel.limits
+    what = f"The text has {size} code points"
+    check_limit(size, limits, "query_code_points", what, "look for a part of it")
     branch = await call.kernel.trees.branch(await call.context(params.context))
     wanted, found = params.text.casefold(), list[tuple[Branch, int]]()
     waiting = [branch.nodes[0]]
-    while waiting and len(found) < params.limit:
+    room, truncated = limits.search_code_points, False
+    while waiting and not truncated:
         node = waiting.pop()
         if node.depth:
             one = next(node.branches())
-            if wanted in _said(one.messages[node.depth - 1].message).casefold():
-                found.append((_first_on(node), node.depth - 1))
+            text = _said(one.messages[node.depth - 1].message)
+            if wanted in text.casefold():
+                room -= len(text)
+                truncated = len(found) == params.limit or (room < 0 and bool(found))
+                if not truncated:
+                    found.append((_first_on(node), node.depth - 1))
         waiting.extend(reversed(node.children.values()))
-    return _listed(found)
+    return MessageSearchResult(messages=_listed(found).messages, truncated=truncated)
 
 
 def _said(message: Message) -> str:

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 from pydantic import Field
 
+from antiphon_kernel.access import check_speaker
 from antiphon_kernel.contexts import (
     InitialChange,
     InitialContent,
     NewMessage,
     check_message,
+    role_of,
     start_with,
 )
 from antiphon_kernel.document.document import Document
@@ -27,6 +29,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import ContextRow
 from antiphon_kernel.tools.message import append_below, message_writer
+from antiphon_kernel.types.enums import Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.frozen_json import thaw
 from antiphon_kernel.types.json_validation import read_json, unique_names
@@ -78,7 +81,7 @@ class ImportMessagesResult(Result):
     """In the order of the file."""
 
 
-@tool("message.import", needs=Permission.WRITE, errors=(ErrorCode.TOO_LARGE,))
+@tool("message.import", needs=Permission.OWN, errors=(ErrorCode.TOO_LARGE,))
 async def import_messages(call: Call, params: ImportMessagesParams) -> ImportMessagesResult:
     """Make a context of each conversation in a file of another tool; further branches are forks.
 
@@ -141,6 +144,9 @@ def _chains(call: Call, conversation: ImportedConversation) -> list[_Chain]:
         last.indexes.append(index)
         last.messages.append(new)
         check_message(new, call.kernel.limits)
+        roles = [role_of(new.message), *(Role.SYSTEM for _ in (*new.before, *new.behind))]
+        for role in roles:
+            check_speaker(role, call.actor.principal, call.role)
     if not chains:
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,

@@ -42,6 +42,8 @@ ATTEMPTS: Final[dict[str, tuple[dict[str, Any], ErrorCode]]] = {
     "block.move": ({"before": "@other"}, ErrorCode.PERMISSION_DENIED),
     "block.collapse": ({}, ErrorCode.PERMISSION_DENIED),
     "block.exclude": ({}, ErrorCode.PERMISSION_DENIED),
+    # Files are attached to one's own messages.
+    "block.attach": ({"files": [{"name": "a.md", "data": "YQ=="}]}, ErrorCode.INVALID_PARAMS),
     # A text has none of these parts, whoever asks.
     "block.set_field": ({"field": "a", "value": 1}, ErrorCode.SCHEMA_VIOLATION),
     "block.increment": ({"field": "a"}, ErrorCode.SCHEMA_VIOLATION),

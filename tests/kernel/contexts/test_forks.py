@@ -274,10 +274,7 @@ async def test_answer_without_its_question_is_tied_to_the_original_only(
         ({"blocks": {"first": "default.amy.9"}}, ErrorCode.BLOCK_NOT_FOUND),
         ({"blocks": {"first": "other.amy.1"}}, ErrorCode.BLOCK_NOT_FOUND),
         ({"blocks": {"first": "default.amy.2"}, "at": 2}, ErrorCode.BLOCK_NOT_FOUND),
-        (
-            {"blocks": {"first": "default.amy.2", "last": "default.amy.1"}},
-            ErrorCode.INVALID_PARAMS,
-        ),
+        ({"blocks": {"first": "default.amy.2", "last": "default.amy.1"}}, ErrorCode.INVALID_PARAMS),
     ],
 )
 async def test_fork_that_cannot_be_leaves_nothing_behind(

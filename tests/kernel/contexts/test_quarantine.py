@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from tests.kernel.kernel.calls import Caller, OpenKernel
 
 BROKEN = "broken"
 
@@ -48,13 +48,13 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 async def test_damaged_context_is_named_and_the_others_open(
-    damaged: Path, open_kernel: Any, damage: str
+    damaged: Path, open_kernel: OpenKernel, damage: str
 ) -> None:
     sql, seq = DAMAGES[damage]
     with sqlite3.connect(damaged / "journal.db") as database:
         assert database.execute(sql).rowcount == 1
         kept = database.execute(RECORDS).fetchall()
-    kernel: Kernel = await open_kernel()
+    kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
     for _ in range(2):
         with pytest.raises(AntiphonError) as caught:
@@ -75,26 +75,24 @@ async def test_damaged_context_is_named_and_the_others_open(
     assert min(finding.seq or 0 for finding in report.all() if finding.seq) == seq
 
 
-async def test_damaged_context_is_listed_before_anybody_opens_it(
-    damaged: Path, open_kernel: Any
-) -> None:
+@pytest.fixture
+async def call_of_damaged(damaged: Path, open_kernel: OpenKernel) -> Caller:
     with sqlite3.connect(damaged / "journal.db") as database:
         database.execute("DELETE FROM ops WHERE context = 2 AND seq = 3")
-    kernel: Kernel = await open_kernel()
-    amy = kernel.open_session(kernel.owner, "test")
-    await kernel.quarantine.scanned()
-    listed = (await kernel.call(amy, "context.list", {}))["contexts"]
+    kernel = await open_kernel()
+    return Caller(kernel, kernel.open_session(kernel.owner, "test"))
+
+
+async def test_damaged_context_is_listed_before_anybody_opens_it(call_of_damaged: Caller) -> None:
+    await call_of_damaged.kernel.quarantine.scanned()
+    listed = (await call_of_damaged("context.list"))["contexts"]
     assert {one["label"]: "damaged" in one for one in listed} == {"default": False, BROKEN: True}
 
 
 async def test_search_names_the_contexts_that_are_damaged_and_goes_through_the_others(
-    damaged: Path, open_kernel: Any
+    call_of_damaged: Caller,
 ) -> None:
-    with sqlite3.connect(damaged / "journal.db") as database:
-        database.execute("DELETE FROM ops WHERE context = 2 AND seq = 3")
-    kernel: Kernel = await open_kernel()
-    amy = kernel.open_session(kernel.owner, "test")
     for _ in range(2):
-        found = await kernel.call(amy, "kernel.search", {"query": "😀", "kinds": ["text"]})
+        found = await call_of_damaged("kernel.search", query="😀", kinds=["text"])
         assert len(found["results"]) == 5
         assert found["unsearched"] == [BROKEN]

@@ -437,3 +437,9 @@ def test_reading_loses_nothing(value: list[dict[str, Any]]) -> None:
         kept += marks([dump_block(block) for block in one.message.content])
         kept += marks(thaw(one.extra))
     assert sorted(kept) == sorted(marks(value))
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_read_conversations_of_a_file_with_a_byte_order_mark_is_that_without(lines: int) -> None:
+    text = "\n".join(['{"messages": [{"role": "user", "content": "a"}]}'] * lines)
+    assert read_conversations("\ufeff" + text) == read_conversations(text)

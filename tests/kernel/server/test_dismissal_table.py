@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from antiphon_kernel.server.application import routes
 from antiphon_kernel.server.authentication import Authenticator
 from antiphon_kernel.server.connections import Connections
 from antiphon_kernel.server.limits import ServerLimits
-from antiphon_kernel.server.rpc import RpcEndpoint
+from antiphon_kernel.server.rpc import MESSAGE_TOOLS, RpcEndpoint
 from antiphon_kernel.server.sync.endpoint import SyncEndpoint
 from antiphon_kernel.server.transfers import Transfers
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
@@ -152,6 +153,7 @@ def close_code_of(answer: bytes) -> int:
 
 
 Opened = Callable[[int], Awaitable[None]]
+Driver = Callable[[World], Awaitable[list[Opened]]]
 """What a door has open; called after the dismissal, it checks what came of it."""
 
 
@@ -333,8 +335,10 @@ async def call_by_posting(world: World) -> list[Opened]:
 
 
 async def call_over_http(world: World, tool: str) -> Opened:
-    posted = await world.post(tool, b"{}")
+    return answered_by(await world.post(tool, b"{}"))
 
+
+def answered_by(posted: Posted) -> Opened:
     async def check(code: int) -> None:
         assert close_code_of(await posted.rest()) == code
 
@@ -346,7 +350,17 @@ async def nothing(world: World) -> list[Opened]:
     return []
 
 
-Driver = Callable[[World], Awaitable[list[Opened]]]
+def message_door(method: str, path: str) -> tuple[Driver, Driver, Driver]:
+    target = f"{method} {re.sub('{[^}]*}', 'x', path)}"
+
+    async def hold_back_a_message(world: World) -> list[Opened]:
+        return [await hold_back_rest(world, target, b'{"content": "late"}')]
+
+    async def ask(world: World) -> list[Opened]:
+        return [answered_by(await world.request(target, b'{"content": "x"}'))]
+
+    return nothing, nothing if method == "GET" else hold_back_a_message, ask
+
 
 DOORS: dict[str, tuple[Driver, Driver, Driver]] = {
     "/sync/{context}": (follow_by_sync, hold_back_an_update, nothing),
@@ -355,6 +369,7 @@ DOORS: dict[str, tuple[Driver, Driver, Driver]] = {
     "/export": (follow_an_export, nothing, nothing),
     "/import": (nothing, hold_back_an_import, nothing),
     "/health": (nothing, nothing, nothing),
+    **{path: message_door(method, path) for method, path in MESSAGE_TOOLS},
 }
 """By path, how a stream is opened, how a body is held back, and how all tools are called."""
 
@@ -402,8 +417,8 @@ async def test_dismissal_while_a_body_is_held_back_takes_nothing_more(
     async with world(tmp_path, monkeypatch) as here:
         block = await here.served.block("before")
         opened = await open_at_every_door(here, 1)
-        assert len(opened) == 4
-        await until(lambda: here.served.doors.connections == 4, "all are in")
+        assert len(opened) == 6
+        await until(lambda: here.served.doors.connections == 6, "all are in")
         code = await dismiss(here, verb)
         for check in opened:
             await check(code)
@@ -420,7 +435,8 @@ async def test_dismissal_while_any_tool_is_under_way_ends_the_call(
     async with world(tmp_path, monkeypatch, map(under_way.hanging, TOOLS)) as here:
         opened = await open_at_every_door(here, 2)
         await until(lambda: under_way.running == len(opened), "all calls are under way")
-        assert sorted(under_way.begun) == sorted(2 * [tool.name for tool in TOOLS])
+        tools = [*(2 * [tool.name for tool in TOOLS]), *MESSAGE_TOOLS.values()]
+        assert sorted(under_way.begun) == sorted(tools)
         code = await dismiss(here, verb)
         for check in opened:
             await check(code)

@@ -78,3 +78,21 @@ async def test_body_that_is_no_json_and_wrong_methods_are_refused(
     assert (broken.status, broken.body["error"]["code"]) == (400, "invalid_json")
     assert (await request(served, "GET", path)).status == 405
     assert (await answered(served, "POST", path, b"{}")).status == 401
+
+
+async def test_message_is_named_by_a_path_of_the_layout(served: ServedKernel, first: str) -> None:
+    shown = (await served.call("context.layout"))["items"]
+    path = next(one["path"] for one in shown if one["block_id"] == first and "path" in one)
+    for name in (path, f"default/{path}", f"default%2F{path}"):
+        found = await request(served, "GET", f"/messages/{name}/path")
+        assert (found.status, found.body["messages"][0]["message_id"]) == (200, first)
+    edited = await request(served, "PUT", f"/messages/default/{path}/content", {"content": "Hello"})
+    assert (edited.status, edited.body["message_id"]) == (200, first)
+
+
+@pytest.mark.parametrize("path", ["/{}/path?message=default.amy.2", "?context=default&context=x"])
+async def test_parameter_that_is_named_twice_is_refused(
+    served: ServedKernel, first: str, path: str
+) -> None:
+    found = await request(served, "GET", "/messages" + path.format(first))
+    assert (found.status, found.body["error"]["code"]) == (400, "invalid_params")

@@ -35,7 +35,8 @@ async def play(door: Door) -> list[Answer | None]:
         answers.append(answer)
         if row.keep is not None:
             assert "result" in answer, f"{row}: {answer}"
-            kept[row.keep] = answer["result"]["block_id"]
+            made = answer["result"]
+            kept[row.keep] = made.get("block_id") or made["message_id"]
     return answers
 
 

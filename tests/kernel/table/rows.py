@@ -426,6 +426,45 @@ COMPACTIONS: Final = (
     Row("context.expand", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
 )
 
+_SUM = [{"role": "user", "content": "What is 2 + 2?"}, {"role": "assistant", "content": "4"}]
+_CHAT = '{"messages": [{"role": "user", "content": "Hello"}]}'
+
+TALKING: Final = (
+    Row("context.create", {"label": "talk"}),
+    Row("message.append", {"context": "talk", "messages": _SUM}, keep="sum"),
+    Row("message.append", {"context": "talk", "messages": _SUM}),
+    Row(
+        "message.append",
+        {"parent": "@sum", "messages": [{"role": "system", "content": "x"}]},
+        Code.INVALID_PARAMS,
+    ),
+    Row("message.append", {"parent": "@sum", "messages": [7]}, Code.INVALID_PARAMS),
+    Row("message.append", {"parent": "x.y.1", "messages": _SUM}, Code.CONTEXT_NOT_FOUND),
+    Row("message.append", {"context": "talk", "messages": _SUM}, Code.PERMISSION_DENIED, by="vic"),
+    Row("message.append", {"parent": "@sum", "messages": [text("One. Two.")]}, Code.INVALID_PARAMS),
+    Row(
+        "message.append",
+        {"parent": "@sum", "messages": [{"role": "user", "content": "One. Two."}]},
+        keep="two",
+    ),
+    Row("message.split", {"message": "@two", "at": 99}, Code.INVALID_PARAMS),
+    Row("message.split", {"message": "@two", "at": 5}),
+    Row("message.edit", {"message": "@sum", "content": ""}, Code.INVALID_PARAMS),
+    Row("message.edit", {"message": "@sum", "content": "Four."}, keep="four"),
+    Row("message.siblings", {"message": "@four"}),
+    Row("message.siblings", {"message": "x.y.1"}, Code.CONTEXT_NOT_FOUND),
+    Row("message.children", {"context": "talk"}),
+    Row("message.path", {"message": "@two"}, by="vic"),
+    Row("message.path", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("message.search", {"text": "four", "context": "talk"}),
+    Row("message.search", {"text": "", "context": "talk"}, Code.INVALID_PARAMS),
+    Row("message.delete", {"messages": ["@two"], "descendants": "nobody"}, Code.INVALID_PARAMS),
+    Row("message.delete", {"messages": ["@two", "x.y.1"], "descendants": "reparent"}),
+    Row("message.import", {"text": _CHAT, "label": "chat"}),
+    Row("message.import", {"text": "{}", "label": "chat2"}, Code.INVALID_PARAMS),
+    Row("message.import", {"text": _CHAT, "label": "more"}, Code.PERMISSION_DENIED, by="bo"),
+)
+
 COMMANDS: Final = (
     Row("shell.run", {"command": "printf 'a b'; exit 3", "wait": True}),
     Row("shell.run", {"command": "ls"}, Code.PERMISSION_DENIED, by="bo"),
@@ -466,6 +505,7 @@ ROWS: Final = (
     *COPIES,
     *LAYOUTS,
     *COMPACTIONS,
+    *TALKING,
     *COMMANDS,
     *MALFORMED,
 )

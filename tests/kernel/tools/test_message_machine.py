@@ -22,6 +22,7 @@ from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.messages import ToolMessage, open_tool_uses, tool_uses
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
 from tests.kernel.kernel.calls import OpenKernel
 
 CASES = int(os.environ.get("ANTIPHON_CASES", "4"))
@@ -203,6 +204,7 @@ async def test_random_conversation_stays_a_valid_tree(
     kernel = await open_kernel()
     amy = kernel.open_session(kernel.owner, "test")
     bo = kernel.open_session(await kernel.principal("bo"), "test")
+    await kernel.members.give_role(bo.principal, AccessRole.OWNER)
     machine = Machine(kernel, (amy, bo), random.Random(seed))
     for _ in range(STEPS):
         await machine.step()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.errors import raises
-from tests.kernel.kernel.calls import Make
+from tests.kernel.kernel.calls import Make, OpenKernel
 
 Json = dict[str, Any]
 
@@ -338,6 +340,18 @@ async def test_delete_of_somebody_elses_message_is_denied_to_an_agent(
     assert await talk.texts(context="default") == ["a"]
 
 
+@pytest.mark.parametrize("message", [answer("b"), use()], ids=["answer", "call"])
+async def test_append_of_a_models_message_by_an_editor_is_refused(
+    talk: Conversation, bo: Actor, message: Json
+) -> None:
+    editor = Conversation(talk.kernel, bo)
+    placed = await editor.append(None, user("a"))
+    with raises(ErrorCode.PERMISSION_DENIED):
+        await editor.append(placed["message_id"], message)
+    assert await talk.texts(context="default") == ["a"]
+    await editor.append(placed["message_id"], user("b"))
+
+
 async def test_viewer_reads_a_conversation_and_writes_nothing(talk: Conversation) -> None:
     await talk.append(None, user("a"), answer("b"))
     viewer = await talk.kernel.members.principal("vera", role=AccessRole.VIEWER)
@@ -420,6 +434,119 @@ async def test_search_finds_each_message_of_every_branch_once(talk: Conversation
     await talk.append(None, user("find me"), answer("b FIND"), user("find d"))
     found = (await talk.call("search", text="Find"))["messages"]
     assert [said(one["message"]) for one in found] == ["find me", "b FIND", "find d"]
+
+
+@pytest.mark.parametrize("kind", ["file", "tool_result"])
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"type": "tool-use", "id": "c9", "name": "calc", "parameters": {}},
+        {"type": "thinking", "text": "hm", "signature": "s1"},
+        {"type": "text", "text": "not what people see"},
+    ],
+    ids=lambda stated: stated["type"],
+)
+async def test_content_block_in_the_metadata_of_a_text_is_not_read_as_its_message(
+    talk: Conversation, make: Make, kind: str, stated: Json
+) -> None:
+    called = await talk.append(None, user("a"), use("c1"))
+    params = {"parent_id": called["message_id"]} if kind == "tool_result" else {}
+    metadata = {"content_block": stated}
+    await make("seen", kind=kind, status="done", metadata=metadata, **params)
+    last = (await talk.call("path"))["messages"][-1]["message"]
+    assert last["content"] == [{"type": "text", "text": "seen"}]
+    assert (await talk.append(None, user("b")))["forked"]
+
+
+def thinking(text: str, **signature: str) -> Json:
+    return {"role": "assistant", "content": [{"type": "thinking", "text": text, **signature}]}
+
+
+async def test_split_of_signed_thinking_leaves_neither_part_signed(talk: Conversation) -> None:
+    await talk.append(None, user("a"), thinking("one two", signature="s1"), user("b"))
+    await talk.call("split", message="default.amy.2", at=4)
+    assert (await talk.path("default.amy.3"))[1:3] == [thinking("one "), thinking("two")]
+
+
+async def test_append_of_signed_thinking_is_in_the_request_of_its_model(
+    kernel: Kernel, aria: Actor, make: Make
+) -> None:
+    await make("a", status="done", kind="text")
+    signed = thinking("hm", signature="s1")
+    await Conversation(kernel, aria).append("default.amy.1", signed)
+    sent = await kernel.call(aria, "context.request", {})
+    assert sent["messages"][-1] == signed
+
+
+async def test_edit_of_a_file_that_is_read_as_text_keeps_its_block(
+    talk: Conversation, make: Make
+) -> None:
+    block = await make("one two", kind="file", status="done")
+    edited = await talk.call("edit", message=block, content="one three")
+    assert (edited["message_id"], await talk.texts(context="default")) == (block, ["one three"])
+
+
+async def test_edit_of_a_file_to_an_image_leaves_its_text_where_it_is(
+    talk: Conversation, make: Make
+) -> None:
+    block = await make("one two", kind="file", status="done")
+    image = [{"type": "image", "media_type": "image/png", "hash": "a" * 64}]
+    await talk.call("edit", message=block, content=image)
+    read = await talk.kernel.call(talk.actor, "block.get", {"block_id": block})
+    assert read["value"] == "one two"
+    assert [one["message"]["content"] for one in (await talk.call("path"))["messages"]] == [image]
+
+
+async def test_append_of_more_content_blocks_than_allowed_is_refused_and_of_known_ones_is_not(
+    talk: Conversation,
+) -> None:
+    limit = talk.kernel.limits.content_blocks_per_append
+    texts = [{"type": "text", "text": str(number)} for number in range(limit)]
+    full: Json = {"role": "user", "content": texts}
+    first = await talk.append(None, full)
+    assert (await talk.append(None, full, answer("yes")))["reused"] == 1
+    for more in ([full, answer("no")], [{**full, "content": [*texts, texts[0]]}]):
+        with raises(ErrorCode.TOO_LARGE):
+            await talk.append(first["message_id"], *more)
+    with raises(ErrorCode.TOO_LARGE):
+        await talk.call("edit", message=first["message_id"], content=[*texts, texts[0]])
+    assert len((await talk.call("path"))["messages"]) == 2
+
+
+async def test_search_for_too_long_a_text_is_refused(talk: Conversation) -> None:
+    with raises(ErrorCode.TOO_LARGE):
+        await talk.call("search", text="x" * (talk.kernel.limits.query_code_points + 1))
+
+
+async def test_delete_in_a_context_that_cannot_be_read_is_an_error_and_nothing_is_deleted(
+    talk: Conversation, open_kernel: OpenKernel, data: Path
+) -> None:
+    await talk.append(None, user("a"))
+    await talk.kernel.call(talk.actor, "context.create", {"label": "broken"})
+    await talk.call("append", context="broken", messages=[user("b")])
+    await talk.kernel.close()
+    with sqlite3.connect(data / "journal.db") as database:
+        damage = "UPDATE ops SET changes = x'ff' || changes WHERE context = 2 AND seq = 2"
+        assert database.execute(damage).rowcount == 1
+    kernel = await open_kernel()
+    again = Conversation(kernel, kernel.open_session(kernel.owner, "test"))
+    names = ["default.amy.1", "broken.amy.1"]
+    with raises(ErrorCode.STORAGE_FAILED):
+        await again.call("delete", messages=names, descendants="reparent")
+    assert await again.texts(context="default") == ["a"]
+
+
+async def test_search_says_whether_it_leaves_messages_out(talk: Conversation) -> None:
+    large = "find " + "x" * (talk.kernel.limits.search_code_points // 2)
+    await talk.append(None, user(large), answer("find"), user(large), user("find this"))
+    for text, limit, count, truncated in (
+        ("find", 50, 2, True),
+        ("find", 1, 1, True),
+        ("find this", 1, 1, False),
+        ("nowhere", 1, 0, False),
+    ):
+        found = await talk.call("search", text=text, limit=limit)
+        assert (len(found["messages"]), found["truncated"]) == (count, truncated)
 
 
 async def test_branches_names_each_message_with_siblings_and_where_they_are(

@@ -74,11 +74,7 @@ async def test_interrupt_ends_the_block_of_a_program_which_learns_it(
     assert await stage.interrupt(**target) == ["nova"]
     header = stage.context.document.header(block)
     owner = stage.kernel.owner.username
-    assert (header.status, header.stop_reason, header.stopped_by) == (
-        "error",
-        "interrupted",
-        owner,
-    )
+    assert (header.status, header.stop_reason, header.stopped_by) == ("error", "interrupted", owner)
     with pytest.raises(AntiphonError) as refused:
         await append(stage, actor, block, "more")
     assert refused.value.code is ErrorCode.INVALID_TRANSITION
