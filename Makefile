@@ -57,8 +57,8 @@ format: $(READY) ## put the code in shape
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
 
-bench: $(READY) ## measure everything: document, kernel, app
-	@for place in document kernel app; do \
+bench: $(READY) ## measure everything: document, kernel, models, app
+	@for place in document kernel models app; do \
 		test ! -f tests/bench/$$place.py || $(BIN)/antiphon bench $$place || exit; done
 
 benchmarks: $(READY) ## measure everything and write docs/benchmarks.md

@@ -1,6 +1,6 @@
 """`make benchmarks`: runs benchmarks and writes docs/benchmarks.md.
 
-    python -m tests.bench.page [document] [kernel] [app]
+    python -m tests.bench.page [document] [kernel] [models] [app]
 
 Without a name all are run; a section whose benchmark is not run stays as it is.
 """
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "benchmarks.md"
-PLACES: Final = ("document", "kernel", "app")
+PLACES: Final = ("document", "kernel", "models", "app")
 INTRODUCTION: Final = """# Benchmarks
 
 The last run, written by `make benchmarks`. Times are medians, with the 95th percentile beside them.

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from rich.cells import chop_cells
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from antiphon.render.cell_theme import CellTheme
 from antiphon.render.display import sanitize_for_display
+from antiphon.render.wrap import line_ranges
 from antiphon.screens.modals import TextPage
 from antiphon.widgets.status import StatusSpan
 
@@ -138,7 +138,8 @@ class ReadingPage(TextPage):
         rows: list[list[StatusSpan]] = []
         for number, line in enumerate(lines[:1] if folded else lines):
             style = theme.heading_3 if number == 0 and line.startswith("[") else theme.text
-            rows += [[StatusSpan(part, style)] for part in chop_cells(line, max(1, width)) or [""]]
+            ranges = line_ranges(line, max(1, width))
+            rows += [[StatusSpan(line[start:end], style)] for start, end in ranges]
         if folded:
             rows.append([StatusSpan(f"… {folded} more lines", theme.fold)])
         return rows

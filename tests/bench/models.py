@@ -1,0 +1,110 @@
+"""What a request to a model costs in the kernel: reading a context, cutting it, appending to it.
+
+    antiphon bench models [--json]
+
+Each figure is for a context of 1,000 and of 10,000 messages, a fifth of them calls and results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from tests.bench.figures import Figure, figure, print_figure
+
+SIZES: Final = (1_000, 10_000)
+ROUNDS_AT_ONCE: Final = 200
+BUDGET: Final = 20_000
+"""Tokens that a compaction leaves."""
+SAID: Final = "The quick brown fox jumps over the lazy dog. " * 8
+
+
+def round_of(number: int) -> list[dict[str, Any]]:
+    """Five messages: a question, a call with its result, and what was said before and after."""
+    use = {"type": "tool-use", "id": f"c{number}", "name": "shell", "parameters": {"n": number}}
+    return [
+        {"role": "user", "content": f"{number} {SAID}"},
+        {"role": "assistant", "content": f"first {number} {SAID}"},
+        {"role": "assistant", "content": [use]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": f"{number} {SAID}"},
+        {"role": "assistant", "content": f"then {number} {SAID}"},
+    ]
+
+
+async def measure(folder: Path, size: int, runs: int) -> dict[str, list[float]]:
+    """Milliseconds of processor time by figure."""
+    took: dict[str, list[float]] = {}
+    kernel = await opened(folder)
+    me = kernel.open_session(kernel.owner, "bench")
+    parent: dict[str, str] = {}
+    for begin in range(0, size // 5, ROUNDS_AT_ONCE):
+        rounds = range(begin, min(begin + ROUNDS_AT_ONCE, size // 5))
+        messages = [one for number in rounds for one in round_of(number)]
+        made = await kernel.call(me, "message.append", {"messages": messages, **parent})
+        parent = {"parent": str(made["message_id"])}
+    await kernel.close()
+    kernel = await opened(folder)
+    me = kernel.open_session(kernel.owner, "bench")
+
+    async def call(name: str, tool: str, params: dict[str, Any]) -> dict[str, Any]:
+        began = time.process_time()
+        answer = await kernel.call(me, tool, params)
+        took.setdefault(name, []).append((time.process_time() - began) * 1e3)
+        return answer
+
+    async def go_on(last: str, number: int) -> str:
+        more = {"parent": last, "messages": round_of(number)}
+        return str((await kernel.call(me, "message.append", more))["message_id"])
+
+    await call("first request", "context.request", {})
+    last = parent["parent"]
+    for number in range(runs):
+        again = {"parent": last, "messages": round_of(size + number)}
+        last = await go_on(last, size + number)
+        await call("append of a round that is there", "message.append", again)
+        await call("request after one more round", "context.request", {})
+    await call("first compaction", "context.compact", {"budget": BUDGET})
+    for number in range(runs):
+        last = await go_on(last, 2 * size + number)
+        await call("request after one more round, compacted", "context.request", {})
+    await kernel.close()
+    return took
+
+
+async def opened(folder: Path) -> Kernel:
+    return await Kernel.open(folder, folder.parent, registry=Registry(KERNEL_TOOLS))
+
+
+def measured(folder: Path, runs: int) -> Iterator[Figure]:
+    few, many = (asyncio.run(measure(folder / str(size), size, runs)) for size in SIZES)
+    for name, samples in many.items():
+        yield figure(
+            f"{name}, {SIZES[1]:,} messages",
+            "ms",
+            samples,
+            baseline=few[name],
+            against=f"{SIZES[0]:,} messages",
+        )
+
+
+def main() -> None:
+    """Measure everything and print it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--json", action="store_true", help="one JSON object a figure")
+    parser.add_argument("--runs", type=int, default=5, help="runs per figure")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="antiphon-bench-") as name:
+        for one in measured(Path(name), options.runs):
+            print_figure(one, as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()
