@@ -40,6 +40,10 @@ async def said(here: World, context: str) -> list[str]:
     return ["".join(one["text"] for one in each["message"]["content"]) for each in found]
 
 
+async def asked(here: World, count: int) -> None:
+    await until(lambda: len(here.aria.prompts) == count, "asked again")
+
+
 async def ask(here: World, there: Opened, question: str, answer: str) -> None:
     """A message from the composer, and what aria says to it."""
     await there.type(question)
@@ -48,11 +52,10 @@ async def ask(here: World, there: Opened, question: str, answer: str) -> None:
 
 
 async def reply(here: World, there: Opened, answer: str) -> None:
-    before = len(here.aria.prompts)
     here.aria.write(answer)
     here.aria.end()
     await there.sees(answer)
-    await until(lambda: not here.turns.busy and len(here.aria.prompts) >= before, "answered")
+    await here.turns.wait_idle()
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10), (120, 40)])
@@ -151,6 +154,21 @@ async def test_message_sent_again_is_answered_in_a_branch(here: World, there: Op
     assert await said(here, "default-branch") == ["What is 2 + 3?", "Five."]
 
 
+async def test_message_sent_again_has_the_files_that_it_names(here: World, there: Opened) -> None:
+    (here.folder / "a.txt").write_text("seven")
+    (here.folder / "b.txt").write_text("eight")
+    await ask(here, there, "Read @a.txt", "It says seven.")
+    await there.press("escape", "k", "k", "s")
+    await there.mode(Mode.WRITE)
+    await there.type(" and @b.txt")
+    await there.press("enter")
+    await asked(here, 2)
+    await reply(here, there, "Seven and eight.")
+    branch = await here.kernel.context("default-branch")
+    headers = [branch.document.header(one) for one in branch.document.block_ids()]
+    assert sorted(one.path for one in headers if one.path is not None) == ["a.txt", "b.txt"]
+
+
 async def test_message_that_is_cleared_is_not_sent_again(here: World, there: Opened) -> None:
     await ask(here, there, "One?", "Answer one.")
     await there.press("escape", "k", "s")
@@ -188,7 +206,7 @@ async def test_answers_again_stand_beside_each_other(here: World, there: Opened)
         await there.press("escape")
         await there.mode(Mode.NAVIGATE)
         await there.press("a")
-        await until(lambda count=number: len(here.aria.prompts) == count, "asked again")
+        await asked(here, number)
         await reply(here, there, answer)
         await there.sees(f"‹ {number}/{number} ›")
     assert not there.shows("Seven.")

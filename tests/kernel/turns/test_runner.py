@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.turns.events import TextDelta
+from antiphon_kernel.turns.events import End, TextDelta, TurnEvent
 from antiphon_kernel.turns.models import Models, load_models
+from antiphon_kernel.turns.provider import RoundRequest
 from antiphon_kernel.turns.recording import RecordingError
 from antiphon_kernel.turns.runner import BEGINNING, TurnRunner
-from antiphon_kernel.types.enums import Activity, PrincipalKind
+from antiphon_kernel.turns.turn import TurnFailed
+from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import SYSTEM
 from antiphon_kernel.types.presence import PresenceState
@@ -258,6 +261,33 @@ async def test_started_turn_of_an_answer_asks_its_model_in_a_branch(open_stage: 
     assert len((await stage.call("message.path"))["messages"]) == 3
 
 
+async def test_started_turn_of_a_message_with_a_file_keeps_the_file_in_the_branch(
+    open_stage: OpenStage,
+) -> None:
+    stage = await open_stage(scripted(Gate(), ARIA))
+    block = await stage.draft("read this")
+    file = {"name": "a.txt", "data": "c2V2ZW4="}
+    await stage.call("block.attach", block_id=block, files=[file])
+    await stage.call("block.status", block_id=block, status="done")
+    await stage.runner.wait_idle()
+    started = await stage.call("turn.start", message=block)
+    await stage.runner.wait_idle()
+    assert await texts_of(stage, started["context_id"]) == ["read this", "seven", "I am aria.\n"]
+
+
+async def test_started_turn_of_a_failed_answer_is_another_try_in_place(
+    open_stage: OpenStage,
+) -> None:
+    stage = await open_stage(Models({"aria": FailsOnce()}))
+    await stage.submit("hi")
+    await stage.runner.wait_idle()
+    failed = next(one for one in stage.context.document.block_ids() if is_error(stage, one))
+    started = await stage.call("turn.start", message=failed)
+    await stage.runner.wait_idle()
+    assert not started["forked"]
+    assert await texts_of(stage, started["context_id"]) == ["hi", "Now."]
+
+
 async def test_turns_started_at_once_are_answered_in_contexts_of_their_own(
     open_stage: OpenStage,
 ) -> None:
@@ -295,6 +325,25 @@ async def test_start_at_what_answers_nobody_is_rejected(open_stage: OpenStage) -
     with raises(ErrorCode.INVALID_PARAMS) as rejected:
         await stage.call("turn.start", message=placed["message_id"])
     assert "answers no message of a person" in rejected.value.message
+
+
+class FailsOnce:
+    """A provider whose first answer fails."""
+
+    def __init__(self) -> None:
+        self.failures = 1
+
+    async def stream(self, request: RoundRequest) -> AsyncIterator[TurnEvent]:
+        del request
+        if self.failures:
+            self.failures -= 1
+            raise TurnFailed("The line is down.")
+        yield TextDelta("Now.")
+        yield End("end_turn")
+
+
+def is_error(stage: Stage, block: str) -> bool:
+    return stage.context.document.header(block).kind == BlockKind.ERROR
 
 
 async def texts_of(stage: Stage, context: str) -> list[str]:
