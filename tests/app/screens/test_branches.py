@@ -94,6 +94,32 @@ async def test_keys_go_through_the_branches_and_stop_at_both_ends(
     assert there.shows("Four.")
 
 
+async def test_keys_work_in_every_cell_of_an_answer(here: World, there: Opened) -> None:
+    await there.type("Look")
+    await there.press("enter")
+    for number in (1, 2):
+        await asked(here, 2 * number - 1)
+        here.aria.write(f"Try {number}")
+        here.aria.run(f"echo out-{number}")
+        await there.sees(f"out-{number}")
+        await asked(here, 2 * number)
+        await reply(here, there, f"End {number}")
+        await there.press("escape", "G")
+        await there.mode(Mode.NAVIGATE)
+        if number == 1:
+            await there.press("a")
+    await there.sees("‹ 2/2 ›")
+    assert sum("‹" in line for line in there.lines) == 1
+    for cells_up in range(3):
+        await there.press("G", *["k"] * cells_up, "<")
+        await there.sees("‹ 1/2 ›")
+        await there.press(">")
+        await there.sees("‹ 2/2 ›")
+        await there.mode(Mode.NAVIGATE)
+    await there.press("g", "<")
+    await there.sees("No other message stands in the place of this one.")
+
+
 async def test_palette_goes_to_the_next_branch(here: World, there: Opened) -> None:
     await branched(here)
     await there.sees("‹ 1/3 ›")

@@ -29,6 +29,10 @@ BULK = 64
 """From so many new blocks in one change on, their headers are read later."""
 
 
+_ANSWER_DEPTH = 2
+"""Steps from a block of an answer to the message that it answers: a result is below its call."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """Text that somebody else is writing and has not submitted."""
@@ -109,6 +113,8 @@ class CellModel:
         """Messages on their way, in their order."""
         self._siblings: Mapping[str, Siblings] = {}
         """Of each block of a message that has some."""
+        self._answers: dict[str, Siblings] = {}
+        """Siblings of the first answer that has some, by the message that is answered."""
         self._sibling_marks: Mapping[str, str] = {}
         """By the last block of the message."""
         self._queue: Mapping[str, int] = {}
@@ -219,12 +225,29 @@ class CellModel:
         self.changed.notify(CellChange(changed=changed))
 
     def siblings(self, block: str) -> Siblings | None:
-        """The siblings of the message that a block is of; None if it has none."""
-        return self._siblings.get(block)
+        """The siblings of the message that a block is of; None if it has none.
+
+        An answer is several messages, with thinking and calls: those of the first that has some.
+        """
+        found = self._siblings.get(block)
+        for _ in range(_ANSWER_DEPTH):
+            if found is not None or block not in self.document:
+                break
+            header = self.document.header(block)
+            if header.role == Role.USER or header.parent is None:
+                break
+            block = header.parent
+            found = self._answers.get(block)
+        return found
 
     def show_siblings(self, found: Mapping[tuple[str, ...], Siblings]) -> None:
         """Mark messages, each given as its blocks, that have siblings; all others have none."""
         self._siblings = {block: one for blocks, one in found.items() for block in blocks}
+        self._answers = {}
+        for block, one in self._siblings.items():
+            header = self.document.header(block) if block in self.document else None
+            if header is not None and header.parent is not None and header.role != Role.USER:
+                self._answers.setdefault(header.parent, one)
         marks = {
             blocks[-1]: sibling_label(one.position, len(one.places))
             for blocks, one in found.items()
