@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 
@@ -333,7 +333,7 @@ class FailsOnce:
     def __init__(self) -> None:
         self.failures = 1
 
-    async def stream(self, request: RoundRequest) -> AsyncIterator[TurnEvent]:
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
         del request
         if self.failures:
             self.failures -= 1
