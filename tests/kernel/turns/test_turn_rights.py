@@ -58,6 +58,13 @@ async def submit_raw(stage: Stage, actor: Actor) -> None:
     await context.apply_update(actor, replica.get_update(before), object())
 
 
+async def start(stage: Stage, actor: Actor) -> None:
+    """A message of the owner's that somebody else has answered."""
+    said = [{"role": "user", "content": "Run it."}]
+    placed = await stage.call("message.append", messages=said)
+    await stage.kernel.call(actor, "turn.start", {"message": placed["message_id"]})
+
+
 def has_run(stage: Stage) -> bool:
     return (stage.kernel.project / "ran").exists()
 
@@ -67,7 +74,7 @@ def result(stage: Stage) -> str:
     return stage.text(one)
 
 
-@pytest.mark.parametrize("message", [create, submit, submit_raw])
+@pytest.mark.parametrize("message", [create, submit, submit_raw, start])
 @pytest.mark.parametrize("role", [AccessRole.OWNER, AccessRole.EDITOR, AccessRole.AGENT])
 async def test_turn_runs_commands_for_the_message_of_an_owner_only(
     open_stage: OpenStage, role: AccessRole, message: Any
