@@ -34,6 +34,7 @@ PRINTING = {
     "send": ["send", "--json"],
     "blame": ["blame", "BLOCK"],
     "history": ["history", "BLOCK"],
+    "layout": ["layout"],
     "export": ["export", "--format", "markdown"],
     "import": ["import", "EXPORT", "--label", "LABEL"],
     "invite": ["invite", "--role", "viewer"],

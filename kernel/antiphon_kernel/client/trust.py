@@ -36,11 +36,12 @@ def is_trusted(data: Path) -> bool:
         AntiphonError: untrusted_folder if there is one that may not be.
     """
     check_ownership(data)
-    # In this order: whoever founds it writes the id before any other file.
-    files = known_files(data)
+    # In this order: whoever founds it writes the id before any other file, apart from the one that
+    # becomes the id.
+    files = [name for name in known_files(data) if not name.startswith(ID_FILE)]
     if is_registered(data):
         return True
-    if read_id(data) is None and not [name for name in files if name != ID_FILE]:
+    if read_id(data) is None and not files:
         return False
     if is_registered(data):
         return True  # it has been founded since it was looked at

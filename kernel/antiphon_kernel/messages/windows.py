@@ -61,7 +61,7 @@ def clamp_max_tokens(
         AntiphonError: invalid_params if `requested` is not a number.
         ContextTooLongError: with `fail_early`.
     """
-    if math.isnan(requested):
+    if isinstance(requested, float) and math.isnan(requested):
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             "max_tokens is a number of tokens, not NaN. Leave it out for the model's own limit.",

@@ -227,7 +227,7 @@ def _check_since(context: Context, version: int, since: int, field: str) -> None
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             f"Context {context.label} has the version {version}, there is none numbered"
-            f" {since}: name one that a call has returned.",
+            f" {quote(since)}: name one that a call has returned.",
             field=field,
             current_version=version,
         )
