@@ -48,7 +48,7 @@ class ContextTooLongError(AntiphonError):
 
 
 def clamp_max_tokens(
-    requested: float, window: ModelWindow, estimated: int, *, fail_early: bool = False
+    requested: int | float, window: ModelWindow, estimated: int, *, fail_early: bool = False
 ) -> int:
     """Return how many tokens an answer may have: what was asked for, as far as there is room.
 
