@@ -473,6 +473,7 @@ COMMANDS: Final = (
     Row("turn.interrupt"),
     Row("message.branches"),
     Row("message.branches", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("turn.start", {"message": "@sum"}),
     Row("turn.start", {"message": "x"}, Code.BLOCK_NOT_FOUND),
     Row("turn.interrupt", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
 )
