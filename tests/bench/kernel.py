@@ -269,12 +269,15 @@ async def streaming_figure(folder: Path, runs: int, tokens: int = 2_000) -> Figu
     kernel = await Kernel.open(folder / "data", folder, registry=Registry(KERNEL_TOOLS))
     model = kernel.open_session(await kernel.principal("aria", PrincipalKind.MODEL), "bench")
     writer = BlockWriter(kernel, await kernel.context(), model)
+    asked = {"kind": "text", "content": "Write.", "status": "done"}
+    me = kernel.open_session(kernel.owner, "bench")
+    prompt = str((await kernel.call(me, "block.create", asked))["block_id"])
 
     async def call(block: str, text: str) -> None:
         await kernel.call(model, "block.append", {"block_id": block, "text": text, "stream": True})
 
     async def measure(append: Callable[[str, str], Awaitable[None]]) -> float:
-        block = await writer.create(BlockKind.TEXT, None)
+        block = await writer.create(BlockKind.TEXT, prompt)
         start = time.perf_counter()
         for _ in range(tokens):
             await append(block, "word ")
