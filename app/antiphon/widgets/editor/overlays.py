@@ -12,7 +12,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.wrap import graphemes
+from antiphon.render.wrap import graphemes, is_one_cell_each
 
 END_CURSOR = "▌"
 """A cursor behind the last character of a line."""
@@ -155,6 +155,11 @@ def written_over(strip: Strip, start: int, text: str, style: Style) -> Strip:
     behind: list[Segment] = []
     ground, column = None, 0
     for words, own, _ in strip:
+        after = column + len(words)
+        if (after <= start or column >= end) and is_one_cell_each(words):
+            (before if after <= start else behind).append(Segment(words, own))
+            column = after
+            continue
         for unit in graphemes(words):
             stop = column + unit.width
             if stop <= start:
