@@ -183,7 +183,9 @@ class ToolSteps(Case):
                 ("block.move", {"before": beside}, [*moved[:at], block, *moved[at:]]),
             )
         )
-        codes = (ErrorCode.PERMISSION_DENIED,) if foreign else ()
+        # A model hides only what it reads, behind the cache point before the tail.
+        hides = name == "aria" and tool == "block.exclude"
+        codes = (ErrorCode.PERMISSION_DENIED,) if foreign or hides else ()
         answer = await self.tried(codes, name, tool, block_id=block, **params)
         order = due if answer is not None else order
         if list(document.block_ids()) != order:
