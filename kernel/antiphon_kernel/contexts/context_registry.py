@@ -26,7 +26,7 @@ class InitialContent:
     commits: Sequence[Commit] = ()
     """The transactions that come with the founding one, from seq 2 on."""
     origin: ForkOrigin | None = None
-    """What was copied, if it is a fork."""
+    """The source of a fork; None of a context that is none."""
 
 
 First = Callable[[ContextRow], Awaitable[InitialContent]]

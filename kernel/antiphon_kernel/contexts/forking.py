@@ -64,7 +64,7 @@ class Fork:
     blocks: tuple[str, ...]
     """Those that are copied, in document order."""
     change: InitialChange | None = None
-    """What else is there from the start."""
+    """The content that is there from the start."""
 
 
 async def read_now(context: Context, client_id: int) -> Document:

@@ -44,7 +44,7 @@ class NewMessage:
 
     message: Message
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What its first block says besides."""
+    """Further metadata of its first block."""
     before: tuple[SystemMessage, ...] = ()
     """Instructions in front of it."""
     behind: tuple[SystemMessage, ...] = ()

@@ -22,7 +22,7 @@ class CopiedText:
 
     runs: Sequence[Run]
     text: str | None = None
-    """What they wrote, if it is known."""
+    """Their text, if it is known."""
 
 
 Inherited = Mapping[int, Mapping[str | None, CopiedText]]

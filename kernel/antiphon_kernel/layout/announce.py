@@ -29,7 +29,7 @@ class PresentReader:
     place: str | None = None
     """Path or name of the block they are in."""
     activity: str | None = None
-    """What they do there: `typing`, `streaming`."""
+    """Their activity there: `typing`, `streaming`."""
 
 
 @dataclass(frozen=True, slots=True)

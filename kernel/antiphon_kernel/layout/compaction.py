@@ -202,7 +202,7 @@ class _Stream:
         self.live = live if live is not None else ids[-1] if ids else None
         at = ids.index(self.live) if self.live in ids else len(ids) - 1
         self.end = headers[at + 1] if at + 1 < len(headers) else len(items)
-        """Where the turn that is played ends."""
+        """The end of the turn that is played."""
         self._before = [0, *accumulate(weights)]
         pinned = (w if self._is_pinned(item) else 0 for item, w in zip(items, weights, strict=True))
         self._pinned_before = [0, *accumulate(pinned)]

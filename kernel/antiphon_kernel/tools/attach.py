@@ -39,11 +39,11 @@ class AttachedFile(Params):
     path: str | None = Field(default=None, min_length=1, max_length=4_096)
     """A file of the kernel's project, relative to its root; for owners."""
     name: str | None = Field(default=None, min_length=1, max_length=255)
-    """What it is called, without folders."""
+    """File name, without folders."""
     data: str | None = None
     """Its bytes as base64."""
     media_type: str | None = None
-    """What it is: checked against its content, from which it is told if absent. A file that is
+    """Media type: checked against its content, from which it is told if absent. A file that is
     text may be of any type `text/…`."""
     summary: str | None = None
     """One line that models are shown with it."""

@@ -50,7 +50,7 @@ class ContextCompactResult(Result):
     """The summary; absent if there was nothing to hide, or no summary shorter than it."""
     name: str | None = None
     path: str | None = None
-    """What tools take for `block_id`."""
+    """Path that tools take for `block_id`."""
     hidden: int = 0
     """How many blocks models do not read any more."""
     tokens_before: int | None = None

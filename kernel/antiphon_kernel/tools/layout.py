@@ -92,7 +92,7 @@ class LayoutEntry(Result):
     round: str | None = None
     """The call, or the author's last texts, that it belongs to."""
     path: str | None = None
-    """What tools take for `block_id`; absent of the header of a turn."""
+    """Path that tools take for `block_id`; absent of the header of a turn."""
     block_id: str
     """Of the header of a turn the block that begins it."""
     name: str
@@ -133,7 +133,7 @@ class ContextLayoutResult(Result):
     count: int
     """How many there are in the whole stream."""
     tail: list[str]
-    """What stands behind them and is never cached: the sources pool, and the announcement."""
+    """The items behind them, which are never cached: the sources pool, and the announcement."""
     changed: PrefixChange | None = None
     """With `since`: the change after which providers read everything behind it anew; absent if
     there was none."""

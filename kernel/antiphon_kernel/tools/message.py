@@ -563,7 +563,7 @@ class DeleteMessagesResult(Result):
     """The first block of each, in every branch that had it."""
     deleted_names: list[str]
     missing: list[str]
-    """What was named and is no message."""
+    """References that are of no message."""
 
 
 _MISSING: Final = (

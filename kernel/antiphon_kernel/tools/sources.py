@@ -35,9 +35,9 @@ class NewSource(Params):
     path: str | None = Field(default=None, max_length=4_096)
     """A file of the project, relative to its root."""
     title: str | None = Field(default=None, max_length=1_000)
-    """What it is called, in a line."""
+    """Title, in a line."""
     text: str | None = None
-    """What it says, as far as it was read."""
+    """Text, as far as it was read."""
 
 
 class SourceAddParams(Params):
@@ -58,7 +58,7 @@ class SourceInfo(Result):
     path: str | None = None
     """Path of a file of the project."""
     title: str | None = None
-    """What it is called."""
+    """Title."""
     length: int
     """Code points of its text."""
 
