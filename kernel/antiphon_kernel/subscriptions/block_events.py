@@ -66,7 +66,7 @@ class SplicePatch(Result):
     delete_count: int
     """Code points that went."""
     insert: str
-    """What came."""
+    """Text that came."""
     section: str | None = None
     """The path of the section; absent for a content that is one text."""
 
@@ -91,18 +91,18 @@ class BlockEvent(Result):
     from_version: int | None = None
     """The version that the patch starts from; absent if the event says all there is."""
     kind: BlockEventKind
-    """What has happened to the block."""
+    """Kind of the event."""
     splices: list[SplicePatch] = Field(default_factory=list)
     """How its texts changed."""
     parts: list[PartValue] = Field(default_factory=list)
-    """What in its content changed besides."""
+    """Further changes of its content."""
     header: BlockInfo | None = None
     """The whole header, if something in it changed."""
     content: Any = None
     """The whole content, or of the part that is followed, if `kind` is created or resync: the text,
     or JSON of another schema."""
     operation: str | None = None
-    """What was done; absent if the event stands for several changes."""
+    """Operation; absent if the event stands for several changes."""
     attribution: str | None = None
     """`agent:{id}:{operation}`, `source:{id}:update` or `system:{operation}`."""
     principal: str | None = None

@@ -22,7 +22,7 @@ class AppendParams(Params):
 
     block_id: str
     text: str
-    """What to write."""
+    """Text to write."""
     section: str | None = None
     stream: bool = False
     """Answer at once and batch: only what has been flushed is acknowledged."""

@@ -163,9 +163,9 @@ class BrokenRule(Result):
     rule: str
     """`type`, `required`, `max_items`, `unknown_name` or `unreadable`."""
     expected: str
-    """What the schema asks for, in words."""
+    """Value that the schema asks for, in words."""
     found: str
-    """What is there, shortened."""
+    """Value that is there, shortened."""
     item: int | None = None
     """Which item of a list or log, counted from 0."""
 
@@ -257,7 +257,7 @@ class ExportResult(Result):
     name: str
     version: int
     block_schema: dict[str, Any] = Field(alias="schema")
-    """What the content looks like."""
+    """Schema of the content."""
     content: Any
     """The content, as in `block.get`."""
 

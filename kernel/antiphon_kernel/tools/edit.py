@@ -33,7 +33,7 @@ class InsertOperation(Params):
     """Whole lines above line `line`; the number of lines puts them at the end."""
 
     op: Literal["insert"]
-    """What to do."""
+    """Kind of the operation."""
     line: int
     """The line that comes after them."""
     content: str
@@ -44,7 +44,7 @@ class DeleteOperation(Params):
     """The lines from `start_line` to `end_line` (exclusive) go away."""
 
     op: Literal["delete"]
-    """What to do."""
+    """Kind of the operation."""
     start_line: int
     """First line that goes."""
     end_line: int
@@ -56,7 +56,7 @@ class ReplaceOperation(Params):
     """Whole lines in the place of the lines from `start_line` to `end_line` (exclusive)."""
 
     op: Literal["replace"]
-    """What to do."""
+    """Kind of the operation."""
     start_line: int
     """First line that goes."""
     end_line: int

@@ -41,7 +41,7 @@ class BlockVersion(Result):
     principal: str
     username: str
     operation: str
-    """What changed it: create, append, edit, splice, sync (typed by a connected client), ..."""
+    """Operation: create, append, edit, splice, sync (typed by a connected client), ..."""
     context_version: int
 
 

@@ -28,7 +28,7 @@ class WhoamiResult(Result):
     display_name: str
     """How the caller wants to be called; the username unless it was set."""
     kind: str
-    """What the caller is: `human`, `model`, ..."""
+    """Kind of the caller: `human`, `model`, ..."""
     session: str
     """Id of this connection."""
     role: str
@@ -41,13 +41,13 @@ class ToolInfo(Result):
     """One tool."""
 
     name: str
-    """What to call."""
+    """Name of the tool."""
     description: str
-    """What it does."""
+    """Purpose of the tool."""
     parameters: dict[str, Any]
     """JSON Schema of the parameters."""
     needs: str
-    """What the caller must be allowed to do: `read`, `write` or `own`."""
+    """Permission that the caller must have: `read`, `write` or `own`."""
     errors: list[str]
     """Every code it can fail with."""
 

@@ -39,7 +39,7 @@ class SubscribeResult(Result):
     """The events come from now on."""
 
     subscription: str
-    """What the events carry, and what block.unsubscribe takes."""
+    """Name of the subscription: events carry it, and block.unsubscribe takes it."""
     context_version: int
 
 

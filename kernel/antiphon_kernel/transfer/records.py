@@ -89,7 +89,7 @@ class BlockLine(_RecordLine):
     """Empty if there is a schema."""
     authors: list[RunLine]
     block_schema: dict[str, Any] | None = Field(default=None, alias="schema")
-    """What the content looks like; absent if it is one text."""
+    """Schema of the content; absent if it is one text."""
     content: Any = None
     """As `block.get` gives it, if there is a schema."""
 
