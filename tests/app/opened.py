@@ -20,13 +20,13 @@ from antiphon_kernel.client.address import ADDRESS_FILE
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.daemon.data_folder import DataFolder
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers.events import End, TextDelta, ToolCallEvent, TurnEvent
+from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
-from antiphon_kernel.turns.events import End, TextDelta, ToolCallEvent, TurnEvent
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.provider import RoundRequest
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.records import Actor
 from tests.addresses import address_of

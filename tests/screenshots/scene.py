@@ -14,12 +14,12 @@ from antiphon.options import AppOptions
 from antiphon_kernel.client.address import KernelAddress
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers.events import TextDelta, ThinkingDelta
+from antiphon_kernel.providers.recording import load_recording
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.server import Server, serve
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns.events import TextDelta, ThinkingDelta
 from antiphon_kernel.turns.models import demo_recordings
-from antiphon_kernel.turns.recording import load_recording
 from antiphon_kernel.types.enums import Activity, PrincipalKind
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN
 from antiphon_kernel.types.presence import PresenceState

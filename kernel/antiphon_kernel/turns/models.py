@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from antiphon_kernel.providers import recording
+from antiphon_kernel.providers.provider import Provider
+from antiphon_kernel.providers.recording import Recording, load_recording
+from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.text.mentions import mentions
-from antiphon_kernel.turns.provider import Provider
-from antiphon_kernel.turns.recording import Recording, load_recording
-from antiphon_kernel.turns.scripted import ScriptedProvider
 
 
 class Models:
@@ -30,8 +31,8 @@ class Models:
         """
         by_model: dict[str, list[Recording]] = {}
         for path in paths:
-            recording = load_recording(path)
-            by_model.setdefault(recording.model, []).append(recording)
+            loaded = load_recording(path)
+            by_model.setdefault(loaded.model, []).append(loaded)
         providers = {
             model: ScriptedProvider(recordings, speed=speed)
             for model, recordings in by_model.items()
@@ -65,4 +66,4 @@ def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float 
 
 def demo_recordings() -> list[Path]:
     """The recordings that the demo plays, in order."""
-    return sorted(Path(__file__).with_name("recordings").glob("demo-*.jsonl"))
+    return sorted(Path(recording.__file__).with_name("recordings").glob("demo-*.jsonl"))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from antiphon_kernel.layout import ROUND
+from antiphon_kernel.providers.provider import ToolOutcome
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.turns.provider import ToolOutcome
 from antiphon_kernel.turns.shell import run_shell
 from antiphon_kernel.types.enums import BlockKind, Status, ToolKind
 from antiphon_kernel.uninterruptible import run_uninterrupted

@@ -10,11 +10,8 @@ from functools import partial
 from typing import Any
 
 from antiphon_kernel.contexts import WriterPresence
-from antiphon_kernel.layout import ModelRequest, read_layout
-from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.turns.asker import Asker, AskerDismissed
-from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.turns.events import (
+from antiphon_kernel.layout import read_layout
+from antiphon_kernel.providers.events import (
     End,
     ProviderError,
     TextDelta,
@@ -22,7 +19,10 @@ from antiphon_kernel.turns.events import (
     ToolCallEvent,
     Usage,
 )
-from antiphon_kernel.turns.provider import Provider, RoundRequest, ToolOutcome
+from antiphon_kernel.providers.provider import ModelPrompt, Provider, RoundRequest, ToolOutcome
+from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.turns.asker import Asker, AskerDismissed
+from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -90,12 +90,12 @@ class Turn:
         block = await self._writer.create(BlockKind.ERROR, self._prompt, message)
         await self._writer.finish(block, Status.ERROR, is_error=True)
 
-    async def _read(self) -> ModelRequest:
+    async def _read(self) -> ModelPrompt:
         """Return what the model reads now: all that was written, streams included."""
         context = self._writer.context
         layout = await context.current_layout()
         live, model = context.layout.turn_of(self._prompt), self._writer.actor.principal.id
-        return read_layout(layout, model, live=live).request()
+        return ModelPrompt(read_layout(layout, model, live=live).request())
 
     async def _round(self, request: RoundRequest) -> list[ToolCallEvent]:
         """One round's events into blocks; the calls that its tools have to answer."""
@@ -165,6 +165,8 @@ class Turn:
         return self._writer.actor.principal.username
 
 
-def _command(arguments: Mapping[str, Any]) -> str | None:
+def _command(arguments: Mapping[str, Any] | str) -> str | None:
+    if isinstance(arguments, str):
+        return None
     command = arguments.get("command")
     return command if isinstance(command, str) and command.strip() else None

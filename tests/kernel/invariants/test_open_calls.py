@@ -14,10 +14,7 @@ import pytest
 
 from antiphon_kernel.contexts import BlockOwners
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.registry import Registry
-from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns import TURN_TOOLS, TurnRunner, turn
-from antiphon_kernel.turns.events import (
+from antiphon_kernel.providers.events import (
     End,
     ProviderError,
     TextDelta,
@@ -25,6 +22,9 @@ from antiphon_kernel.turns.events import (
     ToolCallEvent,
     TurnEvent,
 )
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner, turn
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.invariants.cases import cases, run_cases

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers.events import TurnEvent
+from antiphon_kernel.providers.recording import RecordedStep, Recording
+from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.turns import TurnRunner
-from antiphon_kernel.turns.events import TurnEvent
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.recording import RecordedStep, Recording
-from antiphon_kernel.turns.scripted import ScriptedProvider
 from antiphon_kernel.types.enums import Status
 from antiphon_kernel.types.records import Actor, BlockHeader
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.turns.events import TextDelta, ToolCallEvent
+from antiphon_kernel.providers.events import TextDelta, ToolCallEvent
 from antiphon_kernel.types.enums import BlockKind, Status
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import AccessRole

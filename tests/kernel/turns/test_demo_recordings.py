@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.turns.events import TextDelta, ThinkingDelta, ToolCallEvent
+from antiphon_kernel.providers.events import TextDelta, ThinkingDelta, ToolCallEvent
+from antiphon_kernel.providers.recording import RecordedStep, load_recording
 from antiphon_kernel.turns.models import Models, demo_recordings
-from antiphon_kernel.turns.recording import RecordedStep, load_recording
 from antiphon_kernel.turns.shell import run_shell
 from tests.kernel.turns.stage import OpenStage
 
@@ -74,7 +74,7 @@ async def test_commands_work_in_any_folder(tmp_path: Path, folder: str) -> None:
         subprocess.run(["git", "-C", here, *name, *commit], check=True)
     for steps in load_recording(PATHS[0]).rounds[:2]:
         call = steps[-1].event
-        assert isinstance(call, ToolCallEvent)
+        assert isinstance(call, ToolCallEvent) and not isinstance(call.input, str)
         pieces: list[str] = []
 
         async def keep(text: str, pieces: list[str] = pieces) -> None:

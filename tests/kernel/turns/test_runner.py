@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from antiphon_kernel.turns.events import End, TextDelta, TurnEvent
+from antiphon_kernel.providers.events import End, TextDelta, TurnEvent
+from antiphon_kernel.providers.provider import RoundRequest
+from antiphon_kernel.providers.recording import RecordingError
 from antiphon_kernel.turns.models import Models, load_models
-from antiphon_kernel.turns.provider import RoundRequest
-from antiphon_kernel.turns.recording import RecordingError
 from antiphon_kernel.turns.runner import BEGINNING, TurnRunner
 from antiphon_kernel.turns.turn import TurnFailed
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind

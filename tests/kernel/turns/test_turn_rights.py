@@ -8,10 +8,10 @@ from typing import Any, Final
 import pytest
 from pycrdt import Doc, Map, Text
 
-from antiphon_kernel.turns.events import TextDelta, ToolCallEvent, TurnEvent
+from antiphon_kernel.providers.events import TextDelta, ToolCallEvent, TurnEvent
+from antiphon_kernel.providers.provider import RoundRequest
+from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.provider import RoundRequest
-from antiphon_kernel.turns.scripted import ScriptedProvider
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind
 from antiphon_kernel.types.ids import DRAFT_SEQ_MIN, BlockId
 from antiphon_kernel.types.presence import PresenceState

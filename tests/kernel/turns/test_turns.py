@@ -12,7 +12,7 @@ import pytest
 
 from antiphon_kernel.layout import ModelRequest
 from antiphon_kernel.messages import Message, TextBlock
-from antiphon_kernel.turns.events import (
+from antiphon_kernel.providers.events import (
     End,
     ProviderError,
     TextDelta,
@@ -21,8 +21,8 @@ from antiphon_kernel.turns.events import (
     TurnEvent,
     Usage,
 )
+from antiphon_kernel.providers.provider import RoundRequest
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.turns.provider import RoundRequest
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.presence import PresenceState
 from tests.kernel.turns.stage import Gate, OpenStage, recording, scripted
@@ -99,7 +99,7 @@ async def test_provider_reads_the_conversation_with_each_call_answered(
 
     class Reading:
         async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
-            read.append(await request.read())
+            read.append((await request.read()).conversation)
             if request.round == 0:
                 yield TextDelta("Looking.")
                 yield call("echo out", "one")

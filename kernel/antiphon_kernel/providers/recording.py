@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from antiphon_kernel.turns.events import (
+from antiphon_kernel.providers.events import (
     End,
     ProviderError,
     TextDelta,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from antiphon_kernel.turns.events import (
+from antiphon_kernel.providers.events import (
     End,
     ProviderError,
     TextDelta,
@@ -16,7 +16,7 @@ from antiphon_kernel.turns.events import (
     ToolCallEvent,
     Usage,
 )
-from antiphon_kernel.turns.recording import (
+from antiphon_kernel.providers.recording import (
     RecordedStep,
     RecordingError,
     load_recording,

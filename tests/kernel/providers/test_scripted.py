@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from antiphon_kernel.turns.events import End, TextDelta, ToolCallEvent, TurnEvent
-from antiphon_kernel.turns.provider import RoundRequest
-from antiphon_kernel.turns.recording import RecordedStep, Recording
-from antiphon_kernel.turns.scripted import ScriptedProvider
+from antiphon_kernel.providers.events import End, TextDelta, ToolCallEvent, TurnEvent
+from antiphon_kernel.providers.provider import RoundRequest
+from antiphon_kernel.providers.recording import RecordedStep, Recording
+from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.types.ids import ContextId
 
 HERE, THERE = ContextId("0" * 32), ContextId("1" * 32)

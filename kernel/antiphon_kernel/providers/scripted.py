@@ -6,9 +6,9 @@ import asyncio
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
-from antiphon_kernel.turns.events import End, TurnEvent
-from antiphon_kernel.turns.provider import RoundRequest
-from antiphon_kernel.turns.recording import Recording
+from antiphon_kernel.providers.events import End, TurnEvent
+from antiphon_kernel.providers.provider import RoundRequest
+from antiphon_kernel.providers.recording import Recording
 from antiphon_kernel.types.ids import ContextId
 
 MIN_SPEED = 0.1

@@ -1,0 +1,56 @@
+"""Providers of models: a stream of typed events for one request, the same from every service.
+
+May import `layout`, `messages` and what is below them. Libraries of a service are imported by the
+one module that needs them, and only when a model of that kind is first asked.
+"""
+
+from antiphon_kernel.providers.events import (
+    End,
+    ErrorKind,
+    ProviderError,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnd,
+    ToolCallDelta,
+    ToolCallEvent,
+    ToolCallStart,
+    TurnEvent,
+    Usage,
+)
+from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind, ModelPrice
+from antiphon_kernel.providers.provider import (
+    ModelPrompt,
+    PromptFile,
+    Provider,
+    RemoteProvider,
+    RoundRequest,
+    ToolDefinition,
+    ToolOutcome,
+)
+
+__all__ = [
+    "ApiKey",
+    "End",
+    "ErrorKind",
+    "ModelConfig",
+    "ModelKind",
+    "ModelPrice",
+    "ModelPrompt",
+    "PromptFile",
+    "Provider",
+    "ProviderError",
+    "RemoteProvider",
+    "RoundRequest",
+    "StopReason",
+    "TextDelta",
+    "ThinkingDelta",
+    "ThinkingEnd",
+    "ToolCallDelta",
+    "ToolCallEvent",
+    "ToolCallStart",
+    "ToolDefinition",
+    "ToolOutcome",
+    "TurnEvent",
+    "Usage",
+]
