@@ -55,6 +55,6 @@ async def picture(size: tuple[int, int], play: Play, *, theme: str | None = None
             async with app.run_test(size=size) as pilot:
                 await until(lambda: app.session.is_live, "the connection")
                 await play(scene, app, pilot)
-                taken = app.export_screenshot(title="antiphon")
+                taken = app.export_screenshot(title="antiphon", simplify=True)
                 await app.session.close()
     return taken

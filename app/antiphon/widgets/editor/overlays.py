@@ -172,4 +172,5 @@ def written_over(strip: Strip, start: int, text: str, style: Style) -> Strip:
                 behind.append(Segment(" " * max(0, stop - end), own))
             column = stop
     piece = Segment(text, style if ground is None else Style(bgcolor=ground.bgcolor) + style)
-    return Strip([*before, piece, *behind], strip.cell_length).simplify()
+    pieces = [one for one in (*before, piece, *behind) if one.text]
+    return Strip(pieces, strip.cell_length).simplify()

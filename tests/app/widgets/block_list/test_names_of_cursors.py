@@ -198,6 +198,7 @@ units = st.lists(st.sampled_from(["a", " ", "中", "👩\u200d👧"]), max_size=
 def test_text_written_over_a_line_leaves_the_rest_of_it_in_place(text: str, start: int) -> None:
     line = Strip([Segment(text)], cell_width(text))
     drawn = written_over(line, start, "ben", Style())
+    assert all(segment.text for segment in drawn)
     assert drawn.cell_length == cell_width(drawn.text) == max(line.cell_length, start + 3)
     before, behind = drawn.text.split("ben", 1)
     assert cell_width(before) == start
