@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = (ROOT / "app" / "antiphon", ROOT / "kernel" / "antiphon_kernel")
+SCOPES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def sources(*folders: Path) -> list[Path]:
@@ -118,24 +119,48 @@ def test_class_names_are_unique() -> None:
     assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
 
 
-def public_docstrings(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Yield the names of the public things of a module that have a docstring, and these."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings of a module, of its classes, functions and attributes, with lines."""
     for node in ast.walk(tree):
-        if isinstance(node, kinds) and (doc := ast.get_docstring(node)):
-            name = getattr(node, "name", "module")
-            if not is_private(name):
-                yield name, doc
+        for statement in getattr(node, "body", ()) if isinstance(node, SCOPES) else ():
+            value = statement.value if isinstance(statement, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield value.lineno, value.value
 
 
-def test_public_docstrings_begin_without_relative_clause() -> None:
+def relative_docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the first lines of docstrings that begin with a relative clause."""
+    for line, doc in docstrings(tree):
+        if re.match(r"(What|Who|Whose|Whom|Whoever|Where|Which)\b", doc.strip()):
+            yield line, doc.strip().splitlines()[0]
+
+
+def test_docstrings_begin_without_relative_clause() -> None:
     found = [
-        f"{path.relative_to(ROOT)} {name}: {doc.splitlines()[0]}"
+        f"{path.relative_to(ROOT)}:{line} {doc}"
         for path in sources(*PACKAGES)
-        for name, doc in public_docstrings(ast.parse(path.read_text("utf-8")))
-        if re.match(r"(What|Who|Whose|Whom|Whoever|Where)\b", doc)
+        for line, doc in relative_docstrings(ast.parse(path.read_text("utf-8")))
     ]
     assert found == []
+
+
+def test_relative_clause_is_found_in_module_class_function_and_attribute() -> None:
+    source = '''
+"""What a module is."""
+A = 1
+"""Which constant."""
+class B:
+    """Where things are."""
+    c: int
+    """Who did it."""
+    def __init__(self):
+        """Whose it is."""
+        self.d = 1
+        """What it has."""
+        self.e = "What is no docstring"
+        """The rest, and what else there is."""
+'''
+    assert [line for line, _ in relative_docstrings(ast.parse(source))] == [2, 4, 6, 8, 10, 12]
 
 
 def test_package_says_what_it_is_and_holds_no_code() -> None:

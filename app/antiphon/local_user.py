@@ -12,9 +12,9 @@ class Denial(NamedTuple):
     """Why nothing can be written."""
 
     words: str
-    """What an attempt is answered with."""
+    """The answer to an attempt."""
     instead: str
-    """What stands where a message would be written."""
+    """The text in the place where a message would be written."""
 
 
 VIEWER: Final = Denial(

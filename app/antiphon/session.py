@@ -31,7 +31,7 @@ SILENT_SECONDS: Final = 2.0
 """How long the kernel may leave an edit or a call unanswered before that is said."""
 
 MADE_ANEW: Final = "This document was restored, or made anew: Ctrl+P, Join again shows it."
-"""What a person is told of another epoch."""
+"""The message to a person whose document has another epoch."""
 
 
 class ConnectionStatus(StrEnum):
@@ -65,7 +65,7 @@ class SessionStatus:
     unsaved: int = 0
     """Changes made here that are not on the kernel's disk."""
     role: str | None = None
-    """What the person here may do, as the kernel said it last."""
+    """The role of the person here, as the kernel said it last."""
     is_silent: bool = False
     """The connection is there, but the kernel does not answer."""
     refused: Rejection | None = None

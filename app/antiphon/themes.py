@@ -37,7 +37,7 @@ INTERFACE_COLOURS: Final = (
     "warning",
     "error",
 )
-"""What a theme can set in its table `interface`."""
+"""The names that a theme can set in its table `interface`."""
 
 _TOP_LEVEL: Final = ("name", "dark", "authors", "interface", "cells", "variables")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*")

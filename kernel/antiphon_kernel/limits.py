@@ -78,7 +78,7 @@ class Limits(BaseModel):
     snapshot_transactions_on_close: int = 100
     """Fewer than these are read at the next opening instead of writing a snapshot at the end."""
     subscriptions_per_session: int = 64
-    """What one session may follow at a time."""
+    """Subscriptions that one session has at a time."""
     subscription_events: int = 1_000
     """Events that wait for the reader of a subscription; more become a resync."""
     subscription_code_points: int = 1_000_000

@@ -42,14 +42,14 @@ EVERY_CALL: Final = (
     ErrorCode.STORAGE_FAILED,
     ErrorCode.NO_KERNEL,
 )
-"""What any call can fail with."""
+"""The errors of every call."""
 
 REFERENCES: Final = (
     ErrorCode.BLOCK_NOT_FOUND,
     ErrorCode.CONTEXT_NOT_FOUND,
     ErrorCode.AMBIGUOUS_ID,
 )
-"""What a call that names a block or a context can fail with."""
+"""The errors of a call that names a block or a context."""
 
 _ENCODER: Final = json.JSONEncoder(allow_nan=False)
 
@@ -68,9 +68,9 @@ class Tool:
     handler: Callable[[Any, Any], Awaitable[Result]]
     doc: str
     needs: Permission
-    """What the caller must be allowed to do at least; the handler may ask for more."""
+    """The permission that the caller needs at least; the handler may ask for more."""
     errors: tuple[ErrorCode, ...]
-    """What it can fail with, besides what every call can."""
+    """Its errors, besides those of every call."""
 
     def parse(self, params: Mapping[str, Any]) -> Params:
         """The request as a value.

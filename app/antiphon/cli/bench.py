@@ -12,7 +12,7 @@ from antiphon.cli.errors import CommandError
 from antiphon_kernel.types.constants import ExitCode
 
 PLACES = ("document", "kernel", "models", "app")
-"""What can be measured: tests/bench/*.py."""
+"""The things that can be measured: tests/bench/*.py."""
 
 
 @click.command(context_settings={"ignore_unknown_options": True})

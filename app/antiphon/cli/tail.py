@@ -164,7 +164,7 @@ class Tail:
         await self._printer.print(news)
 
     async def _recall(self, event: Mapping[str, Any]) -> None:
-        """What a block that was not printed said before an event; nothing, if it has a schema."""
+        """Remember what a block that was not printed said before an event."""
         block, version = event["block_id"], event["from_version"]
         structured = bool(event["parts"]) or any("section" in one for one in event["splices"])
         text = ""

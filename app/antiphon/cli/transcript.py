@@ -28,7 +28,7 @@ class _Cell:
     version: int = 0
     text: str = ""
     said: str = ""
-    """What was printed of it."""
+    """The text that was printed of it."""
     shown: int = 0
     """The part of `text`, from its start, in whose place `said` stands."""
     editors: dict[str, None] = field(default_factory=dict)
@@ -166,7 +166,7 @@ class Transcript:
         return "".join([changes, *rest, *self._break()])
 
     def _growth(self, changed: str) -> Iterator[str]:
-        """What has come to the ends of blocks, of the unfinished line's first."""
+        """Yield the text that is new at the ends of blocks, of the unfinished line's first."""
         yield from self._grow([changed])
         if self._open is None:
             yield from self._grow(tuple(self._behind))

@@ -15,7 +15,7 @@ from antiphon.render.wrap import WrapPiece, compose, wrap
 
 @dataclass(slots=True)
 class _Prefix:
-    """What stands before each row: `first` once, then `rest`, of one width."""
+    """The pieces before each row: `first` once, then `rest`, of one width."""
 
     first: Sequence[WrapPiece]
     rest: Sequence[WrapPiece]

@@ -35,7 +35,7 @@ CELL_COLOURS: Final = (
     "focus",
     "unread",
 )
-"""What a theme can set as `cell-<name>`."""
+"""The names that a theme can set as `cell-<name>`."""
 
 _ATTRIBUTES: Final = tuple(
     Style(italic=italic or None, underline=line == 1 or None, underline2=line == 2 or None)
@@ -44,7 +44,7 @@ _ATTRIBUTES: Final = tuple(
     for line in (0, 1, 2)
     for italic in (False, True)
 )
-"""What tells the slots apart where a theme gives several of them one colour."""
+"""Styles that tell the slots apart where a theme gives several of them one colour."""
 
 
 @dataclass(frozen=True, slots=True)

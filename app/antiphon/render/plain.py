@@ -30,7 +30,7 @@ class PlainStream:
         self._text = ""
         self._sections: list[LineChunk] = []
         self._ends: list[int] = []
-        """Where in the text each section ends."""
+        """The end of each section, as an offset into the text."""
 
     def update(self, text: str) -> RenderedCell:
         r"""The picture of `text`, of which a final ``\n`` makes no line."""

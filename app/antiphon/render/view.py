@@ -8,7 +8,7 @@ from typing import Final
 from antiphon_kernel.types.enums import BlockKind, Role, Status, ToolKind
 
 OWN_NAME: Final = "you"
-"""What a person is called on their own screen."""
+"""The name of a person on their own screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,6 @@ class CellView:
     is_read_from: bool = False
     """Models read from here on: it stands for everything above it."""
     siblings: str = ""
-    """Which of the messages in its place this is: `‹ 2/3 ›`; empty if it is the only one."""
+    """The position among the messages in its place: `‹ 2/3 ›`; empty if it is the only one."""
     source_context: str | None = None
-    """Where a drift block came from."""
+    """The context that a drift block came from."""

@@ -189,7 +189,7 @@ def _grapheme_ranges(text: str, width: int, first: int, words: bool) -> list[tup
 def _fill_line(
     text: str, units: Sequence[Grapheme], first: int, available: int, words: bool
 ) -> tuple[int, int]:
-    """Where the line that starts with unit `first` ends, and the unit that the next starts with."""
+    """Return the end of the line that starts with unit `first`, and the first unit of the next."""
     column = 0
     has_ink = False
     end = following = first

@@ -330,7 +330,7 @@ class BaseScreen(Screen[None]):
             )
 
     def _number(self, person: Participant) -> int | None:
-        """Which cell somebody is in, counted from 1; None in a draft or nowhere."""
+        """Return the cell somebody is in, counted from 1; None in a draft or nowhere."""
         block = self._current_block() if person.is_me else person.block
         document = self._session.document
         if block is None or block not in document or self.source.is_hidden(block):

@@ -129,7 +129,7 @@ class DocumentScreen(DocumentActions):
     @on(events.Paste)
     @on(events.Key)
     def _typed_nowhere(self, event: events.Key | events.Paste) -> None:
-        """Who types where nothing can be typed is told why, if their role is the reason."""
+        """Tell who types where nothing can be typed why, if their role is the reason."""
         refusal = self.user.refusal
         if refusal is not None and (isinstance(event, events.Paste) or event.is_printable):
             self.hint(refusal)

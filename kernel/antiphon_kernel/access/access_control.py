@@ -25,7 +25,7 @@ from antiphon_kernel.yjs.close_codes import CloseCode
 JOINS_KEPT: Final = 100
 
 ABSENCE_MS: Final = 60_000
-"""Who comes back after a longer time than this has joined anew."""
+"""Milliseconds of absence after which somebody who comes back has joined anew."""
 
 _LOOK_AGAIN_MS: Final = 1_000
 """How often the wall clock is looked at while somebody is here whose invitation expires: timers do

@@ -29,7 +29,7 @@ TOKEN_BYTES: Final = 32
 """Randomness of a token."""
 
 GUEST: Final = "guest"
-"""What people are called whom nobody has named."""
+"""The username of people whom nobody has named."""
 
 
 class AuthenticationError(AntiphonError):

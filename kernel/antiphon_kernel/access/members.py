@@ -63,7 +63,7 @@ class Members:
         for user in await self.auth.users():
             self._users[user.principal] = user
             if user.username not in self._principals:
-                await self._add(_is_incomplete(user), None)
+                await self._add(_unwritten_principal(user), None)
         for principal in known.values():
             if principal.id not in self._users and principal.kind is not PrincipalKind.SYSTEM:
                 await self._store_role(principal, AccessRole.of_kind(principal.kind))
@@ -146,7 +146,7 @@ class Members:
                 return known
             for user in self._users.values():
                 if user.username == username:
-                    return await self._add(_is_incomplete(user), user.role)
+                    return await self._add(_unwritten_principal(user), user.role)
             return await self._add(self._new(username, kind), role)
 
     async def set_display_name(self, principal: Principal, name: str) -> Principal:
@@ -224,6 +224,6 @@ class Members:
         self._users[principal.id] = await self.auth.add_user(principal, role, self._clock.now_ms())
 
 
-def _is_incomplete(user: User) -> Principal:
-    """Who has a role already, and is not in the journal: it broke off, or could not be written."""
+def _unwritten_principal(user: User) -> Principal:
+    """Return the principal of a user whose entry in the journal could not be written."""
     return Principal(user.principal, user.username, user.kind)

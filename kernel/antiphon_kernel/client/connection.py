@@ -193,7 +193,7 @@ class ReplicaConnection:
                     timer.cancel()
 
     def _frames_due(self) -> list[bytes]:
-        """What is to be sent now: text first, so that no cursor is ahead of its text."""
+        """Return the frames to send now: text first, so that no cursor is ahead of its text."""
         outbox, awareness = self._copy.outbox, self._copy.awareness
         frames = []
         if self._asked is not None:

@@ -48,7 +48,7 @@ class EditReplay:
         self._batch = _BATCH
         self._refusals: dict[str, int] = {}
         self.refused: list[RejectedEdit] = []
-        """What has stayed refused so far."""
+        """The edits that have stayed refused so far."""
 
     def add(self, edits: Sequence[PendingEdit]) -> None:
         """These are to be made again, too."""

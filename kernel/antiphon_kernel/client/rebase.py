@@ -22,7 +22,7 @@ class OrphanedEditError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _IdSpan:
-    """Where the ids of one struct have gone."""
+    """The new place of the ids of one struct."""
 
     struct: Struct
     parent: str | ItemId | None
@@ -112,7 +112,7 @@ class Rebase:
         self._spans.append(span)
 
     def _span(self, item: ItemId) -> _IdSpan | None:
-        """What became of an item that the kernel does not have; None if it has it."""
+        """Return the new place of an item that the kernel does not have; None if it has it."""
         if item.client != self._client or item.clock < self._known:
             return None
         at = bisect_right(self._starts, item.clock) - 1

@@ -22,11 +22,11 @@ class Rejection:
     """Edits of this replica that the kernel refused; the replica went on without them."""
 
     reason: str
-    """What the kernel said last."""
+    """The last reason that the kernel gave."""
     edits: int
     """All that this replica has had refused so far."""
     file: Path
-    """Where they can be read."""
+    """The file where they can be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class BlockOwners:
             new_client: a new awareness client id, for the presence of a writer.
         """
         self.system = system
-        """Who interrupts."""
+        """The actor that interrupts."""
         self._members = members
         self._sessions: dict[str, SessionId] = {}
         self._lease_seconds = lease_seconds

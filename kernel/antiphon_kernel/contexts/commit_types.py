@@ -18,11 +18,11 @@ class ClientOrigin:
     """Origin of a change that a client has made in its own replica."""
 
     source: object
-    """Who handed it in: its own update does not go back to it."""
+    """The connection that handed it in: its own update does not go back to it."""
     clients: tuple[int, ...] = ()
     """CRDT client ids that the actor has used for the first time."""
     added: bytes | None = None
-    """What the kernel added to the client's update."""
+    """The update that the kernel added to the client's."""
     submitted: tuple[str, ...] = ()
     """Drafts that it has finished."""
 
@@ -34,7 +34,7 @@ class PendingCommit:
     actor: Actor
     operation: str
     transaction: Transaction
-    """What changed."""
+    """The change to the document."""
     update: bytes | None
     """All that has to be stored of it; None if nothing changed."""
     undo: UndoKind | None = None
@@ -42,9 +42,9 @@ class PendingCommit:
     keystroke: Keystroke | None = None
     """Keystroke that the change is; None if it is more."""
     stacks: StackChange | None = None
-    """What it does to the undo stacks, if it turns a unit."""
+    """The change to the undo stacks, if it turns a unit."""
     revivals: tuple[RestoredRange, ...] = ()
-    """Which of its ids are others come back."""
+    """The ranges of its ids that are others come back."""
     restated: bool = False
     """Whether the journal's row of the context changes with it."""
     client_origin: ClientOrigin | None = None
@@ -70,7 +70,7 @@ class Applied:
     actor: Actor
     operation: str
     changes: tuple[DocumentChange, ...]
-    """What it did, in order, with what the kernel added to it."""
+    """Its changes in order, with those that the kernel added."""
     versions: Mapping[str, int]
     """New version of each block it touched."""
 

@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _BLOCKS: Final = 200
 _CODE_POINTS: Final = 100_000
-"""What is written or looked at in one go; others wait no longer than that takes."""
+"""The portion that is written or looked at in one go; others wait no longer than that takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class DocumentChange:
     reordered: bool = False
     """Whether a block that was there before now stands elsewhere."""
     contents: tuple[ContentChange, ...] = ()
-    """What changed in contents besides texts."""
+    """Changes of contents besides texts."""
 
     @property
     def touched(self) -> tuple[str, ...]:

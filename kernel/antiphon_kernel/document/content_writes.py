@@ -59,7 +59,7 @@ class Write:
     items: int | None = None
     """How many items the list or log then has."""
     value: int | float | None = None
-    """What the counter then has come to."""
+    """The value of the counter afterwards."""
 
 
 def plan_set(

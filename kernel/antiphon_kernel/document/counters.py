@@ -23,7 +23,7 @@ _MAX_WRITTEN: Final = 2_000
 """Code points of a partial sum: the digits of `EXACT`, after the zeros of the least of them."""
 
 _DECIMAL: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-"""What every client reads as the same number."""
+"""Numerals that every client reads as the same number."""
 
 
 def as_decimal(amount: int | float) -> Decimal:

@@ -66,7 +66,7 @@ _WITHOUT: Final[Mapping[str, Any]] = {
     "order": "",
     "created": "",
 }
-"""What a block without these keys is taken for."""
+"""The values of keys that a block lacks."""
 
 
 def stored_value(name: str, value: object) -> object | None:

@@ -52,14 +52,14 @@ class TextSchema(_Model):
     """A text: what a block has that was created without a schema."""
 
     type: Literal["text"] = "text"
-    """What it is."""
+    """The kind of content."""
 
 
 class ValueSchema(_Model):
     """A single value; only as the item of a list."""
 
     type: Literal["number", "boolean", "timestamp"]
-    """What it holds."""
+    """The kind of value."""
 
 
 class FieldSchema(_Model):
@@ -70,7 +70,7 @@ class FieldSchema(_Model):
     description: str = ""
     """For people, shown with it."""
     field_type: FieldType
-    """What it holds."""
+    """The kind of value."""
     required: bool = False
     """Whether it must have a value: content that is set names it, and it is never removed."""
     default: Any = None
@@ -80,7 +80,7 @@ class FieldSchema(_Model):
     max_items: int | None = Field(default=None, ge=1)
     """How many items a list has at most."""
     item_schema: ItemSchema | None = None
-    """What each item of a list looks like; anything if absent."""
+    """The schema of each item of a list; any JSON if absent."""
 
     @model_validator(mode="after")
     def _only_lists_have_items(self) -> FieldSchema:
@@ -93,7 +93,7 @@ class MapSchema(_Model):
     """Named fields."""
 
     type: Literal["map"] = "map"
-    """What it is."""
+    """The kind of content."""
     fields: tuple[FieldSchema, ...]
     """In the order in which they are shown."""
 
@@ -107,9 +107,9 @@ class ListSchema(_Model):
     """JSON values in order."""
 
     type: Literal["list"] = "list"
-    """What it is."""
+    """The kind of content."""
     item_schema: ItemSchema | None = None
-    """What each item looks like; anything if absent."""
+    """The schema of each item; any JSON if absent."""
     max_items: int | None = Field(default=None, ge=1)
     """How many there are at most."""
 
@@ -118,7 +118,7 @@ class LogSchema(_Model):
     """Entries, JSON values, that are only added at the end."""
 
     type: Literal["log"] = "log"
-    """What it is."""
+    """The kind of content."""
     display_limit: int | None = Field(default=None, ge=1)
     """How many of the last entries rendering shows, all if absent; kept are all."""
 
@@ -129,7 +129,7 @@ class Section(_Model):
     name: SectionName
     """Lower-case letters, digits, `-` and `_`."""
     content: Schema = Field(alias="schema")
-    """What it looks like."""
+    """The schema of the section."""
     description: str = ""
     """For people, shown with it."""
     read_only: bool = False
@@ -140,7 +140,7 @@ class CompositeSchema(_Model):
     """Named sections, each with a schema of its own."""
 
     type: Literal["composite"] = "composite"
-    """What it is."""
+    """The kind of content."""
     sections: tuple[Section, ...]
     """In the order in which they are shown."""
 
@@ -158,7 +158,7 @@ ItemSchema: TypeAlias = Annotated[
     Field(discriminator="type"),
 ]
 Part: TypeAlias = TextSchema | MapSchema | ListSchema | LogSchema | CompositeSchema | FieldSchema
-"""What a path leads to."""
+"""The things that a path leads to."""
 
 TEXT: Final = TextSchema()
 _SCHEMA: Final[TypeAdapter[Schema]] = TypeAdapter(Schema, config=ConfigDict(defer_build=True))

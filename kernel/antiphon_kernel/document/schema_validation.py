@@ -55,7 +55,7 @@ class Violation:
     expected: str
     found: str
     item: int | None = None
-    """Which item of a list or log, counted from 0."""
+    """The index of the item in a list or log, from 0."""
 
     def __str__(self) -> str:
         where = "the content" if self.path is None else quote(self.path)

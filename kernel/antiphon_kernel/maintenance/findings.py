@@ -32,13 +32,13 @@ class Check(StrEnum):
     SUMMARY = "summary"
     """A summary that models read from says what it stands for."""
     UNDO = "undo"
-    """What can be undone or redone is in the transactions."""
+    """The units that can be undone or redone are in the transactions."""
     CLIENTS = "clients"
     """With a CRDT client id that belongs to a principal nobody else has written."""
     SNAPSHOT = "snapshot"
     """A snapshot is what the transactions make."""
     REVIVED = "revived"
-    """What an undo brought back had been there before."""
+    """The characters that an undo brought back had been there before."""
     INHERITED = "inherited"
     """A copied text is somebody's from its beginning to its end."""
     SEARCH = "search"
@@ -46,7 +46,7 @@ class Check(StrEnum):
     BLOBS = "blobs"
     """The bytes of every attached file are there as they were, and there are no others."""
     AUTH = "auth"
-    """Who may come in is somebody whom the journal knows, in a role that there is."""
+    """Everybody who may come in is known to the journal, in a role that there is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class Restored:
     damaged: tuple[str, ...]
     """Labels of the contexts that were damaged in the backup already."""
     aside: Path | None
-    """Where the journal is kept that was there before."""
+    """The file that keeps the journal that was there before."""
 
 
 async def restore(backup: Path, data: Path, clock: Clock) -> Restored:

@@ -17,17 +17,17 @@ class ServerLimits:
     awareness: int = 64 * 2**10
     """One awareness message; Yjs clients repeat in it what they have heard of others."""
     awareness_state: int = 8 * 2**10
-    """What one client says about itself, as JSON."""
+    """The state of one client, as JSON."""
     awareness_depth: int = 16
     """How deep that may be nested."""
     presence_expiry: float = 30.0
-    """Who has not said anything about themselves for so long is not shown any more."""
+    """Seconds after which a client that has not renewed its state is not shown any more."""
     state_vector: int = 2**20
     """The state vector of a sync step 1."""
     request: int = 8 * 2**20
     """The body of one tool call."""
     unread: int = 4 * 2**20
-    """What may wait for a slow reader before it gets a resync in its place."""
+    """Bytes that wait for a slow reader before it gets a resync in their place."""
     handshake: float = 10.0
     """A connection without a session is closed after so long."""
     body: float = 60.0
@@ -49,9 +49,9 @@ class ServerLimits:
     connects_at_once: float = 300.0
     """How often it may connect after a rest."""
     messages_per_second: float = 2_000.0
-    """What one connection may send in the long run."""
+    """Messages that one connection may send in the long run."""
     messages_at_once: float = 20_000.0
-    """What it may send after a rest."""
+    """Messages that it may send after a rest."""
     bytes_per_second: float = 8 * 2**20
     """Bytes that one connection may send in the long run."""
     bytes_at_once: float = 64 * 2**20

@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.types import Scope
 
 VIA: Final = "antiphon.via"
-"""Which transport a request came over, `unix` or `tcp`."""
+"""The key of the transport a request came over, `unix` or `tcp`."""
 
 TOKEN: Final = "antiphon.token"
-"""What the address of a request showed as `?token=`; absent if it showed none."""
+"""The key of `?token=` in the address of a request; absent if it showed none."""
 
 GUARD: Final = "antiphon.guard"
 """The `ConnectionGuard` of a WebSocket or of a request."""

@@ -79,7 +79,7 @@ class Server:
     ) -> None:
         """`closing` is called when they begin to close."""
         self.token = token
-        """What the owner shows over TCP."""
+        """The token that the owner shows over TCP."""
         self.port = port
         self.http = f"http://{HOST}:{port}"
         self.sync = f"ws://{HOST}:{port}/sync"
@@ -248,7 +248,7 @@ def _bind_tcp(port: int) -> sockets.socket:
 
 
 def _choose_socket_path(wanted: Path) -> tuple[Path, Path | None]:
-    """Where the socket goes, and the folder that was made for it if it cannot go where wanted.
+    """Return the socket's path, and the folder made for it if it cannot be where wanted.
 
     It has to be in a folder of this user alone, under a path that the system accepts.
     """

@@ -90,7 +90,7 @@ class Credential:
     fingerprint: str
     """SHA-256 of a token in hex digits, or an SSH key's fingerprint."""
     named: bool
-    """Whoever uses it is `user`; else only the first is, and the next ones get names of theirs."""
+    """True if all who use it are `user`; else only the first is, and later ones are new users."""
     created: int
     expires: int | None
     revoked: int | None

@@ -238,7 +238,7 @@ class Journal(JournalReader):
         return commit.generation == self._generations.get(commit.context.number, 0)
 
     def _start_generation(self, contexts: set[int], error: AntiphonError) -> None:
-        """What was built on a lost commit is refused: only who loads again may go on."""
+        """Reject commits that are built on a lost one: only who loads again may go on."""
         for context in contexts:
             self._generations[context] = self._generations.get(context, 0) + 1
             self._failures[context] = error

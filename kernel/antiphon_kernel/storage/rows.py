@@ -176,7 +176,7 @@ class Commit:
     dropped_undo: tuple[UndoKey, ...] = ()
     """UndoUnits that can be neither undone nor redone from now on."""
     revivals: tuple[RestoredRange, ...] = ()
-    """Which of its ids are characters that were there before."""
+    """The ranges of its ids that are characters that were there before."""
     clients: tuple[int, ...] = ()
     """CRDT client ids that this principal used for the first time."""
     restated: bool = False
@@ -255,6 +255,6 @@ class StoredContext:
     clients: Mapping[int, str] = field(default_factory=dict)
     """CRDT client id to the principal that writes with it."""
     generation: int = 0
-    """What commits that are built on this carry."""
+    """The generation of commits that are built on this."""
     touched: frozenset[str] = frozenset()
     """Ids of the blocks that `updates` changed."""

@@ -26,7 +26,7 @@ _LONG: Final = 100_000
 """Code points; a longer text is not in the trigram index."""
 
 _TABLES: Final = {"search": "rowid", "long_texts": "row"}
-"""Where texts are, and the column that numbers them."""
+"""The tables of texts, and the column that numbers their rows."""
 
 _TRIGRAMS: Final = 32
 """More of them name hardly fewer texts."""

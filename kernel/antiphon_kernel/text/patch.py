@@ -37,15 +37,15 @@ class HunkFailure:
 
     message: str
     hunk: int | None = None
-    """Which one, counted from 0; None where the patch as a whole is at fault."""
+    """Its number, counted from 0; None where the patch as a whole is at fault."""
     line: int | None = None
-    """Where it should have been."""
+    """The line where it should have been."""
     expected: tuple[str, ...] | None = None
     """Its kept and removed lines, the first twenty of them."""
     found: tuple[str, ...] | None = None
-    """What the text has at that place instead."""
+    """The lines that the text has at that place instead."""
     places: tuple[int, ...] | None = None
-    """Where else it would fit, if that is more than one place; the first eight."""
+    """The first eight lines where it would fit, if that is more than one place."""
 
     def as_json(self) -> dict[str, Any]:
         fields = ("message", "hunk", "line", "expected", "found", "places")
@@ -135,7 +135,7 @@ class _Haystack:
 
 @dataclass(frozen=True, slots=True)
 class _HunkMatcher:
-    """What a hunk asks of its place."""
+    """The lines that a hunk needs at its place, and their number."""
 
     number: int
     hunk: Hunk
@@ -306,7 +306,7 @@ def _misplaced(target: _Haystack, wanted: _HunkMatcher, offset: int) -> HunkFail
 
 
 def _pieces(hunk: Hunk, offset: int) -> Iterator[Replacement]:
-    """What a hunk replaces, run by run; runs of equal length line by line."""
+    """Yield the replacements of a hunk, run by run; runs of equal length line by line."""
     at = offset
     removed: list[str] = []
     added: list[str] = []

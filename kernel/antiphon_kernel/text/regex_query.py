@@ -47,7 +47,7 @@ _VERBOSE: Final = re.compile(r"(?<!\\)(?:\\\\)*\(\?[a-zA-Z0-9]*x")
 _LOOKS_BEYOND: Final = re.compile(
     r"\(\?(?!:|i\)|<?=|P?<[A-Za-z_])|\(\*|\\[AZzGKRX0-9gk]|[*+?}]\+|\{[^}]*<"
 )
-"""What may match in a line by itself but not in that line between others."""
+"""Parts that may match in a line by itself but not in that line between others."""
 
 _LOOK_AROUND: Final = re.compile(r"\(\?<?[!=][^()\[\]\\|]*\)")
 """A simple one: what is in it is no part of the match."""

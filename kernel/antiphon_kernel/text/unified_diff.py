@@ -21,7 +21,7 @@ _HUNK: Final = re.compile(
 _SHAPE: Final = "@@ -START,COUNT +START,COUNT @@"
 _BINARY: Final = ("GIT binary patch", "Binary files ")
 _SIGNATURE: Final = "-- "
-"""What mail puts between the patch and the version of git."""
+"""The line that mail puts between the patch and the version of git."""
 
 
 class MalformedPatch(Exception):

@@ -167,7 +167,7 @@ class BrokenRule(Result):
     found: str
     """Value that is there, shortened."""
     item: int | None = None
-    """Which item of a list or log, counted from 0."""
+    """The index of the item in a list or log, from 0."""
 
 
 class GetResult(Result):

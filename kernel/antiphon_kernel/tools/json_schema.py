@@ -39,20 +39,20 @@ COMMON: Final[Mapping[str, str]] = {
     "label": "Name of the context.",
     "created": "When it was made: ISO 8601, UTC, milliseconds.",
     "time": "When it happened: ISO 8601, UTC, milliseconds.",
-    "role": "Whose part in the conversation it plays.",
-    "kind": "What the block is.",
-    "status": "Where the block is in its life.",
+    "role": "The part it plays in the conversation.",
+    "kind": "The kind of block.",
+    "status": "The status of the block: `done` and `error` are final.",
     "truncated": "Whether there is more than this.",
     "exit_code": "How the command ended: 0 well, else not.",
     "is_error": "Whether what it says is an error.",
     "stop_reason": "Why it ended, `interrupted` for one.",
     "stopped_by": "Username of whoever stopped it.",
     "expected_text": "What the lines must say for this to happen; whatever they say if absent.",
-    "section": "Which text of the block: path of a section or of a text field; its only one if"
+    "section": "The text of the block: path of a section or of a text field; its only one if"
     " absent.",
     "undone": "Ids of the blocks whose text changed.",
 }
-"""What a field of this name means wherever no docstring says it more exactly."""
+"""The meaning of a field of this name wherever no docstring says it more exactly."""
 
 
 @cache

@@ -90,7 +90,7 @@ class SiblingsResult(MessageListResult):
     """The messages that follow one and the same message, each in a branch."""
 
     position: int
-    """Which of them was asked about, counted from 0."""
+    """The index of the message that was asked about, from 0."""
 
 
 class AppendMessagesParams(Params):

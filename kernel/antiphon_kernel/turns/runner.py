@@ -32,7 +32,7 @@ AUTO_PLAY_SECONDS = 1.0
 """How long after the first person has come the models begin by themselves."""
 
 BEGINNING = "Somebody has come in. Begin the conversation."
-"""What the kernel then asks of them, where everybody can read it."""
+"""The prompt that the kernel then writes for them, where everybody can read it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -258,7 +258,7 @@ class TurnRunner:
             self.start_turn(context, model, prompt, text, self._kernel.system)
 
     async def _autostart_prompt(self, context: Context) -> str:
-        """What models answer that begin by themselves: the kernel says why they do."""
+        """Return the block that models answer that begin by themselves; the kernel writes it."""
         document, system = context.document, self._kernel.system
         for block in document.block_ids():
             if document.header(block).author == system.principal.id:

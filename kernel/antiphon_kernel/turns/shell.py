@@ -216,7 +216,7 @@ class _OutputPump:
             await asyncio.sleep(BATCH_SECONDS)
 
     async def _next(self) -> bytes:
-        """What is in the pipe, once something is; nothing at its end."""
+        """Return what is in the pipe, once something is; b"" at its end."""
         loop = asyncio.get_running_loop()
         while True:
             try:

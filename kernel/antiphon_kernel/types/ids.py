@@ -76,7 +76,7 @@ SYSTEM_NAME: Final = "system"
 """Its username."""
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]*")
-"""What a label or a username looks like."""
+"""The form of a label or a username."""
 
 NAME_LENGTH: Final = 64
 """Code points that it has at most."""

@@ -23,7 +23,7 @@ _BEGINNINGS: Final = (
 )
 
 ATTACHABLE: Final = ("text", *(kind for _, kind in _BEGINNINGS))
-"""What can be attached, in words: the types that every provider takes."""
+"""The types that every provider takes as an attachment, in words."""
 
 
 def media_type_of(data: bytes) -> str | None:

@@ -28,7 +28,7 @@ class PresenceState:
     anchor: int | None = None
     activity: Activity | str = Activity.IDLE
     role: AccessRole | str | None = None
-    """What the principal may do; None if a kernel of an older version has not said."""
+    """The principal's role; None if a kernel of an older version has not said."""
 
     def as_json(self) -> dict[str, Any]:
         """The awareness state; absent optional fields are left out."""

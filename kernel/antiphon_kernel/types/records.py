@@ -102,13 +102,13 @@ class BlockHeader:
     parent: str | None = None
     """The block it answers."""
     tool_kind: str | None = None
-    """Which engine runs the tool call: `shell`, `mcp`, `builtin`."""
+    """The engine that runs the tool call: `shell`, `mcp`, `builtin`."""
     drift_kind: str | None = None
     """How it came over from another context."""
     tool_name: str | None = None
     """The tool that is called."""
     tool_call_id: str | None = None
-    """What ties a result to its call."""
+    """The id that ties a result to its call."""
     input: str | None = None
     """Input of the tool call, a JSON document."""
     exit_code: int | None = None

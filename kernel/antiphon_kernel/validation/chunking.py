@@ -47,7 +47,7 @@ class Chunk:
     structs: Sequence[Struct]
     deletions: Sequence[IdRange]
     validated: ValidatedUpdate
-    """What is to be applied, not placed yet; with the client ids that nobody has written with
+    """The update to apply, not placed yet; with the client ids that nobody has written with
     and that are in no part before."""
 
     def placed(self, item_index: ItemIndex) -> ItemIndex:
@@ -172,7 +172,7 @@ def _deleting(deletions: Sequence[IdRange]) -> Iterator[Chunk]:
 
 
 def _ends(check: UpdateValidator) -> Generator[None, None, list[int]]:
-    """Where in the order each part ends: some items long, and longer for what belongs together."""
+    """Return the ends of the parts in the order: some items each, more for what stays together."""
     ends: list[int] = []
     start, together_until = 0, -1
     limit = check.limits.draft_structs

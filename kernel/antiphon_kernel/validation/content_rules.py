@@ -119,9 +119,9 @@ class _Growth:
 
     def __init__(self) -> None:
         self.added = 0
-        """What comes and stays."""
+        """Units that come and stay."""
         self.removed: list[IdRange] = []
-        """What was there and goes."""
+        """The ids of units that were there and go."""
 
 
 def _tools(part: Part | None, *, deletes: bool) -> str:

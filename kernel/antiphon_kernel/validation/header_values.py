@@ -137,7 +137,7 @@ def _is_line(stored: object, limits: Limits) -> bool:
 
 
 def _expected(name: str, stored: object) -> str | None:
-    """What a value is not and should be; None if it is."""
+    """Return the form that a value should have and has not; None if it has it."""
     form = FIELDS[name]
     if form is Form.FLAG:
         return None if isinstance(stored, bool) else "true or false"
@@ -180,4 +180,4 @@ def _absent(name: str) -> Callable[[], object]:
 
 
 _ABSENT: Final = {name: _absent(name) for name in FIELDS}
-"""What makes the value of a field that is not there."""
+"""Functions that make the value of a field that is absent."""

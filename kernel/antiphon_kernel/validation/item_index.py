@@ -45,7 +45,7 @@ class ItemRole(Enum):
     FRAME = "frame"
     """Roots, blocks and header fields: written by tools, apart from drafts."""
     ITEM = "item"
-    """What is in lists, logs, maps and counters, and shared types in a content: for tools only."""
+    """Items of lists, logs, maps and counters, and shared types in a content: for tools only."""
     VALUE = "value"
     """A character of a text."""
     MARK = "mark"
@@ -66,7 +66,7 @@ class Container:
         self.block = block
         """The block it is in; None outside of blocks."""
         self.path = path
-        """Where in the block's content; None for its header and outside of blocks."""
+        """The path in the block's content; None for its header and outside of blocks."""
         self.frame = ItemLocation(self, ItemRole.FRAME if path is None else ItemRole.ITEM)
         self.value = ItemLocation(self, ItemRole.VALUE) if is_text else self.frame
         self.mark = ItemLocation(self, ItemRole.MARK) if is_text else self.frame
@@ -132,7 +132,7 @@ class ItemIndex:
         self._blocks: dict[str, Container] = {}
         self._statuses: dict[str, tuple[ItemId, ...]] = {}
         self._grown: dict[Container, int] = {}
-        """What came into texts, until this is adopted."""
+        """The lengths that came into texts, until this is adopted."""
         self._queue = CausalQueue(self.end)
         self.deletions: tuple[IdRange, ...] = ()
         """Ids to be deleted with what was added here."""

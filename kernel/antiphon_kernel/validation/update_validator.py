@@ -44,9 +44,9 @@ class ValidatedUpdate:
     """An update that may be applied, what it creates and submits, with which client ids."""
 
     update: bytes = b""
-    """What to apply: the same, in a form that costs the engine no more than it should."""
+    """The update to apply: the same, in a form that costs the engine no more than it should."""
     placed: ItemIndex | None = None
-    """Where its items are, to be adopted once it is applied; None if it would change nothing."""
+    """The index of its items, to be adopted once it is applied; None if it would change nothing."""
     drafts: tuple[str, ...] = ()
     submitted: tuple[str, ...] = ()
     """Drafts of the actor's, old or new, that it calls done."""
@@ -141,13 +141,13 @@ class UpdateValidator:
         self.texts = bytearray()
         """Of each of them whether it is text and nothing else."""
         self.together: dict[int, int] = {}
-        """Where the header of a new draft begins in `order`, and where it ends."""
+        """The start in `order` of the header of a new draft, with its end."""
         self.created: dict[str, int] = {}
-        """Where in `order` each new draft begins."""
+        """The index in `order` where each new draft begins."""
         self.submitted: dict[str, int] = {}
-        """Where in `order` a draft is called done."""
+        """The index in `order` where each draft is called done."""
         self.deletions: list[IdRange] = []
-        """What it deletes that was not gone when it was checked."""
+        """The ids it deletes that were not gone when it was checked."""
         self.replaced: list[IdRange] = []
         """Those of `deletions` that are values of header fields, which something else replaces."""
         self._drafts = DraftRules(document, actor, limits)

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 SHUTTING_DOWN: Final = "The kernel is shutting down."
-"""What is said with `RESTART` by a kernel that ends."""
+"""The reason that a kernel gives with `RESTART` when it ends."""
 
 
 class CloseCode(IntEnum):
@@ -24,7 +24,7 @@ class CloseCode(IntEnum):
     NOT_FOUND = 4404
     OTHER_EPOCH = 4409
     REVOKED = 4410
-    """What let the client in has been revoked."""
+    """The credential that let the client in has been revoked."""
     KICKED = 4411
     """The client's principal is to stay away for a while."""
     STORAGE_LOST = 4412

@@ -30,7 +30,7 @@ class MapWriter:
     def __init__(self, client: int, clock: int) -> None:
         self._client = write_var_uint(client)
         self.clock = clock
-        """Where the next update begins."""
+        """The clock where the next update begins."""
         self._begun = clock
         self._count = 0
         self._written: list[bytes] = []

@@ -118,7 +118,7 @@ class CellPainter:
         )
 
     def _author_above(self, line: int) -> str | None:
-        """Whose text is in the nearest line above, blank lines passed over."""
+        """Return the author of the nearest line above, blank lines passed over."""
         look = self.look
         assert look.picture is not None
         for above in range(line - 1, max(line - _LOOK_BACK, 0) - 1, -1):
@@ -143,7 +143,7 @@ class CellPainter:
 
 
 def _layers(look: CellStyle) -> list[Highlights]:
-    """What is marked in the text, from below to above."""
+    """Return the highlights of the text, from below to above."""
     theme = look.gutters.theme
     blame, selections = theme.blame, theme.selections
     layers = [

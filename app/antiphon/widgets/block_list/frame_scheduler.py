@@ -52,7 +52,7 @@ class FrameScheduler:
         self.frames += 1
 
     def _draw_if_due(self) -> None:
-        """Whoever asked for a frame that came sooner may call when the next is not due yet."""
+        """Draw, unless the next frame is later: a timer of one that came sooner may still call."""
         if self._due is None:
             return
         early = self._due - self._now()

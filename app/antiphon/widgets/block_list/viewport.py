@@ -36,7 +36,7 @@ class Viewport:
         self.following = True
         """The last line stays on the last row."""
         self.anchor: Anchor | None = None
-        """What stays where it is while not following."""
+        """The line that stays where it is while not following."""
         self.places: list[LineRef | None] = []
         """The content of each row of the screen since `layout`."""
 

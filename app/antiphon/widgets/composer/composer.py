@@ -28,7 +28,7 @@ class ComposerEditor(CellEditor):
     """A cell editor in which Enter sends, and ↑ leaves it from the first row."""
 
     STICK: ClassVar[Literal["left", "right"]] = "right"
-    """What comes into one's own message is one's own: a draft that is there again, an undo."""
+    """Right: text that comes into one's own message is one's own, as of a restored draft."""
 
     class SendRequested(CellEditor.EditorMessage):
         """Enter."""

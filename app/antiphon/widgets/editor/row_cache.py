@@ -111,7 +111,7 @@ class RowCache:
         places: Sequence[tuple[RemoteCursor, Location, Location | None]],
         width: int,
     ) -> tuple[list[StyleSpan], list[CursorLabel]]:
-        """What others have selected in a row, and their cursors in it.
+        """Return what others have selected in a row, and their cursors in it.
 
         Args:
             places: of each cursor, and of the other end of what it has selected.

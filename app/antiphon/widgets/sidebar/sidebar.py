@@ -92,7 +92,7 @@ def participant_rows(person: Participant, number: int | None, mode: str) -> Part
 
 
 Row = tuple[Sequence[StatusSpan], Sequence[StatusSpan]]
-"""What stands at the left and at the right of a row."""
+"""The left and the right side of a row."""
 
 
 class Sidebar(ThemedWidget, can_focus=True):

@@ -19,7 +19,7 @@ from antiphon.widgets.themed import ThemedWidget
 MAX_LINES: Final = 3
 
 NAME_COLUMNS: Final = 6
-"""What a name takes where it stands in the gutter."""
+"""The least width of a name in the gutter, with the space after it."""
 
 
 class DraftPreview(ThemedWidget):

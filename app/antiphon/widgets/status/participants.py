@@ -31,9 +31,9 @@ class Participant:
     """`writing`, `queued`, or nothing in particular."""
     streaming: bool
     block: str | None
-    """Where their cursor is."""
+    """The block their cursor is in."""
     role: str
-    """What they may do; empty if the kernel has not said."""
+    """Their role; empty if the kernel has not said."""
 
 
 def participants(

@@ -141,7 +141,7 @@ class BlockHistory:
         return touched
 
     def _unknown_parts(self, sequence: ItemList, struct: Struct, at: int) -> Iterator[Segment]:
-        """What of a struct is new: what comes in again may overlap what is known."""
+        """Yield the new parts of a struct: what comes in again may overlap what is known."""
         start, end = struct.clock, struct.clock + struct.length
         known = self._items.find(ItemId(struct.client, start))
         while known is not None and known.end < end:
@@ -404,7 +404,7 @@ def _held(segment: Segment, position: int) -> bool:
 
 
 def _content(sequence: ItemList, struct: Struct) -> Content:
-    """What an item adds to its sequence; nothing if it is a mark or of another kind."""
+    """Return the content that an item adds to its sequence; empty for marks and other kinds."""
     if struct.kind is ContentKind.STRING and sequence.kind is ItemKind.TEXT:
         return str(struct.content)
     if struct.kind is ContentKind.ANY and sequence.kind is not ItemKind.TEXT:

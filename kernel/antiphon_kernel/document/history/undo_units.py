@@ -30,7 +30,7 @@ class UndoUnit:
     made: list[IdRange] = field(default_factory=list)
     took: list[IdRange] = field(default_factory=list)
     counted: dict[ItemId, Decimal] = field(default_factory=dict)
-    """What it added to each counter."""
+    """The amount it added to each counter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class UndoDifference:
     """Segments, by identity."""
     coming: frozenset[int]
     sequences: tuple[ItemList, ...]
-    """Where they are."""
+    """The sequences that hold the segments."""
     counted: tuple[tuple[ItemId, Decimal], ...]
-    """What has to be added to counters."""
+    """The amounts to add to counters."""
 
 
 class UndoUnits:

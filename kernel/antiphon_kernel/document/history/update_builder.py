@@ -32,7 +32,7 @@ class NewItem:
     right_origin: ItemId | None
     content: Content
     sources: tuple[IdRange, ...] = ()
-    """Which characters or values it is, if it is some that come back."""
+    """The ids of the characters or values that it restores; empty if it restores none."""
 
     @property
     def length(self) -> int:

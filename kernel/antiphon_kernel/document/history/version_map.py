@@ -135,7 +135,7 @@ class VersionMap:
         return self._offsets[id(part)] + (offset - self._starts[at] if part.alive else 0)
 
     def _place(self, start: int, end: int) -> tuple[int, int] | None:
-        """Where these characters are now, if they all are and side by side."""
+        """Return the range where these characters are now, if they all are, side by side."""
         at = bisect_right(self._starts, start) - 1
         first = reached = self._position(start)
         while at < len(self._parts) and self._starts[at] < end:
@@ -148,7 +148,7 @@ class VersionMap:
         return first, reached
 
     def _stale_lines(self, start: int, end: int) -> StaleError:
-        """What stands between the nearest lines that have survived on both sides."""
+        """Return an error with the text between the nearest lines that survived on both sides."""
         above = next((s for s in map(self._line, range(start - 1, -1, -1)) if s), None)
         below = next((s for s in map(self._line, range(end, self.line_count)) if s), None)
         first = min(above[1] + 1, len(self.now)) if above else 0

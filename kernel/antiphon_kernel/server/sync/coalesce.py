@@ -25,7 +25,7 @@ class UpdateBatch:
 
     messages: Sequence[bytes]
     update: bytes | None = None
-    """What all of them say, if they are more than one."""
+    """All of them as one update, if they are more than one."""
 
 
 def coalesce(messages: Sequence[bytes]) -> Iterator[UpdateBatch]:
