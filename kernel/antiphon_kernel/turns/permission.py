@@ -22,7 +22,7 @@ class PermissionRequest:
     arguments: Mapping[str, Any]
     """Arguments, valid for the tool's schema."""
     asker: Asker
-    """Whoever's message is answered: the call runs with their rights, and they may decide."""
+    """The author of the message that is answered: their rights are the call's, and they may decide."""
 
 
 @dataclass(frozen=True, slots=True)
