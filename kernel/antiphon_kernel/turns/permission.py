@@ -22,7 +22,7 @@ class PermissionRequest:
     arguments: Mapping[str, Any]
     """Arguments, valid for the tool's schema."""
     asker: Asker
-    """The author of the message that is answered: their rights are the call's, and they may decide."""
+    """Author of the message that is answered: the call has their rights, and they may decide."""
 
 
 @dataclass(frozen=True, slots=True)
