@@ -110,8 +110,7 @@ class LocalProvider:
             return self._chat
 
     async def _start(self, key: str) -> str:
-        path = Path(self._config.model).expanduser()
-        _check_file(self._config.name, path)
+        path = _model_file(self._config)
         window = self._config.window
         settings = LocalServerSettings(
             path=str(path),
@@ -164,12 +163,14 @@ def packaged_model() -> Path | None:
     return next(found, None)
 
 
-def _check_file(model: str, path: Path) -> None:
+def _model_file(config: ModelConfig) -> Path:
+    path = Path(config.model).expanduser()
     if not path.is_file():
         raise LocalModelError(
-            f"The model {model} is the file {path}, and there is no such file: name a GGUF file as"
-            " `model` in the configuration."
+            f"The model {config.name} is the file {path}, and there is no such file: name a GGUF"
+            " file as `model` in the configuration."
         )
+    return path
 
 
 async def _handshake(process: Process, settings: LocalServerSettings) -> LocalServerReport:
