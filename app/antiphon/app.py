@@ -17,6 +17,7 @@ from textual import events
 from textual.app import App
 from textual.filter import LineFilter
 
+from antiphon.attention import Attention
 from antiphon.input_queue import InputQueue
 from antiphon.locations import config_folder, state_folder, under_home
 from antiphon.options import AppOptions
@@ -113,6 +114,7 @@ class AntiphonApp(App[None]):
         self.session = self._new_session(options)
         self._clock = clock
         self._hints = HintLog()
+        self._attention = Attention()
         self._new_draft = partial(DraftSync, clock=clock, new_seq=new_seq)
         self._draft = self._new_draft(self.session.document)
         self._leaving = False
@@ -143,6 +145,10 @@ class AntiphonApp(App[None]):
         return screen
 
     async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.AppFocus | events.AppBlur):
+            self._attention.focus(isinstance(event, events.AppFocus))
+        elif isinstance(event, events.Key | events.Paste):
+            self._attention.key()
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
             await self._keys.put(event)
         else:
@@ -210,6 +216,12 @@ class AntiphonApp(App[None]):
             self.document_screen.arrive_at(block)
         self.session.start()
         await before.close()
+
+    def on_document_screen_happened(self, message: DocumentScreen.Happened) -> None:
+        """Call the person back who looks elsewhere."""
+        call = self._attention.call(message.text)
+        if call and self._driver is not None:
+            self._driver.write(call)
 
     def _notify_person(self, text: str) -> None:
         self.call_after_refresh(lambda: self.document_screen.hint(text))

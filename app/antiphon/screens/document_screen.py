@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from textual import events, on
 from textual.binding import BindingType
+from textual.message import Message
 from textual.widget import Widget
 
 from antiphon.actions import Mode
@@ -20,6 +21,7 @@ from antiphon.widgets.composer import Composer
 from antiphon.widgets.editor import CellEditor
 from antiphon.widgets.status import DraftPreview
 from antiphon_kernel.types.enums import Activity, BlockKind, PrincipalKind, Role
+from antiphon_kernel.types.quoting import join_names
 
 LOOK_SECONDS: Final = 3.0
 """How often it is noted where the person is, and seen which contexts there are and how they are
@@ -48,6 +50,16 @@ class DocumentScreen(DocumentActions):
     AUTO_FOCUS = "ComposerEditor"
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings()]
+
+    class Happened(Message):
+        """Something that a person who looks elsewhere is told of."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    _at_work: frozenset[str] = frozenset()
+    """Usernames of the models whose turns were played when that was looked at last."""
 
     def on_mount(self) -> None:
         for name in ("focused_cell", "following", "unread_lines"):
@@ -324,8 +336,17 @@ class DocumentScreen(DocumentActions):
         for one in others:
             if one.kind == PrincipalKind.HUMAN and one.principal != self.source.me:
                 self._tour.joined(one.username)
+        self._tell_of_turns()
         self._update_participants()
         self._update()
+
+    def _tell_of_turns(self) -> None:
+        """Tell of models that have ended their turn since this was called last."""
+        at_work = frozenset(one.username for one in self._turns())
+        ended, self._at_work = self._at_work - at_work, at_work
+        if ended and self._session.is_live:
+            names = join_names(sorted(ended))
+            self.post_message(self.Happened(f"{names} ended · {self.label}"))
 
     def _cells_changed(self, change: CellChange) -> None:
         if change.drafts:
