@@ -17,6 +17,8 @@ def follow_change(
 ) -> bytes | None:
     """The first write makes a pending block running; a later one marks a finished block edited.
 
+    A call is pending until it runs: its arguments are written before.
+
     Returns the update that says so; None if there is nothing to say.
 
     Args:
@@ -30,7 +32,8 @@ def follow_change(
         if block in submitted:
             continue
         if header.status == Status.PENDING:
-            due[block] = {"status": Status.RUNNING}
+            if header.kind != BlockKind.TOOL_CALL:
+                due[block] = {"status": Status.RUNNING}
         elif header.status in (Status.DONE, Status.ERROR) and not header.edited_after_done:
             due[block] = {"edited_after_done": True}
     for block in change.added:

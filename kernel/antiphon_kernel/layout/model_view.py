@@ -9,7 +9,7 @@ from typing import Final
 
 from antiphon_kernel.layout.blocks import LayoutBlock
 from antiphon_kernel.layout.items import ItemType, LayoutItem
-from antiphon_kernel.layout.text_forms import LayoutReader, item_text, tool_name
+from antiphon_kernel.layout.text_forms import LayoutReader, item_text, shortened, tool_name
 from antiphon_kernel.messages import (
     AssistantMessage,
     DocumentBlock,
@@ -73,10 +73,10 @@ def model_view(items: Sequence[LayoutItem], reader: LayoutReader) -> ModelView:
     """
     building = _Messages()
     ends: list[BlockPosition | None] = []
-    results: dict[str, list[LayoutBlock]] = {}
+    results: dict[str, list[LayoutItem]] = {}
     for item in items:
         if item.type is ItemType.TOOL_RESULT and item.round is not None:
-            results.setdefault(item.round, []).append(item.block)
+            results.setdefault(item.round, []).append(item)
     for item in items:
         match item.type:
             case ItemType.NOTES | ItemType.ASSISTANT_COMPLETION if reader.wrote(item.block):
@@ -156,7 +156,7 @@ class _Messages:
         self._heard.append(block)
         self.end = BlockPosition(len(self.messages), len(self._heard) - 1)
 
-    def call(self, item: LayoutItem, results: Sequence[LayoutBlock]) -> None:
+    def call(self, item: LayoutItem, results: Sequence[LayoutItem]) -> None:
         call, made_in = item.block, (item.turn, item.block.metadata.get(ROUND))
         use = ToolUse(item.round or "", tool_name(item), call.parameters)
         if self._heard or (self._results and (made_in != self._round or made_in[1] is None)):
@@ -164,7 +164,7 @@ class _Messages:
         self._append(use)
         self._round = made_in
         content = tuple(TextBlock(result_text(one)) for one in results)
-        failed = call.is_error or any(one.is_error for one in results)
+        failed = call.is_error or any(one.block.is_error for one in results)
         answer = content or (TextBlock(_without_output(call)),)
         self._results.append(ToolMessage(answer, use.id, failed))
         index = len(self.messages) + len(self._results)
@@ -188,9 +188,11 @@ class _Messages:
         self._results.clear()
 
 
-def result_text(block: LayoutBlock) -> str:
+def result_text(item: LayoutItem) -> str:
     """Return a result as the model that made the call is given it."""
-    lines = [block.text if block.text.strip() else _without_output(block)]
+    block = item.block
+    text = shortened(block.text, item.path)
+    lines = [text if text.strip() else _without_output(block)]
     if block.exit_code:
         lines.append(f"(exit code {block.exit_code})")
     if block.truncated:

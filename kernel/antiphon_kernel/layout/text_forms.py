@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from antiphon_kernel.layout.blocks import LayoutBlock
 from antiphon_kernel.layout.items import ItemType, Layout, LayoutItem
-from antiphon_kernel.layout.paths import is_path
+from antiphon_kernel.layout.paths import BlockPath, is_path
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import PrincipalKind, Role
 from antiphon_kernel.types.frozen_json import thaw
@@ -25,6 +25,13 @@ _READER: Final = "AI Agent"
 
 _MAX_INLINE_JSON: Final = 4_000
 """Code points of a JSON result that is shown inside its status."""
+
+
+RESULT_HEAD: Final = 14_000
+"""Code points of the beginning of a long result that models are given."""
+
+RESULT_TAIL: Final = 6_000
+"""Code points of its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +119,7 @@ def _parts(item: LayoutItem, reader: LayoutReader) -> list[str]:
             status = {**_status(item), "params": thaw(block.parameters)}
             return [f"[{item.type}] (JSON)\n{_json(status)}"]
         case ItemType.TOOL_RESULT:
-            return _result_parts(item, text)
+            return _result_parts(item, shortened(text, item.path))
         case ItemType.USER_ATTACHMENT:
             return _attachment_parts(item, text)
         case _:
@@ -150,6 +157,17 @@ def _attachment_parts(item: LayoutItem, text: str) -> list[str]:
         tag = "image" if block.media_type.startswith("image/") else "document"
         return [head, f"<{tag} media_type={block.media_type} b64_len={size}>"]
     return [head, text] if text else [head]
+
+
+def shortened(text: str, path: BlockPath | None) -> str:
+    """Return the text of a result; of a long one beginning and end, with the path of the rest."""
+    left_out = len(text) - RESULT_HEAD - RESULT_TAIL
+    if left_out <= 0:
+        return text
+    head, tail = text[:RESULT_HEAD], text[-RESULT_TAIL:]
+    first, last = head.count("\n"), text.count("\n") - tail.count("\n")
+    said = f"[{left_out} characters left out, in the lines {first} to {last} of {path}]"
+    return f"{head}\n{said}\n{tail}"
 
 
 def _status(item: LayoutItem) -> dict[str, Any]:

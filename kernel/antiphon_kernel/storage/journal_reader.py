@@ -65,6 +65,12 @@ class JournalReader:
         rows = await self._database.select("SELECT value FROM kernel WHERE key = ?", (key,))
         return str(rows[0][0]) if rows else None
 
+    async def settings(self, prefix: str) -> dict[str, str]:
+        """Return the facts about the kernel whose keys begin so, by key."""
+        sql = "SELECT key, value FROM kernel WHERE substr(key, 1, ?) = ? ORDER BY key"
+        rows = await self._database.select(sql, (len(prefix), prefix))
+        return {str(key): str(value) for key, value in rows}
+
     async def principals(self) -> list[Principal]:
         """Everybody this kernel knows."""
         sql = "SELECT id, username, kind, display_name FROM principals"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from pydantic import Field
 
 from antiphon_kernel.contexts import Context, order_after, order_before
-from antiphon_kernel.kernel import Call
+from antiphon_kernel.kernel import Call, Kernel
 from antiphon_kernel.layout import (
     WHOLE_TURNS,
     CompactionError,
@@ -26,7 +27,7 @@ from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import quote
-from antiphon_kernel.types.records import BlockHeader
+from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.roles import Permission
 
 
@@ -95,56 +96,105 @@ async def compact_context(call: Call, params: ContextCompactParams) -> ContextCo
     """
     context = await call.context(params.context)
     try:
-        new = await _compact(context, params)
+        written = await write_summary(
+            call.kernel,
+            context,
+            call.actor,
+            budget=params.budget,
+            keep_turns=params.keep_turns,
+            check=call.check,
+        )
     except CompactionError as error:
         raise _too_long(context, error) from error
-    call.check()
-    if new is None:
+    if written is None:
         await context.wait_persisted()
         return ContextCompactResult(context_version=context.seq)
-    block = str(context.next_block_id(call.actor.principal.id))
-
-    def create() -> None:
-        context.document.create_block(_header(call, context, block, new), new.text)
-
-    written = context.write(call.actor, "compact", create, blocks=())
-    path = next(item.path for item in context.layout.arranged().items if item.block.id == block)
-    await written.saved()
+    new, block = written.summary, written.block
     return ContextCompactResult(
         context_version=written.seq,
         block_id=block,
         name=context.block_name(block),
-        path=str(path),
+        path=written.path,
         hidden=new.hidden,
         tokens_before=new.tokens_before,
         tokens=new.tokens,
     )
 
 
-async def _compact(context: Context, params: ContextCompactParams) -> NewSummary | None:
+@dataclass(frozen=True, slots=True)
+class WrittenSummary:
+    """Summary that stands in the context now."""
+
+    summary: NewSummary
+    block: str
+    path: str
+    seq: int
+    """The version of the context that it brought about."""
+
+
+async def write_summary(
+    kernel: Kernel,
+    context: Context,
+    actor: Actor,
+    *,
+    budget: int | None = None,
+    reserved: int = 0,
+    keep_turns: int = WHOLE_TURNS,
+    live: str | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> WrittenSummary | None:
+    """Write the summary that `layout.compact` plans; None if there is nothing to win.
+
+    Args:
+        check: raises if the actor may not write it any more; called right before.
+
+    Raises:
+        CompactionError: if what has to go on being read is larger than the budget.
+        AntiphonError: what `Context.write` raises.
+    """
+
+    def plan(layout: Layout) -> Callable[[], NewSummary | None]:
+        places = {block: place for place, block in enumerate(context.document.block_ids())}
+        return partial(
+            compact,
+            layout,
+            places.__getitem__,
+            budget=budget,
+            reserved=reserved,
+            keep_turns=keep_turns,
+            live=live,
+        )
+
+    new = await _planned(context, plan)
+    check()
+    if new is None:
+        return None
+    block = str(context.next_block_id(actor.principal.id))
+    header = _header(context, actor, block, new, kernel.clock.now_ms())
+    written = context.write(
+        actor, "compact", lambda: context.document.create_block(header, new.text), blocks=()
+    )
+    path = next(item.path for item in context.layout.arranged().items if item.block.id == block)
+    await written.saved()
+    return WrittenSummary(new, block, str(path), written.seq)
+
+
+async def _planned(
+    context: Context, plan: Callable[[Layout], Callable[[], NewSummary | None]]
+) -> NewSummary | None:
     """Return the summary for the context as it is when this returns.
 
     A long context takes a while, in which others write: then once more, at last without a break.
     """
     for _ in range(2):
         layout = await context.current_layout()
-        new = await asyncio.to_thread(_plan(context, layout, params))
+        new = await asyncio.to_thread(plan(layout))
         if context.layout.arranged() is layout:
             return new
-    return _plan(context, await context.current_layout(), params)()
+    return plan(await context.current_layout())()
 
 
-def _plan(
-    context: Context, layout: Layout, params: ContextCompactParams
-) -> Callable[[], NewSummary | None]:
-    """Return the planning of a compaction, which reads nothing but values."""
-    places = {block: place for place, block in enumerate(context.document.block_ids())}
-    return partial(
-        compact, layout, places.__getitem__, budget=params.budget, keep_turns=params.keep_turns
-    )
-
-
-def _header(call: Call, context: Context, block: str, new: NewSummary) -> BlockHeader:
+def _header(context: Context, actor: Actor, block: str, new: NewSummary, now: int) -> BlockHeader:
     place = order_before if new.is_before else order_after
     return BlockHeader(
         id=block,
@@ -152,8 +202,8 @@ def _header(call: Call, context: Context, block: str, new: NewSummary) -> BlockH
         role=Role.SYSTEM,
         status=Status.DONE,
         order=place(context.document, new.neighbour),
-        created=iso_time(call.kernel.clock.now_ms()),
-        author=call.actor.principal.id,
+        created=iso_time(now),
+        author=actor.principal.id,
         parent=new.parent,
         collapsed=True,
         metadata=new.record.as_metadata(),

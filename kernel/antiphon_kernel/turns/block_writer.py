@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Literal
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
@@ -33,15 +33,23 @@ class BlockWriter:
         kind: BlockKind,
         parent: str | None,
         content: str = "",
+        *,
+        status: Literal["pending"] | None = None,
         **fields: object,
     ) -> str:
-        """A new block at the end of the context; `fields` go into its header."""
+        """A new block at the end of the context; `fields` go into its header.
+
+        Args:
+            status: pending, although there is something in it.
+        """
         params = {
             "context": self.context.id,
             "kind": kind,
             "content": content,
             "metadata": fields,
         }
+        if status is not None:
+            params["status"] = status
         if parent is not None:
             params["parent_id"] = parent
         return await run_uninterrupted(self._create(params))
@@ -54,6 +62,25 @@ class BlockWriter:
     async def append(self, block: str, text: str) -> None:
         """Stream text to the end of a block."""
         await append_streamed(self.kernel.start_call(self.actor, append), block, text)
+
+    def describe(self, block: str, *, text: str | None = None, **fields: Any) -> None:
+        """Write header fields of a block; what is said of `metadata` is added to what is there.
+
+        Args:
+            text: the text that the block has from now on; the same if absent.
+        """
+        context = self.context
+        context.appends.flush(block)
+        document = context.document
+        if "metadata" in fields:
+            fields["metadata"] = document.header(block).metadata | fields["metadata"]
+
+        def change() -> None:
+            document.set_fields(block, **fields)
+            if text is not None and document.text(block) != text:
+                document.splice(block, 0, document.length(block), text)
+
+        context.write(self.actor, "status", change, blocks=[block], undo=None)
 
     async def finish(self, block: str, status: Status, **fields: object) -> None:
         """End a block; one that somebody else has ended already stays as it is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from antiphon_kernel.providers import recording
+from antiphon_kernel.providers import ModelConfig, recording
 from antiphon_kernel.providers.provider import Provider
 from antiphon_kernel.providers.recording import Recording, load_recording
 from antiphon_kernel.providers.scripted import ScriptedProvider
@@ -15,8 +15,15 @@ from antiphon_kernel.text.mentions import mentions
 class Models:
     """The models of a kernel by name; the first one answers messages that name none."""
 
-    def __init__(self, providers: Mapping[str, Provider], *, auto_play: bool = False) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        *,
+        configs: Mapping[str, ModelConfig] | None = None,
+        auto_play: bool = False,
+    ) -> None:
         self._providers = dict(providers)
+        self._configs = dict(configs or {})
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
 
@@ -48,6 +55,10 @@ class Models:
     def __getitem__(self, name: str) -> Provider:
         """Raises KeyError if there is no such model."""
         return self._providers[name]
+
+    def config(self, name: str) -> ModelConfig | None:
+        """Return the configuration of a model; None of one that plays recordings."""
+        return self._configs.get(name)
 
     def mentioned(self, text: str) -> list[str]:
         """The models that answer `text`: those it names at its start, else the default one."""

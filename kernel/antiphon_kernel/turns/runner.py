@@ -6,18 +6,21 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers import ErrorKind
+from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
-from antiphon_kernel.turns.turn import Turn, TurnFailed
+from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings
+from antiphon_kernel.turns.usage_sums import UsageSums
 from antiphon_kernel.types.constants import INTERRUPTED
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role, Status
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -42,11 +45,17 @@ class Job:
     context: ContextId
     username: str
     """Of whoever is at work: a model's name until it plays, then its principal's username."""
+    prompt: str | None = None
+    """Block that a turn answers; None of a command."""
+    model: str | None = None
+    """Name of the model whose turn it is; None of a command."""
     waiting: bool = False
     """Queued behind another turn of the same model."""
     stopping: bool = False
     stopped_by: str | None = None
     """Username of whoever stopped it."""
+    turn: Turn | None = None
+    """The turn, once its model is known to everybody."""
     task: asyncio.Task[None] = field(init=False)
 
     def stop(self, by: str | None) -> None:
@@ -70,10 +79,19 @@ class TurnRunner:
         models: Models,
         *,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        settings: TurnSettings | None = None,
     ) -> None:
+        """
+        Args:
+            sleep: waits until the models begin by themselves.
+            settings: of all turns.
+        """
         self._kernel = kernel
         self._models = models
         self._sleep = sleep
+        self.usage = UsageSums(kernel.journal)
+        self._settings = replace(settings or TurnSettings(), used=self.usage.add)
+        self._answering: dict[str, AnsweringModel] = {}
         self._works: list[Job] = []
         self._latest: dict[tuple[ContextId, str], Job] = {}
         _runners[kernel.id] = self
@@ -109,6 +127,14 @@ class TurnRunner:
 
     # Starting
 
+    def _model(self, name: str) -> AnsweringModel:
+        """Return a model with what is learned about it; raises KeyError."""
+        known = self._answering.get(name)
+        if known is None:
+            known = AnsweringModel(name, self._models[name], self._models.config(name))
+            self._answering[name] = known
+        return known
+
     async def answering(self, author: str, text: str) -> list[str]:
         """Return the models that answer `text` again: its author if that is one, by principal id.
 
@@ -133,10 +159,10 @@ class TurnRunner:
         Raises:
             KeyError: if there is no such model.
         """
-        provider = self._models[model]
+        answering = self._model(model)
         before = self._latest.get((context.id, model))
         asker = Asker(self._kernel, sender, Permission.WRITE)
-        work = Job(context.id, model, waiting=before is not None)
+        work = Job(context.id, model, prompt, model, waiting=before is not None)
         self._latest[context.id, model] = work
 
         async def play() -> None:
@@ -146,7 +172,8 @@ class TurnRunner:
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
             presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
-            turn = Turn(provider, writer, presence, prompt, text, asker)
+            turn = Turn(answering, writer, presence, prompt, text, asker, self._settings)
+            work.turn = turn
             try:
                 if before is not None:
                     presence.wait_at(prompt)
@@ -175,13 +202,7 @@ class TurnRunner:
         async def run() -> None:
             writer = BlockWriter(self._kernel, context, asker.session)
             try:
-                blocks = await open_call(
-                    writer,
-                    None,
-                    uuid.uuid4().hex,
-                    arguments={"command": command},
-                    content=command,
-                )
+                blocks = await open_call(writer, command, uuid.uuid4().hex)
                 if not opened.done():
                     opened.set_result(blocks)
                 await run_command(writer, blocks, command)
@@ -332,10 +353,10 @@ async def _play(turn: Turn, model: str) -> None:
     try:
         await turn.play()
     except TurnFailed as error:
-        await turn.fail(str(error))
+        await turn.fail(str(error), error.kind)
     except Exception as error:  # noqa: BLE001  whatever it is, everybody is to see it
         _log.exception("a turn of %s failed", model)
-        await turn.fail(f"The turn failed: {str(error) or type(error).__name__}")
+        await turn.fail(f"The turn failed: {str(error) or type(error).__name__}", ErrorKind.OTHER)
 
 
 async def _interrupted(writer: BlockWriter, work: Job) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from antiphon_kernel.layout import ROUND
 from antiphon_kernel.providers.provider import ToolOutcome
@@ -27,35 +28,58 @@ class CallBlocks:
     """Output of the command so far."""
 
 
-async def open_call(
-    writer: BlockWriter,
-    parent: str | None,
-    call_id: str,
-    *,
-    name: str = SHELL,
-    arguments: object,
-    content: str,
-    made_in: int | None = None,
-) -> CallBlocks:
-    """Create the blocks of a tool call that is about to run; both, even if it is cancelled.
-
-    Args:
-        made_in: the round of the turn that the model made it in.
-    """
-    kind = ToolKind.SHELL if name == SHELL else ToolKind.BUILTIN
-    fields = {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}
-    made = {ROUND: made_in} if made_in is not None else {}
+async def open_call(writer: BlockWriter, command: str, call_id: str) -> CallBlocks:
+    """Create the blocks of a person's command that is about to run; both, even if cancelled."""
 
     async def create() -> CallBlocks:
         call = await writer.create(
-            BlockKind.TOOL_CALL, parent, content, input=arguments, **fields, **made
+            BlockKind.TOOL_CALL,
+            None,
+            command,
+            input={"command": command},
+            **_call_fields(SHELL, call_id),
         )
-        result = await writer.create(BlockKind.TOOL_RESULT, call, **fields)
+        return await open_result(writer, call, call_id)
+
+    return await run_uninterrupted(create())
+
+
+async def begin_call(
+    writer: BlockWriter, parent: str, call_id: str, name: str, content: str, made_in: int
+) -> str:
+    """Create the block of a model's call, which is pending until it runs.
+
+    Args:
+        name: of the tool.
+        content: the arguments, as far as they are known.
+        made_in: the round of the turn that the model makes it in.
+    """
+    fields = {**_call_fields(name, call_id), ROUND: made_in}
+    return await writer.create(BlockKind.TOOL_CALL, parent, content, status="pending", **fields)
+
+
+async def open_result(writer: BlockWriter, call: str, call_id: str) -> CallBlocks:
+    """Create the block of a call's result; both run from now on, even if this is cancelled."""
+
+    async def create() -> CallBlocks:
+        await writer.begin(call)
+        result = await writer.create(BlockKind.TOOL_RESULT, call, **_result_fields(writer, call))
         # It may stay empty for long; a crash meanwhile ends what is running, not what is pending.
         await writer.begin(result)
         return CallBlocks(call, result, call_id)
 
     return await run_uninterrupted(create())
+
+
+def _call_fields(name: str, call_id: str) -> dict[str, Any]:
+    kind = ToolKind.SHELL if name == SHELL else ToolKind.BUILTIN
+    return {"tool_kind": kind, "tool_name": name, "tool_call_id": call_id}
+
+
+def _result_fields(writer: BlockWriter, call: str) -> dict[str, Any]:
+    header = writer.context.document.header(call)
+    names = ("tool_kind", "tool_name", "tool_call_id")
+    return {name: getattr(header, name) for name in names}
 
 
 async def run_command(

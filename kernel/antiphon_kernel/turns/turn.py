@@ -2,43 +2,83 @@
 
 from __future__ import annotations
 
-import json
-import logging
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from antiphon_kernel.contexts import WriterPresence
-from antiphon_kernel.layout import read_layout
+from antiphon_kernel.layout import Announcement, BudgetShare
 from antiphon_kernel.providers.events import (
     End,
+    ErrorKind,
     ProviderError,
+    StopReason,
     TextDelta,
     ThinkingDelta,
+    ThinkingEnd,
+    ToolCallDelta,
     ToolCallEvent,
+    ToolCallStart,
+    TurnEvent,
     Usage,
 )
-from antiphon_kernel.providers.provider import ModelPrompt, Provider, RoundRequest, ToolOutcome
-from antiphon_kernel.text.sanitize import sanitize
-from antiphon_kernel.turns.asker import Asker, AskerDismissed
+from antiphon_kernel.providers.provider import ModelPrompt, RoundRequest, ToolOutcome
+from antiphon_kernel.turns.answering_model import AnsweringModel
+from antiphon_kernel.turns.asker import Asker
 from antiphon_kernel.turns.block_writer import BlockWriter
-from antiphon_kernel.turns.shell_call import SHELL, fail_call, open_call, run_command
-from antiphon_kernel.types.constants import INTERRUPTED
+from antiphon_kernel.turns.brief import system_text
+from antiphon_kernel.turns.model_tools import ModelTools
+from antiphon_kernel.turns.permission import PermissionDesk
+from antiphon_kernel.turns.prompt_reading import PromptReader, ReadPrompt
+from antiphon_kernel.turns.retrying import RetryNotice, delay_before
+from antiphon_kernel.turns.round_blocks import RoundBlocks
+from antiphon_kernel.turns.token_usage import TokenUsage
+from antiphon_kernel.turns.tool_calls import RoundCall, ToolCalls
+from antiphon_kernel.turns.turn_limits import NO_LIMITS, TurnLimits
 from antiphon_kernel.types.enums import BlockKind, Status
-from antiphon_kernel.types.quoting import quote, truncate
-from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.turn_metadata import CAN_RETRY, ERROR_KIND, USAGE
 
-_log = logging.getLogger(__name__)
+_NATURAL_ENDS = (StopReason.END_TURN, StopReason.TOOL_USE)
 
-MAX_ROUNDS = 100
-"""A turn that calls tools more often than this is stopped."""
-
-_NATURAL_ENDS = ("end_turn", "tool_use")
+_COMPACTIONS = 2
+"""How often a context is compacted because the provider refuses a request."""
 
 
 class TurnFailed(Exception):
     """The provider gave up, or the turn did not come to an end."""
+
+    def __init__(self, message: str, kind: str = ErrorKind.OTHER) -> None:
+        """`kind` is that of the provider's error, or `limit`."""
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSettings:
+    """Things that all turns of a kernel share."""
+
+    desk: PermissionDesk = field(default_factory=PermissionDesk)
+    """Decides whether calls may run."""
+    limits: TurnLimits = NO_LIMITS
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    """Waits before a request is sent again."""
+    instructions: Callable[[], str] = lambda: ""
+    """Returns the project's instructions."""
+    used: Callable[[str, str, str, TokenUsage], Awaitable[None]] | None = None
+    """Is told what a round has used: context, model and asker by id."""
+
+
+@dataclass(slots=True)
+class _Answer:
+    """The answer of one request, as far as it came."""
+
+    blocks: RoundBlocks
+    error: ProviderError | None = None
+    reason: str | None = None
+    usage: Usage | None = None
 
 
 class Turn:
@@ -46,26 +86,43 @@ class Turn:
 
     def __init__(
         self,
-        provider: Provider,
+        model: AnsweringModel,
         writer: BlockWriter,
         presence: WriterPresence,
         prompt: str,
         text: str,
         asker: Asker,
+        settings: TurnSettings,
     ) -> None:
         """
         Args:
             text: what the block `prompt` said when it was sent.
-            asker: with whose rights commands run, and for how long.
+            asker: with whose rights tools run, and for how long.
         """
-        self._provider = provider
+        self._model = model
         self._writer = writer
         self._presence = presence
         self._prompt = prompt
         self._text = text
         self._asker = asker
-        self._kind: BlockKind | None = None
-        self._block = ""
+        self._settings = settings
+        self._limits = settings.limits
+        config, kernel, context = model.config, writer.kernel, writer.context
+        names = config.tools if config is not None else None
+        tools = ModelTools(kernel, context, prompt, names)
+        self._tools = tools
+        self._calls = ToolCalls(writer, presence, asker, tools, settings.desk, settings.limits)
+        self._reader: PromptReader | None = None
+        self._taken: set[str] | None = None
+        self._used = TokenUsage()
+        self._began = kernel.clock.now_ms()
+        self._open_calls: list[RoundCall] = []
+        self._refused: ReadPrompt | None = None
+        self._overflowed = False
+        self._read_last: ReadPrompt | None = None
+        self._failure: AntiphonError | None = None
+        self.round = 0
+        """Number of the round that is played, from 0."""
 
     async def play(self) -> None:
         """Play the turn to its end.
@@ -75,98 +132,201 @@ class Turn:
                 after any other error and after a cancellation.
         """
         results: tuple[ToolOutcome, ...] = ()
-        context = self._writer.context
-        for number in range(MAX_ROUNDS):
-            request = RoundRequest(context.id, self._text, number, results, self._read)
-            calls = await self._round(request)
+        for number in range(self._limits.max_rounds):
+            self.round = number
+            self._check_budget()
+            calls = await self._round(number, results)
             if not calls:
                 return
-            results = tuple([await self._answer(call, number) for call in calls])
-        raise TurnFailed(f"The turn was stopped after {MAX_ROUNDS} rounds of tool calls.")
+            results = await self._calls.answer_all(calls)
+        rounds = self._limits.max_rounds
+        raise TurnFailed(f"The turn was stopped after {rounds} rounds of tool calls.", "limit")
 
-    async def fail(self, message: str) -> None:
-        """End what is open and say why, where everybody sees it."""
+    async def fail(self, message: str, kind: str | None = None) -> None:
+        """End what is open and say why, where everybody sees it.
+
+        Args:
+            kind: of the error, if the turn may be tried again from here.
+        """
+        await self._calls.close(self._open_calls)
         await self._writer.finish_all(Status.ERROR)
-        block = await self._writer.create(BlockKind.ERROR, self._prompt, message)
+        about: dict[str, Any] = {} if kind is None else {ERROR_KIND: kind, CAN_RETRY: True}
+        block = await self._writer.create(BlockKind.ERROR, self._prompt, message, **about)
         await self._writer.finish(block, Status.ERROR, is_error=True)
+
+    async def _round(self, number: int, results: tuple[ToolOutcome, ...]) -> list[RoundCall]:
+        """Play one round; return the calls that have to be answered."""
+        notice = RetryNotice(self._writer, self._prompt, self._settings.sleep)
+        attempts = compactions = 0
+        while True:
+            self._failure = None
+            request = RoundRequest(self._writer.context.id, self._text, number, results, self._read)
+            answer = await self._ask(request, notice)
+            await self._count(answer)
+            error = answer.error
+            if error is None:
+                await notice.end()
+                self._has_looked()
+                return answer.blocks.calls
+            if answer.blocks.has_shown:
+                raise TurnFailed(error.message, error.kind)
+            await answer.blocks.end_block(error.kind)
+            if error.kind is ErrorKind.CONTEXT_TOO_LONG and self._read_last is not None:
+                compactions += 1
+                if compactions > _COMPACTIONS:
+                    raise TurnFailed(error.message, error.kind)
+                self._refused = self._read_last
+                continue
+            attempts += 1
+            seconds = delay_before(attempts, error)
+            if seconds is None:
+                raise TurnFailed(error.message, error.kind)
+            await notice.wait(attempts, error, seconds)
+
+    async def _ask(self, request: RoundRequest, notice: RetryNotice) -> _Answer:
+        """Send one request and write its events into blocks."""
+        self._presence.write_in(None)
+        if self._taken is None:
+            self._taken = self._call_ids()
+        blocks = RoundBlocks(self._writer, self._presence, self._prompt, request.round, self._taken)
+        answer = _Answer(blocks)
+        self._open_calls = blocks.calls
+        try:
+            async with aclosing(self._model.provider.stream(request)) as events:
+                async for event in events:
+                    await self._take(event, answer)
+                    if blocks.last is not None:
+                        await notice.end()
+                    if answer.error is not None:
+                        break
+        except Exception:
+            if self._failure is None:
+                raise
+        if self._failure is not None:
+            raise TurnFailed(self._failure.message, str(self._failure.code))
+        if answer.error is None:
+            if answer.reason == StopReason.TRUNCATED and blocks.last is None:
+                message = "The answer was cut off before it began."
+                answer.error = ProviderError(message, ErrorKind.UNREACHABLE)
+            is_natural = answer.reason is None or answer.reason in _NATURAL_ENDS
+            await blocks.end_block(None if is_natural else answer.reason)
+        return answer
+
+    async def _take(self, event: TurnEvent, answer: _Answer) -> None:
+        blocks = answer.blocks
+        match event:
+            case ThinkingDelta(text):
+                await blocks.think(text)
+            case ThinkingEnd(signature):
+                await blocks.end_thinking(signature)
+            case TextDelta(text):
+                await blocks.say(text)
+            case ToolCallStart(call_id, name):
+                await blocks.begin_call(call_id, name)
+            case ToolCallDelta(call_id, text):
+                await blocks.write_arguments(call_id, text)
+            case ToolCallEvent():
+                await blocks.end_call(event)
+            case Usage():
+                answer.usage = event
+            case End(reason):
+                answer.reason = reason
+            case ProviderError():
+                answer.error = event
 
     async def _read(self) -> ModelPrompt:
         """Return what the model reads now: all that was written, streams included."""
-        context = self._writer.context
-        layout = await context.current_layout()
-        live, model = context.layout.turn_of(self._prompt), self._writer.actor.principal.id
-        return ModelPrompt(read_layout(layout, model, live=live).request())
-
-    async def _round(self, request: RoundRequest) -> list[ToolCallEvent]:
-        """One round's events into blocks; the calls that its tools have to answer."""
-        calls: list[ToolCallEvent] = []
-        self._presence.write_in(None)
-        async with aclosing(self._provider.stream(request)) as events:
-            async for event in events:
-                match event:
-                    case ThinkingDelta(text):
-                        await self._write(BlockKind.THINKING, text)
-                    case TextDelta(text):
-                        await self._write(BlockKind.TEXT, text)
-                    case ToolCallEvent():
-                        calls.append(event)
-                    case Usage(taken, made):
-                        _log.info("%s: %d tokens in, %d out", self._name, taken, made)
-                    case End(reason):
-                        await self._end_block(reason)
-                    case ProviderError(message):
-                        raise TurnFailed(message)
-        await self._end_block()
-        return calls
-
-    async def _write(self, kind: BlockKind, text: str) -> None:
-        if kind is not self._kind:
-            await self._end_block()
-            # Created empty, so that all its text is one thing to undo.
-            self._block = await self._writer.create(kind, self._prompt)
-            self._kind = kind
-            self._presence.write_in(self._block)
-        await self._writer.append(self._block, text)
-
-    async def _end_block(self, reason: str | None = None) -> None:
-        if self._kind is None:
-            return
-        self._kind = None
-        fields = {} if reason is None or reason in _NATURAL_ENDS else {"stop_reason": reason}
-        await self._writer.finish(self._block, Status.DONE, **fields)
-
-    async def _answer(self, call: ToolCallEvent, number: int) -> ToolOutcome:
-        command = _command(call.input)
-        blocks = await open_call(
-            self._writer,
-            self._prompt,
-            call.id,
-            name=truncate(sanitize(call.name)),
-            arguments=call.input,
-            content=command or json.dumps(call.input, ensure_ascii=False),
-            made_in=number,
-        )
-        if call.name != SHELL:
-            message = f"There is no tool {quote(call.name)}; the only one is {SHELL!r}."
-            return await fail_call(self._writer, blocks, message)
-        if command is None:
-            message = f"{SHELL!r} takes `command`, a string that is not empty."
-            return await fail_call(self._writer, blocks, message)
-        run = partial(run_command, self._writer, blocks, command, self._presence.write_in)
         try:
-            return await self._asker.run(Permission.OWN, run)
-        except AskerDismissed as error:
-            message = error.command_refusal("this turn answers a message")
-            fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
-            return await fail_call(self._writer, blocks, message, **fields)
+            reader = self._reader
+            if reader is None:
+                reader = self._reader = await self._make_reader()
+            if self._refused is not None:
+                read = await reader.read_smaller(self._refused, self._announced)
+                self._refused = None
+            elif self._overflowed and self._read_last is not None:
+                read = await reader.read_compacted(self._announced)
+            else:
+                read = await reader.read_within(self._announced)
+        except AntiphonError as error:
+            # A provider may take it for an error of its own.
+            self._failure = error
+            raise
+        self._read_last, self._overflowed = read, False
+        return read.prompt
 
-    @property
-    def _name(self) -> str:
-        return self._writer.actor.principal.username
+    async def _make_reader(self) -> PromptReader:
+        writer, config = self._writer, self._model.config
+        instructions = await asyncio.to_thread(self._settings.instructions)
+        return PromptReader(
+            writer.kernel,
+            writer.context,
+            self._model,
+            writer.actor.principal.id,
+            prompt=self._prompt,
+            system=system_text(instructions, config.system if config is not None else ""),
+            tools=self._tools.definitions,
+        )
 
+    def _announced(self, announcement: Announcement) -> Announcement:
+        used, limits = self._used, self._limits
+        seconds = (self._writer.kernel.clock.now_ms() - self._began) / 1000
+        shares = (
+            (used.tokens, limits.tokens, "tokens"),
+            (used.cost, limits.money, "USD"),
+            (round(seconds), limits.seconds, "s"),
+        )
+        return replace(
+            announcement,
+            round=self.round + 1,
+            max_rounds=limits.max_rounds,
+            budget=tuple(BudgetShare(one, most, unit) for one, most, unit in shares if most),
+        )
 
-def _command(arguments: Mapping[str, Any] | str) -> str | None:
-    if isinstance(arguments, str):
-        return None
-    command = arguments.get("command")
-    return command if isinstance(command, str) and command.strip() else None
+    def _check_budget(self) -> None:
+        """Raise if the turn has used up what it may use."""
+        used, limits = self._used, self._limits
+        seconds = (self._writer.kernel.clock.now_ms() - self._began) / 1000
+        if limits.tokens is not None and used.tokens >= limits.tokens:
+            said = f"its budget of {limits.tokens:,} tokens"
+        elif limits.money is not None and used.cost >= limits.money:
+            said = f"its budget of ${limits.money:g}"
+        elif limits.seconds is not None and seconds >= limits.seconds:
+            said = f"its {limits.seconds:g} seconds"
+        else:
+            return
+        raise TurnFailed(f"The turn was stopped because it has used up {said}.", "limit")
+
+    async def _count(self, answer: _Answer) -> None:
+        """Take in what a request has used, as far as its provider says."""
+        usage, read, model = answer.usage, self._read_last, self._model
+        if usage is None:
+            return
+        config = model.config
+        used = TokenUsage.of(usage, config.price if config is not None else None)
+        self._used += used
+        if read is not None:
+            model.calibration = model.calibration.updated(read.raw_estimate, usage.input_tokens)
+            reader = self._reader
+            window = reader.window if reader is not None else None
+            if window is not None and usage.input_tokens > window.input:
+                self._overflowed = True
+        if answer.blocks.last is not None:
+            self._writer.describe(answer.blocks.last, metadata={USAGE: used.as_json()})
+        if self._settings.used is not None:
+            await self._settings.used(
+                self._writer.context.id,
+                self._writer.actor.principal.id,
+                self._asker.session.principal.id,
+                used,
+            )
+
+    def _has_looked(self) -> None:
+        """What the model was given now, it has read."""
+        read = self._read_last
+        if read is not None:
+            self._model.looked[self._writer.context.id] = read.version
+
+    def _call_ids(self) -> set[str]:
+        document = self._writer.context.document
+        ids = (document.header(block).tool_call_id for block in document.block_ids())
+        return {one for one in ids if one is not None}

@@ -24,7 +24,9 @@ from antiphon_kernel.providers.events import (
 )
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
-from antiphon_kernel.turns import TURN_TOOLS, TurnRunner, turn
+from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
+from antiphon_kernel.turns.turn import TurnSettings
+from antiphon_kernel.turns.turn_limits import TurnLimits
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.records import BlockHeader
 from tests.kernel.invariants.cases import cases, run_cases
@@ -123,7 +125,10 @@ async def play(rng: random.Random) -> None:
         kernel = await opened(data)
         gate = Gate(0)
         models = scripted(gate, *(recording("aria", *random_turn(rng)) for _ in range(2)))
-        stage = Stage(kernel, await kernel.context(), TurnRunner(kernel, models, sleep=gate))
+        # So few that the limit is one of the ends.
+        settings = TurnSettings(limits=TurnLimits(max_rounds=2))
+        runner = TurnRunner(kernel, models, sleep=gate, settings=settings)
+        stage = Stage(kernel, await kernel.context(), runner)
         crashes: list[Path] = []
         try:
             for _ in range(2):
@@ -157,9 +162,7 @@ async def play(rng: random.Random) -> None:
 async def test_turn_however_it_ends_leaves_no_open_block_and_no_result_without_call(
     rng: random.Random,
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(turn, "MAX_ROUNDS", 2)  # so that the limit is one of the ends
-        await play(rng)
+    await play(rng)
 
 
 def blocks_stay_open(patch: pytest.MonkeyPatch) -> None:

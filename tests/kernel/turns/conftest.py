@@ -13,6 +13,7 @@ from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.turns import TURN_TOOLS, TurnRunner
 from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.turn import TurnSettings
 from tests.kernel.turns.stage import OpenStage, Sleep, Stage
 
 
@@ -20,13 +21,16 @@ from tests.kernel.turns.stage import OpenStage, Sleep, Stage
 async def open_stage(tmp_path: Path) -> AsyncIterator[OpenStage]:
     opened: list[Stage] = []
 
-    async def open_one(models: Models, sleep: Sleep = asyncio.sleep) -> Stage:
+    async def open_one(
+        models: Models, sleep: Sleep = asyncio.sleep, settings: TurnSettings | None = None
+    ) -> Stage:
         folder = tmp_path / str(len(opened))
         folder.mkdir()
         kernel = await Kernel.open(
             folder / "data", folder, registry=Registry((*KERNEL_TOOLS, *TURN_TOOLS)), owner="amy"
         )
-        stage = Stage(kernel, await kernel.context(), TurnRunner(kernel, models, sleep=sleep))
+        runner = TurnRunner(kernel, models, sleep=sleep, settings=settings)
+        stage = Stage(kernel, await kernel.context(), runner)
         opened.append(stage)
         return stage
 

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from antiphon_kernel.contexts import Context
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers.events import TurnEvent
+from antiphon_kernel.messages import dump_message
+from antiphon_kernel.providers import (
+    ModelConfig,
+    ModelKind,
+    ModelPrompt,
+    Provider,
+    RoundRequest,
+    TurnEvent,
+)
 from antiphon_kernel.providers.recording import RecordedStep, Recording
 from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.turns import TurnRunner
 from antiphon_kernel.turns.models import Models
-from antiphon_kernel.types.enums import Status
+from antiphon_kernel.turns.turn import TurnSettings
+from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.frozen_json import JsonObject
 from antiphon_kernel.types.records import Actor, BlockHeader
 
 
@@ -59,6 +69,44 @@ def scripted(gate: Gate, *recordings: Recording) -> Models:
     for one in recordings:
         by_model.setdefault(one.model, []).append(one)
     return Models({m: ScriptedProvider(many, sleep=gate) for m, many in by_model.items()})
+
+
+Reply = Sequence[TurnEvent | Callable[[], Awaitable[object]]]
+
+
+class Replying:
+    """A remote provider that gives one reply to each request, and the last one to all others.
+
+    What is callable in a reply is awaited in its place.
+    """
+
+    def __init__(self, *replies: Reply) -> None:
+        self._replies = replies
+        self.requests: list[RoundRequest] = []
+        self.prompts: list[ModelPrompt] = []
+
+    async def stream(self, request: RoundRequest) -> AsyncGenerator[TurnEvent, None]:
+        reply = self._replies[min(len(self.requests), len(self._replies) - 1)]
+        self.requests.append(request)
+        self.prompts.append(await request.read())
+        for event in reply:
+            if callable(event):
+                await event()
+            else:
+                yield event
+
+    def payload(self, prompt: ModelPrompt) -> JsonObject:
+        messages = [dump_message(one) for one in prompt.conversation.messages]
+        return JsonObject({"system": prompt.system, "messages": messages})
+
+    async def close(self) -> None:
+        pass
+
+
+def remote(provider: Provider, **config: Any) -> Models:
+    """The model aria, which `provider` answers for."""
+    fields = {"name": "aria", "kind": ModelKind.OPENAI_CHAT, "model": "aria-1", **config}
+    return Models({"aria": provider}, configs={"aria": ModelConfig(**fields)})
 
 
 class Stage:
@@ -107,6 +155,12 @@ class Stage:
     def shown(self) -> list[tuple[str, str, str]]:
         return [(str(h.kind), str(h.status), self.text(h)) for h in self.headers()]
 
+    def of_kind(self, kind: BlockKind) -> list[BlockHeader]:
+        return [one for one in self.headers() if one.kind == kind]
+
+    def results(self) -> list[str]:
+        return [self.text(one) for one in self.of_kind(BlockKind.TOOL_RESULT)]
+
     def unfinished(self) -> list[BlockHeader]:
         return [one for one in self.headers() if one.status in (Status.PENDING, Status.RUNNING)]
 
@@ -117,4 +171,6 @@ Sleep = Callable[[float], Awaitable[None]]
 class OpenStage(Protocol):
     """Opens a kernel with these models; `sleep` is what the runner waits with."""
 
-    async def __call__(self, models: Models, sleep: Sleep = ...) -> Stage: ...
+    async def __call__(
+        self, models: Models, sleep: Sleep = ..., settings: TurnSettings | None = ...
+    ) -> Stage: ...

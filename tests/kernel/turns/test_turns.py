@@ -114,10 +114,11 @@ async def test_provider_reads_the_conversation_with_each_call_answered(
     await stage.runner.wait_idle()
     first, second, third = ([str(message.role) for message in one.messages] for one in read[:3])
     assert first == ["user"]
-    assert second == ["user", "assistant", "tool", "tool"]
-    assert third == [*second, "assistant", "user"]
-    assert read[2].messages[:4] == read[1].messages
-    texts = [block.text for one in read[1].messages[2:] for block in text_of(one)]
+    assert second == ["user", "assistant", "tool", "tool", "user"]
+    assert third == [*second[:-1], "assistant", "user"]
+    assert read[2].messages[:4] == read[1].messages[:4]
+    assert "[ANNOUNCE]" in text_of(read[1].messages[-1])[0].text
+    texts = [block.text for one in read[1].messages[2:4] for block in text_of(one)]
     assert texts == ["out\n", "(no output)\n(exit code 3)"]
 
 

@@ -1,0 +1,245 @@
+"""Prompt of one round: what the model reads, within what it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from antiphon_kernel.contexts import Context, read_announcement, shown_sources
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.layout import (
+    Announcement,
+    CompactionError,
+    LayoutReading,
+    LayoutTail,
+    ModelRequest,
+    read_layout,
+    weigh,
+)
+from antiphon_kernel.messages import (
+    ContextTooLongError,
+    DocumentBlock,
+    ImageBlock,
+    ModelWindow,
+    clamp_max_tokens,
+    estimate_request,
+)
+from antiphon_kernel.providers.provider import ModelPrompt, PromptFile, ToolDefinition
+from antiphon_kernel.tools.compaction import write_summary
+from antiphon_kernel.turns.answering_model import AnsweringModel
+from antiphon_kernel.types.frozen_json import JsonObject
+
+_ANSWER_SHARE: Final = 4
+"""A fourth of the window at most is kept free for the answer."""
+
+_SMALLER: Final = 0.75
+"""Share of a request that is kept when the provider has refused it."""
+
+_COMPACTIONS: Final = 2
+"""How often a context is compacted before one request."""
+
+_ATTEMPTS: Final = 3
+"""How often a budget is lowered until there is something to hide."""
+
+_DEFAULT_ANSWER: Final = 8192
+"""Tokens of an answer of a model of which no limits are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPrompt:
+    """A prompt with its size."""
+
+    prompt: ModelPrompt
+    reading: LayoutReading
+    version: int
+    """The version of the context that it shows."""
+    raw_estimate: int
+    """Tokens as the estimator counts them."""
+    estimate: int
+    """Tokens, corrected for the model."""
+
+    @property
+    def blocks(self) -> int:
+        """Return how many blocks are in it."""
+        return sum(item.is_block for item in self.reading.items)
+
+
+class PromptReader:
+    """Reads a context for one turn of one model."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        context: Context,
+        model: AnsweringModel,
+        principal: str,
+        *,
+        prompt: str | None = None,
+        system: str = "",
+        tools: tuple[ToolDefinition, ...] = (),
+    ) -> None:
+        """
+        Args:
+            principal: id of the model's principal.
+            prompt: the block that is answered; the last message if None.
+        """
+        self._kernel = kernel
+        self._context = context
+        self._model = model
+        self._principal = principal
+        self._prompt = prompt
+        self._system = system
+        self._tools = tools
+        self._schemas = tuple(
+            JsonObject(
+                {
+                    "name": one.name,
+                    "description": one.description,
+                    "parameters": one.parameters,
+                }
+            )
+            for one in tools
+        )
+
+    @property
+    def window(self) -> ModelWindow | None:
+        """Return the limits of the model; None if they are not known."""
+        config = self._model.config
+        return config.window if config is not None else None
+
+    @property
+    def budget(self) -> int | None:
+        """Return the tokens that a request may have; None if that is not known."""
+        window = self.window
+        if window is None:
+            return None
+        most = window.input if window.total is None else min(window.input, window.total)
+        if window.separate and window.total is None:
+            return most
+        return most - min(self._wanted(window), most // _ANSWER_SHARE)
+
+    async def read(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
+        """Return the prompt as it is now, without anything done about its size.
+
+        Args:
+            announced: completes the announcement.
+        """
+        context, live = self._context, None
+        layout = await context.current_layout()
+        version = context.seq
+        if self._prompt is not None:
+            live = context.layout.turn_of(self._prompt)
+        reading = read_layout(layout, self._principal, live=live)
+        announcement = await read_announcement(
+            context,
+            self._principal,
+            reading.items,
+            self._kernel.clock.now_ms(),
+            self._model.looked.get(context.id),
+        )
+        tail = LayoutTail(shown_sources(context.document), announced(announcement))
+        reading = replace(reading, tail=tail)
+        conversation = reading.request()
+        raw = estimate_request(conversation.messages, system=self._system, tools=self._schemas)
+        estimate = self._model.calibration.apply(raw)
+        prompt = ModelPrompt(
+            conversation,
+            self._system,
+            self._tools,
+            await self._files(conversation),
+            self._answer_tokens(estimate),
+        )
+        return ReadPrompt(prompt, reading, version, raw, estimate)
+
+    async def read_within(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
+        """Return the prompt as it is now, compacted first if it is larger than the model takes.
+
+        Raises:
+            AntiphonError: context_too_long.
+        """
+        read, budget = await self.read(announced), self.budget
+        if budget is None or read.estimate <= budget:
+            return read
+        for _ in range(_COMPACTIONS):
+            await self.compact(read, budget)
+            read = await self.read(announced)
+            if read.estimate <= budget:
+                return read
+        raise ContextTooLongError(self.window or ModelWindow(), read.estimate)
+
+    async def read_compacted(self, announced: Callable[[Announcement], Announcement]) -> ReadPrompt:
+        """Return the prompt after a compaction, because the last one did not fit, unnoticed.
+
+        Raises:
+            AntiphonError: context_too_long.
+        """
+        read = await self.read(announced)
+        aim = int(read.estimate * _SMALLER)
+        await self.compact(read, min(aim, self.budget or aim))
+        return await self.read_within(announced)
+
+    async def read_smaller(
+        self, refused: ReadPrompt, announced: Callable[[Announcement], Announcement]
+    ) -> ReadPrompt:
+        """Return a prompt that is smaller than one which the provider has refused.
+
+        Raises:
+            AntiphonError: context_too_long, if there is none.
+        """
+        aim = int(refused.estimate * _SMALLER)
+        await self.compact(refused, min(aim, self.budget or aim))
+        read = await self.read(announced)
+        if read.estimate >= refused.estimate or read.blocks >= refused.blocks:
+            raise ContextTooLongError(self.window or ModelWindow(), read.estimate)
+        return read
+
+    async def compact(self, read: ReadPrompt, budget: int) -> None:
+        """Write a summary, so that a prompt comes under a budget in tokens of the model.
+
+        Raises:
+            AntiphonError: context_too_long, if it cannot be made shorter.
+        """
+        reading = read.reading
+        weights = sum(weigh(item, reading.reader) for item in reading.items)
+        context, live = self._context, None
+        if self._prompt is not None:
+            live = context.layout.turn_of(self._prompt)
+        allowed = int(budget / self._model.calibration.factor)
+        try:
+            for _ in range(_ATTEMPTS):
+                written = await write_summary(
+                    self._kernel,
+                    context,
+                    self._kernel.system,
+                    budget=allowed,
+                    reserved=max(0, read.raw_estimate - weights),
+                    live=live,
+                )
+                if written is not None:
+                    return
+                allowed = int(allowed * _SMALLER)
+        except CompactionError as error:
+            raise ContextTooLongError(self.window or ModelWindow(), read.estimate) from error
+
+    def _wanted(self, window: ModelWindow) -> int:
+        config = self._model.config
+        wanted = config.max_tokens if config is not None else None
+        return wanted if wanted is not None else window.output
+
+    def _answer_tokens(self, estimate: int) -> int:
+        window, config = self.window, self._model.config
+        if window is not None:
+            return clamp_max_tokens(self._wanted(window), window, estimate)
+        wanted = config.max_tokens if config is not None else None
+        return wanted if wanted is not None else _DEFAULT_ANSWER
+
+    async def _files(self, conversation: ModelRequest) -> Mapping[str, PromptFile]:
+        files: dict[str, PromptFile] = {}
+        for message in conversation.messages:
+            for block in message.content:
+                if isinstance(block, ImageBlock | DocumentBlock) and block.hash not in files:
+                    data = await self._kernel.journal.blob(block.hash)
+                    if data is not None:
+                        files[block.hash] = PromptFile(block.media_type, data)
+        return files

@@ -1,0 +1,71 @@
+"""Requests that are sent again: when, how often, and how everybody sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from antiphon_kernel.providers.events import ErrorKind, ProviderError
+from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.types.clock import iso_time
+from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.turn_metadata import RETRY
+
+ATTEMPTS: Final = 4
+"""How often a request is sent again at most."""
+
+LONGEST_DELAY: Final = 300.0
+"""Seconds; if a provider asks for more, the turn ends instead."""
+
+RETRIED: Final = (ErrorKind.RATE_LIMITED, ErrorKind.OVERLOADED, ErrorKind.UNREACHABLE)
+"""Kinds of errors after which the same request may succeed."""
+
+_FIRST_DELAY: Final = 2.0
+
+
+def delay_before(attempt: int, error: ProviderError) -> float | None:
+    """Return the seconds to wait before an attempt, counted from 1; None if there is none."""
+    if error.kind not in RETRIED or attempt > ATTEMPTS:
+        return None
+    delay = error.retry_after
+    if delay is None:
+        return float(_FIRST_DELAY * 2 ** (attempt - 1))
+    return max(0.0, delay) if delay <= LONGEST_DELAY else None
+
+
+class RetryNotice:
+    """The block that says that a request is sent again; models are not given it."""
+
+    def __init__(
+        self,
+        writer: BlockWriter,
+        prompt: str,
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._writer = writer
+        self._prompt = prompt
+        self._sleep = sleep
+        self._block: str | None = None
+
+    async def wait(self, attempt: int, error: ProviderError, seconds: float) -> None:
+        """Say why and when the request is sent again, and wait until then."""
+        writer = self._writer
+        if self._block is None:
+            self._block = await writer.create(BlockKind.ERROR, self._prompt)
+        said = {
+            "attempt": attempt,
+            "attempts": ATTEMPTS,
+            "kind": str(error.kind),
+            "seconds": seconds,
+            "until": iso_time(writer.kernel.clock.now_ms() + round(seconds * 1000)),
+        }
+        text = f"{error.message.rstrip()} Retrying in {seconds:g} s ({attempt} of {ATTEMPTS}).\n"
+        before = writer.context.document.text(self._block)
+        writer.describe(self._block, text=before + text, excluded=True, metadata={RETRY: said})
+        await self._sleep(seconds)
+
+    async def end(self) -> None:
+        """The provider has answered."""
+        if self._block is not None:
+            await self._writer.finish(self._block, Status.DONE)
+            self._block = None

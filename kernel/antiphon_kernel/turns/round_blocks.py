@@ -1,0 +1,148 @@
+"""Events of one round of a model, written into blocks as they come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from antiphon_kernel.contexts import WriterPresence
+from antiphon_kernel.layout import signature_metadata
+from antiphon_kernel.messages import Thinking
+from antiphon_kernel.providers.events import ToolCallEvent
+from antiphon_kernel.text.sanitize import sanitize
+from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.turns.shell_call import SHELL, begin_call
+from antiphon_kernel.turns.tool_calls import RoundCall
+from antiphon_kernel.types.enums import BlockKind, Status
+from antiphon_kernel.types.errors import AntiphonError
+from antiphon_kernel.types.quoting import truncate
+from antiphon_kernel.types.turn_metadata import CALL_SIGNATURE
+from antiphon_kernel.validation import check_value
+
+
+class RoundBlocks:
+    """The blocks of one round: reasoning, text, and calls with their arguments."""
+
+    def __init__(
+        self,
+        writer: BlockWriter,
+        presence: WriterPresence,
+        prompt: str,
+        number: int,
+        taken: set[str],
+    ) -> None:
+        """
+        Args:
+            number: of the round, from 0.
+            taken: ids of calls that are in use on this path; those of this round are added.
+        """
+        self._writer = writer
+        self._presence = presence
+        self._prompt = prompt
+        self._number = number
+        self._taken = taken
+        self._kind: BlockKind | None = None
+        self._block = ""
+        self._thought: list[str] = []
+        self._open: dict[str, RoundCall] = {}
+        self.calls: list[RoundCall] = []
+        self.last: str | None = None
+        """The last block that was begun."""
+        self.has_shown = False
+        """Whether some of the answer is there to be read: text or a call."""
+
+    async def think(self, text: str) -> None:
+        """Write more reasoning."""
+        await self._write(BlockKind.THINKING, text)
+        self._thought.append(text)
+
+    async def end_thinking(self, signature: str | None) -> None:
+        """End the reasoning, and keep what the provider signed it with."""
+        if self._kind is not BlockKind.THINKING:
+            return
+        signed = signature_metadata(Thinking("".join(self._thought), signature))
+        if signed:
+            self._writer.describe(self._block, metadata=signed)
+        await self.end_block()
+
+    async def say(self, text: str) -> None:
+        """Write more of the answer."""
+        self.has_shown = True
+        await self._write(BlockKind.TEXT, text)
+
+    async def begin_call(self, call_id: str, name: str, content: str = "") -> RoundCall:
+        """Create the block of a call that the model begins to write."""
+        self.has_shown = True
+        await self.end_block()
+        unique = _unique(truncate(sanitize(call_id)) or "call", self._taken)
+        self._taken.add(unique)
+        name = truncate(sanitize(name)) or "tool"
+        block = await begin_call(self._writer, self._prompt, unique, name, content, self._number)
+        call = RoundCall(call_id, block)
+        self._open[call_id] = call
+        self.calls.append(call)
+        self.last = block
+        return call
+
+    async def write_arguments(self, call_id: str, text: str) -> None:
+        """Write more of a call's arguments."""
+        call = self._open.get(call_id)
+        if call is not None:
+            await self._writer.append(call.block, text)
+
+    async def end_call(self, event: ToolCallEvent) -> None:
+        """Complete a call, which may not have been begun before."""
+        call = self._open.get(event.id)
+        text: str | None = _shown(event)
+        if call is None:
+            call = await self.begin_call(event.id, event.name, text or "")
+        elif self._writer.context.document.length(call.block) and event.name != SHELL:
+            text = None  # as the model wrote it
+        del self._open[event.id]
+        fields: dict[str, object] = {}
+        try:
+            if not isinstance(event.input, str):
+                fields["input"] = json.dumps(event.input, ensure_ascii=False)
+                check_value("input", fields["input"], self._writer.context.limits)
+            if event.signature is not None:
+                fields["metadata"] = {CALL_SIGNATURE: event.signature}
+            self._writer.describe(call.block, text=text, **fields)
+            call.event = event
+        except AntiphonError as error:
+            call.problem = error.message
+
+    async def end_block(self, reason: str | None = None) -> None:
+        """End the text or reasoning that is being written."""
+        if self._kind is None:
+            return
+        self._kind = None
+        self._thought.clear()
+        fields = {} if reason is None else {"stop_reason": reason}
+        await self._writer.finish(self._block, Status.DONE, **fields)
+
+    async def _write(self, kind: BlockKind, text: str) -> None:
+        if kind is not self._kind:
+            await self.end_block()
+            # Created empty, so that all its text is one thing to undo.
+            self._block = self.last = await self._writer.create(kind, self._prompt)
+            self._kind = kind
+            self._presence.write_in(self._block)
+        await self._writer.append(self._block, text)
+
+
+def _shown(event: ToolCallEvent) -> str:
+    """Return the text of a call's block: the command, or the arguments as JSON."""
+    text = (
+        event.input if isinstance(event.input, str) else json.dumps(event.input, ensure_ascii=False)
+    )
+    if event.name == SHELL and not isinstance(event.input, str):
+        command = event.input.get("command")
+        text = command if isinstance(command, str) and command.strip() else text
+    return text.encode("utf-8", "replace").decode()
+
+
+def _unique(call_id: str, taken: Collection[str]) -> str:
+    found, number = call_id, 2
+    while found in taken:
+        found, number = f"{call_id}-{number}", number + 1
+    return found

@@ -1,0 +1,156 @@
+"""Calls of tools that a model has made in one round, and their results."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from antiphon_kernel.contexts import WriterPresence
+from antiphon_kernel.providers.events import ToolCallEvent
+from antiphon_kernel.providers.provider import ToolOutcome
+from antiphon_kernel.turns.asker import Asker, AskerDismissed
+from antiphon_kernel.turns.block_writer import BlockWriter
+from antiphon_kernel.turns.model_tools import ModelTools, PreparedCall, error_text
+from antiphon_kernel.turns.permission import PermissionDesk, PermissionRequest
+from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_result, run_command
+from antiphon_kernel.turns.turn_limits import TurnLimits
+from antiphon_kernel.types.constants import INTERRUPTED
+from antiphon_kernel.types.enums import Status
+from antiphon_kernel.types.errors import AntiphonError
+
+CUT_OFF = "The answer was cut off before this call was whole, so it was not run: make it again."
+"""Result of a call whose arguments did not come to their end."""
+
+NOT_ALLOWED = "Not run: this call is not allowed."
+"""Result of a call that was refused without a reason."""
+
+ENDED = "Not run: the turn ended before."
+"""Result of a call whose turn failed before it could be run."""
+
+
+@dataclass(eq=False, slots=True)
+class RoundCall:
+    """A call whose block is there, from the moment in which the model began to write it."""
+
+    id: str
+    """Id of the provider's."""
+    block: str
+    event: ToolCallEvent | None = None
+    """The whole call; None as long as the model writes it."""
+    problem: str | None = None
+    """Reason why it cannot be kept, and is not run."""
+
+
+class ToolCalls:
+    """Answers the calls of a turn's rounds, with the rights of whoever asked."""
+
+    def __init__(
+        self,
+        writer: BlockWriter,
+        presence: WriterPresence,
+        asker: Asker,
+        tools: ModelTools,
+        desk: PermissionDesk,
+        limits: TurnLimits,
+    ) -> None:
+        self._writer = writer
+        self._presence = presence
+        self._asker = asker
+        self._tools = tools
+        self._desk = desk
+        self._limits = limits
+
+    async def answer_all(self, calls: Sequence[RoundCall]) -> tuple[ToolOutcome, ...]:
+        """Return the result of each call: side by side if they all only read, else in order."""
+        prepared = [(call, self._prepare(call)) for call in calls]
+        if len(calls) > 1 and all(_only_reads(one) for _, one in prepared):
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._answer(call, one)) for call, one in prepared]
+            return tuple(task.result() for task in tasks)
+        return tuple([await self._answer(call, one) for call, one in prepared])
+
+    async def close(self, calls: Sequence[RoundCall]) -> None:
+        """Answer the calls of a turn that has failed, as far as they have no result yet."""
+        for call in calls:
+            tree, document = self._writer.context.block_tree, self._writer.context.document
+            is_open = not Status(document.header(call.block).status).terminal
+            if is_open and not list(tree.descendants(call.block, 1)):
+                blocks = await open_result(self._writer, call.block, call.id)
+                await fail_call(self._writer, blocks, CUT_OFF if call.event is None else ENDED)
+
+    def _prepare(self, call: RoundCall) -> PreparedCall | str:
+        """Return a call that may be run, or why it may not."""
+        if call.event is None:
+            return call.problem or CUT_OFF
+        try:
+            return self._tools.prepare(call.event.name, call.event.input)
+        except AntiphonError as error:
+            return error_text(error)
+
+    async def _answer(self, call: RoundCall, prepared: PreparedCall | str) -> ToolOutcome:
+        writer = self._writer
+        refusal = prepared if isinstance(prepared, str) else await self._refusal(call, prepared)
+        blocks = await open_result(writer, call.block, call.id)
+        if refusal is not None or isinstance(prepared, str):
+            return await fail_call(writer, blocks, refusal or "")
+        try:
+            return await self._asker.run(prepared.needs, partial(self._run, blocks, prepared))
+        except AskerDismissed as error:
+            fields = {"stop_reason": INTERRUPTED} if error.has_begun else {}
+            return await fail_call(writer, blocks, _dismissal(error, prepared), **fields)
+
+    async def _refusal(self, call: RoundCall, prepared: PreparedCall) -> str | None:
+        """Return why a call is not allowed; None if it is."""
+        decision = await self._desk.decide(
+            PermissionRequest(
+                self._writer.context.id,
+                call.block,
+                self._writer.actor.principal.id,
+                prepared.name,
+                prepared.arguments,
+                self._asker,
+            )
+        )
+        return None if decision.is_allowed else decision.reason or NOT_ALLOWED
+
+    async def _run(self, blocks: CallBlocks, call: PreparedCall) -> ToolOutcome:
+        limits = self._limits
+        seconds = limits.shell_seconds if call.tool is None else limits.tool_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                if call.tool is None:
+                    command = str(call.arguments["command"])
+                    show = self._presence.write_in
+                    return await run_command(self._writer, blocks, command, show)
+                text = await self._tools.run(self._writer.actor, call)
+        except TimeoutError:
+            message = f"Stopped: it had not ended after {seconds:g} seconds."
+            return await fail_call(self._writer, blocks, message, stop_reason="time_limit")
+        except AntiphonError as error:
+            return await fail_call(self._writer, blocks, error_text(error))
+        return await self._write_result(blocks, text)
+
+    async def _write_result(self, blocks: CallBlocks, text: str) -> ToolOutcome:
+        writer, most = self._writer, self._limits.output_code_points
+        truncated = len(text) > most
+        text = text[:most]
+        await writer.append(blocks.result, text)
+        await writer.finish(blocks.result, Status.DONE, truncated=truncated)
+        await writer.finish(blocks.call, Status.DONE)
+        return ToolOutcome(blocks.call_id, text, is_error=False, truncated=truncated)
+
+
+def _only_reads(prepared: PreparedCall | str) -> bool:
+    return not isinstance(prepared, str) and prepared.is_read_only
+
+
+def _dismissal(error: AskerDismissed, call: PreparedCall) -> str:
+    if call.tool is None:
+        return error.command_refusal("this turn answers a message")
+    begun = "Ended" if error.has_begun else "Not run"
+    return (
+        f"{begun}: this turn answers a message of {error.asker}, and {call.name} takes the right"
+        f" to {call.needs}."
+    )

@@ -1,0 +1,31 @@
+"""Limits of a turn: rounds, budget, and what its tools may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MAX_ROUNDS = 100
+"""A turn that calls tools more often than this is stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """Most that one turn may take; None where there is no such limit."""
+
+    max_rounds: int = MAX_ROUNDS
+    tokens: int | None = None
+    """Tokens of all its requests and answers."""
+    money: float | None = None
+    """US dollars."""
+    seconds: float | None = None
+    """Seconds from its beginning; no round begins after them."""
+    tool_seconds: float = 60.0
+    """Seconds that a tool may run."""
+    shell_seconds: float = 600.0
+    """Seconds that a command may run."""
+    output_code_points: int = 200_000
+    """Most of a result that is kept in its block."""
+
+
+NO_LIMITS = TurnLimits()
+"""Limits of a turn for which nobody has set others."""
