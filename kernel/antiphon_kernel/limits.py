@@ -57,6 +57,8 @@ class Limits(BaseModel):
     """The same of a file that is text, which models read whole."""
     attachments_per_message: int = 20
     """Files attached to one message."""
+    project_instructions_bytes: int = 100_000
+    """The project's `AGENTS.md`; a longer one is left out of what models read."""
     source_code_points: int = 200_000
     """Text of one source in the pool."""
     sources: int = 2_000

@@ -17,6 +17,9 @@ from antiphon_kernel.types.quoting import LISTED, truncate
 _LOOKED_AT: Final = 1_000
 """Complaints of the validator that are read at most."""
 
+UNKNOWN_NAME: Final = "nothing of this name"
+"""Expectation of a field that nobody knows."""
+
 _NOTHING: Final = object()
 
 _EXPECTED: Final[Mapping[str, str]] = {
@@ -134,7 +137,7 @@ def _wrong(one: Mapping[str, Any], sent: Mapping[str, Any]) -> _Wrong:
         return _Wrong(path, kind, "a value", "nothing")
     found = truncate(json.dumps(one["input"], default=str, ensure_ascii=True))
     if kind == "extra_forbidden":
-        return _Wrong(path, kind, "nothing of this name", found)
+        return _Wrong(path, kind, UNKNOWN_NAME, found)
     template = _EXPECTED.get(kind)
     said: str = one["msg"]
     expected = template.format(**one.get("ctx", {})) if template else said[:1].lower() + said[1:]

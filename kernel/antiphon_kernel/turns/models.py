@@ -2,30 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from antiphon_kernel.providers import ModelConfig, recording
-from antiphon_kernel.providers.provider import Provider
+from antiphon_kernel.config import KernelConfig, with_known_limits
+from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
 from antiphon_kernel.providers.recording import Recording, load_recording
 from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.text.mentions import mentions
 
+_log = logging.getLogger(__name__)
+
+OpenProvider = Callable[[ModelConfig], Provider]
+
+
+@runtime_checkable
+class _Closing(Protocol):
+    async def close(self) -> None: ...
+
 
 class Models:
-    """The models of a kernel by name; the first one answers messages that name none."""
+    """The models of a kernel by name; the default one answers messages that name none."""
 
     def __init__(
         self,
-        providers: Mapping[str, Provider],
+        providers: Mapping[str, Provider] | None = None,
         *,
         configs: Mapping[str, ModelConfig] | None = None,
         auto_play: bool = False,
+        config: KernelConfig | None = None,
+        open_provider: OpenProvider | None = None,
     ) -> None:
-        self._providers = dict(providers)
-        self._configs = dict(configs or {})
+        """
+        Args:
+            providers: models that are there already, before those of the configuration.
+            configs: by name, what is configured of `providers`.
+            open_provider: opens a model of the configuration when it is first asked.
+        """
+        self.config = config or KernelConfig()
+        """Settings that its models share, and what is wrong with them."""
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
+        self._configs: dict[str, ModelConfig | None] = dict.fromkeys(providers or ())
+        """By name, in order; None of a model that was not configured."""
+        self._configs.update(configs or {})
+        self._providers = dict(providers or {})
+        self._open_provider = open_provider or open_model
+        self.add(self.config.models)
 
     @classmethod
     def from_recordings(
@@ -46,24 +71,72 @@ class Models:
         }
         return cls(providers, auto_play=auto_play and bool(providers))
 
+    def add(self, configs: Iterable[ModelConfig]) -> None:
+        """Add models whose names are free, after those that are there."""
+        for config in configs:
+            self._configs.setdefault(config.name, config)
+
     def __iter__(self) -> Iterator[str]:
-        return iter(self._providers)
+        return iter(tuple(self._configs))
 
     def __len__(self) -> int:
-        return len(self._providers)
+        return len(self._configs)
 
     def __getitem__(self, name: str) -> Provider:
-        """Raises KeyError if there is no such model."""
+        """Return the provider of a model, opened when it is first asked for.
+
+        Raises:
+            KeyError: if there is no such model.
+        """
+        config = self._configs[name]
+        if name not in self._providers and config is not None:
+            self._providers[name] = self._open_provider(config)
         return self._providers[name]
 
-    def config(self, name: str) -> ModelConfig | None:
-        """Return the configuration of a model; None of one that plays recordings."""
-        return self._configs.get(name)
+    def configured(self, name: str) -> ModelConfig | None:
+        """Return the configuration of a model, with the limits and prices that are known of it.
+
+        The first call may take a moment: it reads what is published. None of a model that was not
+        configured.
+
+        Raises:
+            KeyError: if there is no such model.
+        """
+        config = self._configs[name]
+        return None if config is None else with_known_limits(config)
+
+    @property
+    def default(self) -> str | None:
+        """Return the model that answers messages that name none; None if there is no model."""
+        chosen = self.config.default_model
+        return chosen if chosen in self._configs else next(iter(self._configs), None)
 
     def mentioned(self, text: str) -> list[str]:
         """The models that answer `text`: those it names at its start, else the default one."""
-        named = [name for name in mentions(text) if name in self._providers]
-        return named or list(self._providers)[:1]
+        named = [name for name in mentions(text) if name in self._configs]
+        return named or [one for one in (self.default,) if one is not None]
+
+    async def close(self) -> None:
+        """Close the providers that were opened; one that fails does not keep the others open."""
+        for name, provider in self._providers.items():
+            if isinstance(provider, _Closing):
+                try:
+                    await provider.close()
+                except Exception as error:
+                    _log.warning("the model %s could not be closed: %s", name, error)
+
+
+def open_model(config: ModelConfig) -> Provider:
+    """Return the provider of a model.
+
+    Raises:
+        AntiphonError: invalid_params if it plays a recording that cannot be read.
+    """
+    if config.kind is ModelKind.SCRIPTED:
+        return ScriptedProvider([load_recording(Path(config.model))])
+    from antiphon_kernel.providers.opening import open_provider
+
+    return open_provider(config)
 
 
 def load_models(recordings: Sequence[Path], *, demo: bool = False, speed: float = 1.0) -> Models:

@@ -131,7 +131,7 @@ class TurnRunner:
         """Return a model with what is learned about it; raises KeyError."""
         known = self._answering.get(name)
         if known is None:
-            known = AnsweringModel(name, self._models[name], self._models.config(name))
+            known = AnsweringModel(name, self._models[name], self._models.configured(name))
             self._answering[name] = known
         return known
 

@@ -1,0 +1,31 @@
+"""Configuration of a kernel: its models, what they may do, and instructions of the project.
+
+May import `tools` and what is below it; `turns` and `daemon` use it.
+"""
+
+from antiphon_kernel.config.api_keys import hide_variables
+from antiphon_kernel.config.known_models import with_known_limits
+from antiphon_kernel.config.loading import LoadedConfig, load_config
+from antiphon_kernel.config.local_servers import find_local_models
+from antiphon_kernel.config.project_instructions import read_project_instructions
+from antiphon_kernel.config.settings import (
+    NO_MODEL,
+    ConfigProblem,
+    Discovery,
+    KernelConfig,
+    PermissionRules,
+)
+
+__all__ = [
+    "NO_MODEL",
+    "ConfigProblem",
+    "Discovery",
+    "KernelConfig",
+    "LoadedConfig",
+    "PermissionRules",
+    "find_local_models",
+    "hide_variables",
+    "load_config",
+    "read_project_instructions",
+    "with_known_limits",
+]

@@ -1,0 +1,127 @@
+"""Keys of providers: taken out of the environment, or read from files that only the user can read.
+
+A key is in no error and no log: messages name the place that it comes from.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from antiphon_kernel.providers import ApiKey, ModelKind
+
+KEY_VARIABLES: Final[Mapping[ModelKind, tuple[str, ...]]] = {
+    ModelKind.ANTHROPIC: ("ANTHROPIC_API_KEY",),
+    ModelKind.OPENAI: ("OPENAI_API_KEY",),
+    ModelKind.GOOGLE: ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    ModelKind.OPENAI_CHAT: ("OPENAI_API_KEY",),
+}
+"""Variables that hold the key of a kind of model; the first one that is set counts."""
+
+_MAX_BYTES: Final = 10_000
+
+
+class KeyRefused(Exception):
+    """A key cannot be had; the message says why and what to do."""
+
+
+class Environment:
+    """Variables of a process as they were at its start, keys included."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = dict(variables)
+
+    def key(self, name: str) -> ApiKey:
+        """Return the key that a variable holds.
+
+        Raises:
+            KeyRefused: if it is not set, or holds no key.
+        """
+        value = self._variables.get(name, "").strip()
+        if not value:
+            raise KeyRefused(
+                f"${name} is not set in the environment that the kernel was started in: set it, end"
+                " the kernel and start it again"
+            )
+        return ApiKey(_checked(value, f"${name}"), f"${name}")
+
+    def first_key(self, names: Iterable[str]) -> ApiKey | None:
+        """Return the key of the first variable that is set; None if none is.
+
+        Raises:
+            KeyRefused: if that variable holds no key.
+        """
+        return next((self.key(one) for one in names if self._variables.get(one, "").strip()), None)
+
+
+def read_key_file(path: Path) -> ApiKey:
+    """Return the key in a file, which nobody but this user may read.
+
+    Raises:
+        KeyRefused: if others may read it, or it holds no key.
+    """
+    try:
+        # A pipe must not keep the reader waiting.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise KeyRefused(f"the key file {path} cannot be read: {reason}") from error
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise KeyRefused(f"the key file {path} is no ordinary file")
+        if status.st_uid != os.geteuid():
+            raise KeyRefused(
+                f"the key file {path} belongs to user {status.st_uid}, not to you (user"
+                f" {os.geteuid()}): copy it to a file of your own"
+            )
+        if status.st_mode & 0o077:
+            raise KeyRefused(
+                f"others may read the key file {path} (mode {status.st_mode & 0o777:04o}):"
+                f" `chmod 600 {path}`"
+            )
+        data = file.read(_MAX_BYTES + 1)
+    if len(data) > _MAX_BYTES:
+        raise KeyRefused(f"the key file {path} has more than {_MAX_BYTES} bytes: that is no key")
+    try:
+        text = data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise KeyRefused(f"the key file {path} is not UTF-8: that is no key") from error
+    return ApiKey(_checked(text, f"the key file {path}"), str(path))
+
+
+def hide_variables(names: Iterable[str]) -> None:
+    """Take variables out of this process: what it starts does not get them.
+
+    Where the system lets others read the environment that a process began with (Linux: `/proc`),
+    their values are overwritten there too.
+    """
+    for name in names:
+        if name in os.environ:
+            _overwrite(name)
+            del os.environ[name]
+
+
+def _overwrite(name: str) -> None:
+    """Overwrite a variable's value in memory, as far as it is where the process began with it."""
+    if not sys.platform.startswith("linux"):
+        return
+    library = ctypes.CDLL(None)
+    library.getenv.restype = ctypes.c_void_p
+    address = library.getenv(os.fsencode(name))
+    if address:
+        ctypes.memset(address, ord("*"), len(ctypes.string_at(address)))
+
+
+def _checked(key: str, place: str) -> str:
+    """Return a key that can be sent in a header."""
+    if not key:
+        raise KeyRefused(f"{place} is empty: put the key there")
+    if not key.isascii() or not key.isprintable() or " " in key:
+        raise KeyRefused(f"{place} holds something else than one key: it has no spaces or lines")
+    return key

@@ -1,0 +1,433 @@
+"""Configuration of a kernel, read from the user's file and the project's, and from the environment.
+
+What is wrong in a file is a problem that is reported; everything else in it counts.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from antiphon_kernel.config.api_keys import (
+    KEY_VARIABLES,
+    Environment,
+    KeyRefused,
+    read_key_file,
+)
+from antiphon_kernel.config.settings import ConfigProblem, Discovery, KernelConfig, PermissionRules
+from antiphon_kernel.config.tables import (
+    NESTED,
+    TABLES,
+    VARIABLE,
+    ConfigTable,
+    ContextTable,
+    DiscoveryTable,
+    ModelTable,
+    PermissionsTable,
+)
+from antiphon_kernel.config.toml_lines import (
+    MAX_BYTES,
+    ConfigSyntaxError,
+    TomlFile,
+    parse_toml,
+)
+from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.param_errors import UNKNOWN_NAME, did_you_mean, param_error
+from antiphon_kernel.providers import ApiKey, ModelConfig, ModelKind, ModelPrice
+from antiphon_kernel.types.constants import CONFIG_FILE, DATA_FOLDER
+from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME, is_name
+from antiphon_kernel.types.quoting import quote, truncate
+
+_Table = TypeVar("_Table", bound=ConfigTable)
+
+_TRUSTED_FIELDS: Final = ("base_url", "key_env", "key_file", "permissions")
+"""Fields of a model that a project's file may have only where its owner trusts it."""
+
+_TRUSTED_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED)
+"""Kinds of models that open files of the project."""
+
+_HARMLESS_SETTING: Final = "default_model"
+"""The one setting of contexts that costs nothing by itself."""
+
+_KEYLESS_KINDS: Final = (ModelKind.LOCAL, ModelKind.SCRIPTED, ModelKind.OPENAI_CHAT)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trust:
+    """Whether the owner stands behind a file, and the sentence that says how to."""
+
+    is_given: bool
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class _Found:
+    """Parts of a configuration as files are read: the user's, then the project's."""
+
+    models: dict[str, tuple[ModelConfig, PermissionRules | None]] = field(default_factory=dict)
+    context: dict[str, Any] = field(default_factory=dict)
+    default_at: tuple[str, int | None] = ("", None)
+    permissions: PermissionRules = field(default_factory=PermissionRules)
+    discovery: Discovery = field(default_factory=Discovery)
+    problems: list[ConfigProblem] = field(default_factory=list)
+    variables: set[str] = field(default_factory=set)
+    """Variables that hold keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    """A configuration, and the environment variables that hold keys, of this file or any."""
+
+    config: KernelConfig
+    key_variables: frozenset[str]
+
+
+def load_config(
+    user_folder: Path,
+    project: Path,
+    variables: Mapping[str, str],
+    is_trusted: Callable[[Path, bytes], bool],
+) -> LoadedConfig:
+    """Read the configuration of a kernel; never fails.
+
+    Args:
+        user_folder: folder of the user's own configuration.
+        variables: the environment of the process that started the kernel.
+        is_trusted: whether the owner trusts a file of the project with this content.
+    """
+    environment = Environment(variables)
+    found = _Found(variables={name for names in KEY_VARIABLES.values() for name in names})
+    users = user_folder / CONFIG_FILE
+    projects = project / DATA_FOLDER / CONFIG_FILE
+    data = _read(users, found, is_own=True)
+    if data is not None:
+        _FileReader(users, _Trust(True), environment, found).read(data)
+    if projects != users:
+        data = _read(projects, found, is_own=False)
+        if data is not None:
+            trust = _Trust(
+                is_trusted(projects, data),
+                f"`antiphon trust {shlex.quote(str(projects.parent))}` shows the file and asks"
+                " whether to trust it",
+            )
+            _FileReader(projects, trust, environment, found).read(data)
+    if found.discovery.environment:
+        _add_default_models(environment, found)
+    return LoadedConfig(_configuration(found), frozenset(found.variables))
+
+
+_DEFAULT_MODELS: Final = (
+    ("claude", ModelKind.ANTHROPIC, "claude-sonnet-5-5"),
+    ("gpt", ModelKind.OPENAI, "gpt-6.1-sol"),
+    ("gemini", ModelKind.GOOGLE, "gemini-flash-latest"),
+)
+
+
+def _add_default_models(environment: Environment, found: _Found) -> None:
+    for name, kind, model in _DEFAULT_MODELS:
+        try:
+            key = environment.first_key(KEY_VARIABLES[kind])
+        except KeyRefused as error:
+            found.problems.append(ConfigProblem("environment", str(error)))
+            continue
+        if key is not None and name not in found.models:
+            found.models[name] = ModelConfig(name, kind, model, key=key), None
+
+
+def _configuration(found: _Found) -> KernelConfig:
+    default = found.context.get("default_model")
+    if default is not None and default not in found.models and is_name(default):
+        # A local server may still turn out to have it.
+        place, line = found.default_at
+        if not found.discovery.local_ports:
+            known = did_you_mean(default, found.models)
+            message = f"[context] default_model: there is no model {quote(default)}.{known}"
+            found.problems.append(ConfigProblem(place, message, line))
+    return KernelConfig(
+        models=tuple(model for model, _ in found.models.values()),
+        permissions=found.permissions,
+        model_permissions={
+            name: rules for name, (_, rules) in found.models.items() if rules is not None
+        },
+        discovery=found.discovery,
+        problems=tuple(found.problems),
+        **found.context,
+    )
+
+
+def _read(path: Path, found: _Found, *, is_own: bool) -> bytes | None:
+    """Return the bytes of a file; None if there is none, or none that may be read.
+
+    Args:
+        is_own: it is the user's, and so must nobody else be able to write it; a project's must be
+            no link.
+    """
+    try:
+        return _read_checked(path, is_own=is_own)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        why = "it is a link" if path.is_symlink() else error.strerror or str(error)
+    except _Refused as error:
+        why = error.message
+    found.problems.append(ConfigProblem(str(path), f"not read: {why}."))
+    return None
+
+
+def _read_checked(path: Path, *, is_own: bool) -> bytes:
+    if not path.is_absolute():
+        raise _Refused("the path is not absolute: set XDG_CONFIG_HOME (or HOME) to one that is")
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if is_own else os.O_NOFOLLOW)
+    handle = os.open(path, flags)
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode):
+            raise _Refused("it is no ordinary file")
+        if is_own and status.st_uid not in (os.geteuid(), 0):
+            raise _Refused(f"it belongs to user {status.st_uid}, not to you (user {os.geteuid()})")
+        if is_own and status.st_mode & 0o022:
+            raise _Refused(f"others may write in it: see that nobody has, then `chmod go-w {path}`")
+        return file.read(MAX_BYTES + 1)
+
+
+class _FileReader:
+    """Reads one file into what has been found already."""
+
+    def __init__(self, path: Path, trust: _Trust, environment: Environment, found: _Found) -> None:
+        self._path = path
+        self._trust = trust
+        self._environment = environment
+        self._found = found
+        self._toml = TomlFile({}, {})
+
+    def read(self, data: bytes) -> None:
+        """Take every table that is right."""
+        try:
+            self._toml = parse_toml(data)
+        except ConfigSyntaxError as error:
+            self._report(f"{error.message}; nothing of this file counts.", error.line)
+            return
+        readers: Mapping[str, Callable[[dict[str, Any]], None]] = {
+            "models": self._read_models,
+            "context": self._read_context,
+            "permissions": self._read_permissions,
+            "discovery": self._read_discovery,
+        }
+        for name, table in self._toml.tables.items():
+            if name not in TABLES:
+                self._report(
+                    f"there is no table {quote(name)}.{did_you_mean(name, TABLES)} Tables are:"
+                    f" {', '.join(TABLES)}.",
+                    self._toml.line_of(name),
+                )
+            elif not isinstance(table, dict):
+                self._report(f"expected a table [{name}].", self._toml.line_of(name))
+            else:
+                readers[name](table)
+
+    def _read_models(self, tables: dict[str, Any]) -> None:
+        known = set(self._found.models)
+        for name, table in tables.items():
+            try:
+                model = self._model(name, table, known)
+            except _Refused as error:
+                self._report(error.message, self._toml.line_of("models", name, *error.path))
+            else:
+                self._found.models[name] = model
+
+    def _model(
+        self, name: str, fields: object, known: set[str]
+    ) -> tuple[ModelConfig, PermissionRules | None]:
+        where = f"[models.{truncate(name)}]"
+        if not is_name(name) or name == SYSTEM_NAME:
+            raise _Refused(
+                f"{where}: nobody can mention this name: take at most {NAME_LENGTH} of a-z, 0-9, -"
+                " and _, beginning with a letter or digit."
+            )
+        if not isinstance(fields, dict):
+            raise _Refused(f"{where}: expected a table.")
+        variable = fields.get("key_env")
+        if self._trust.is_given and isinstance(variable, str) and VARIABLE.fullmatch(variable):
+            self._found.variables.add(variable)
+        table = _checked(where, ModelTable, fields)
+        if not self._trust.is_given:
+            self._check_harmless(where, table, known, name)
+        return (
+            ModelConfig(
+                name=name,
+                kind=table.kind,
+                model=self._model_path(table),
+                base_url=table.base_url,
+                key=self._key(where, table),
+                window=_window(table),
+                max_tokens=table.max_tokens,
+                thinking=table.thinking,
+                system=table.system,
+                tools=None if table.tools is None else tuple(table.tools),
+                price=None if table.price is None else ModelPrice(**table.price.model_dump()),
+            ),
+            None if table.permissions is None else _rules(table.permissions),
+        )
+
+    def _check_harmless(self, where: str, table: ModelTable, known: set[str], name: str) -> None:
+        """Check a model of a project whose file nobody trusts; raises _Refused."""
+        given = table.model_fields_set
+        named = next((one for one in _TRUSTED_FIELDS if one in given), None)
+        if named is not None:
+            raise _Refused(f"{where}: {named} takes your trust: {self._trust.advice}.", (named,))
+        if table.kind in _TRUSTED_KINDS:
+            raise _Refused(
+                f"{where}: a {table.kind} model takes your trust: {self._trust.advice}.", ("kind",)
+            )
+        if name in known:
+            raise _Refused(
+                f"{where}: to stand in place of your own model of this name takes your trust:"
+                f" {self._trust.advice}."
+            )
+
+    def _model_path(self, table: ModelTable) -> str:
+        if table.kind not in _TRUSTED_KINDS:
+            return table.model
+        return str(self._file(table.model))
+
+    def _file(self, name: str) -> Path:
+        """Return the path of a file that is named here: relative to this one, or to `~`."""
+        path = Path(name)
+        if name.startswith("~/"):
+            try:
+                path = Path.home() / name[2:]
+            except RuntimeError as error:
+                raise _Refused("`~` cannot be resolved: HOME is not set.") from error
+        return self._path.parent / path
+
+    def _key(self, where: str, table: ModelTable) -> ApiKey | None:
+        """Return the key of a model; None if it takes none. Raises _Refused."""
+        if table.key_env is not None and table.key_file is not None:
+            raise _Refused(f"{where}: name key_env or key_file, not both.", ("key_file",))
+        try:
+            if table.key_file is not None:
+                return read_key_file(self._file(table.key_file))
+            if table.key_env is not None:
+                return self._environment.key(table.key_env)
+            names = KEY_VARIABLES.get(table.kind, ())
+            # A key goes to its own provider only, unless the file says otherwise.
+            key = self._environment.first_key(names) if table.base_url is None else None
+        except KeyRefused as error:
+            field_name = "key_file" if table.key_file is not None else "key_env"
+            raise _Refused(f"{where}: {error}.", (field_name,)) from error
+        if key is None and table.base_url is None and table.kind not in _KEYLESS_KINDS:
+            raise _Refused(
+                f"{where}: {table.kind} takes a key: set ${names[0]} before the kernel starts, or"
+                " name key_env or key_file."
+            )
+        return key
+
+    def _read_context(self, fields: dict[str, Any]) -> None:
+        table = self._checked_table("context", ContextTable, fields)
+        if table is None:
+            return
+        given = {name: getattr(table, name) for name in table.model_fields_set}
+        for name in () if self._trust.is_given else table.model_fields_set - {_HARMLESS_SETTING}:
+            del given[name]
+            self._report_untrusted(f"[context] {name}", "context", name)
+        if "default_model" in given:
+            self._found.default_at = str(self._path), self._toml.line_of("context", "default_model")
+        self._found.context |= given
+
+    def _read_permissions(self, fields: dict[str, Any]) -> None:
+        if not self._trust.is_given:
+            self._report_untrusted("[permissions]", "permissions")
+            return
+        table = self._checked_table("permissions", PermissionsTable, fields)
+        if table is None:
+            return
+        rules, before = _rules(table), self._found.permissions
+        self._found.permissions = PermissionRules(
+            {**before.permits, **rules.permits}, before.shell_allow + rules.shell_allow
+        )
+
+    def _read_discovery(self, fields: dict[str, Any]) -> None:
+        if not self._trust.is_given:
+            self._report_untrusted("[discovery]", "discovery")
+            return
+        table = self._checked_table("discovery", DiscoveryTable, fields)
+        if table is None:
+            return
+        found = replace(self._found.discovery, environment=table.environment)
+        if table.local_ports is not None:
+            found = replace(found, local_ports=tuple(table.local_ports))
+        self._found.discovery = found
+
+    def _checked_table(
+        self, name: str, kind: type[_Table], fields: Mapping[str, Any]
+    ) -> _Table | None:
+        try:
+            return _checked(f"[{name}]", kind, fields)
+        except _Refused as error:
+            self._report(error.message, self._toml.line_of(name, *error.path))
+            return None
+
+    def _report_untrusted(self, what: str, *path: str) -> None:
+        self._report(f"{what} takes your trust: {self._trust.advice}.", self._toml.line_of(*path))
+
+    def _report(self, message: str, line: int | None) -> None:
+        self._found.problems.append(ConfigProblem(str(self._path), message, line))
+
+
+class _Refused(Exception):
+    """A table is not taken; `path` leads from it to what is wrong."""
+
+    def __init__(self, message: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+
+def _checked(where: str, kind: type[_Table], fields: Mapping[str, Any]) -> _Table:
+    """Return the table that fields make; raises _Refused.
+
+    No value is quoted: it may be a key that somebody has put into the wrong place.
+    """
+    try:
+        return kind.model_validate(fields)
+    except ValidationError as invalid:
+        wrong = param_error(where, kind, fields, invalid).details["errors"]
+    # A name that is mistyped is also one that is missing: the mistake says more.
+    first = next((one for one in wrong if one["expected"] == UNKNOWN_NAME), wrong[0])
+    name: str = first["field"]
+    inside, _, last = name.rpartition(".")
+    if first["expected"] == UNKNOWN_NAME:
+        known = NESTED.get(inside, kind).model_fields
+        message = (
+            f"{where} does not know {name}.{did_you_mean(last, known)} It takes:"
+            f" {', '.join(known)}."
+        )
+    else:
+        expected = first["expected"].removeprefix("value error, ")
+        message = f"{where} {name}: expected {expected}, found {_kind_of(first['found'])}."
+    raise _Refused(message, tuple(name.split(".")))
+
+
+def _kind_of(found: str) -> str:
+    """Return a number or a word as it was found; of what may hold text only its kind."""
+    return {'"': "other text", "[": "a list", "{": "a table"}.get(found[:1], found)
+
+
+def _rules(table: PermissionsTable) -> PermissionRules:
+    return PermissionRules(table.permits(), tuple(table.shell_allow))
+
+
+def _window(table: ModelTable) -> ModelWindow | None:
+    if table.window is None:
+        return None
+    if isinstance(table.window, int):
+        return ModelWindow(input=table.window, output=min(table.window, ModelWindow().output))
+    given: Iterator[tuple[str, Any]] = iter(table.window.model_dump(exclude_none=True).items())
+    return ModelWindow(**dict(given))

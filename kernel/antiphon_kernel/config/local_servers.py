@@ -1,0 +1,101 @@
+"""Servers of models on this machine: asked which models they have, on the loopback interface."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from antiphon_kernel.messages import ModelWindow
+from antiphon_kernel.providers import ModelConfig, ModelKind
+from antiphon_kernel.types.ids import NAME_LENGTH, SYSTEM_NAME
+
+_SECONDS: Final = 1.0
+"""Time that a server has for its whole answer."""
+
+_MAX_BYTES: Final = 262_144
+
+_MAX_MODELS: Final = 20
+"""Models of one server."""
+
+_HOST: Final = "127.0.0.1"
+
+
+async def find_local_models(
+    ports: Iterable[int], *, seconds: float = _SECONDS
+) -> list[ModelConfig]:
+    """Return the models of the servers that answer on ports of the loopback interface."""
+    found = await asyncio.gather(*(_models_of(port, seconds) for port in ports))
+    taken: set[str] = set()
+    models: list[ModelConfig] = []
+    for model in (one for of_server in found for one in of_server):
+        if model.name not in taken:
+            taken.add(model.name)
+            models.append(model)
+    return models
+
+
+async def _models_of(port: int, seconds: float) -> list[ModelConfig]:
+    try:
+        async with asyncio.timeout(seconds):
+            answer = json.loads(await _get(port, "/v1/models"))
+    except (OSError, TimeoutError, ValueError, RecursionError):
+        return []
+    return list(_listed(answer, f"http://{_HOST}:{port}/v1"))[:_MAX_MODELS]
+
+
+async def _get(port: int, path: str) -> bytes:
+    """Return the body of an answer 200; raises OSError or ValueError for any other."""
+    reading, writing = await asyncio.open_connection(_HOST, port)
+    try:
+        # Of this version: the answer ends with the connection, and comes in one piece.
+        request = f"GET {path} HTTP/1.0\r\nHost: {_HOST}:{port}\r\nAccept: application/json\r\n\r\n"
+        writing.write(request.encode("ascii"))
+        data = bytearray()
+        while piece := await reading.read(_MAX_BYTES):
+            data += piece
+            if len(data) > _MAX_BYTES:
+                raise ValueError("the answer is too long")
+    finally:
+        writing.close()
+        with suppress(OSError):
+            await writing.wait_closed()
+    head, _, body = bytes(data).partition(b"\r\n\r\n")
+    if not re.match(rb"HTTP/1\.[01] 200\b", head):
+        raise ValueError("no answer 200")
+    return body
+
+
+def _listed(answer: Any, base_url: str) -> Iterator[ModelConfig]:
+    entries = answer.get("data") if isinstance(answer, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        model = entry.get("id") if isinstance(entry, dict) else None
+        if not isinstance(model, str) or not model.isprintable() or "embed" in model:
+            continue
+        name = mentionable(model)
+        if name is not None:
+            yield ModelConfig(
+                name, ModelKind.OPENAI_CHAT, model, base_url=base_url, window=_window(entry)
+            )
+
+
+def _window(entry: dict[str, Any]) -> ModelWindow | None:
+    """Return the window that vLLM and llama.cpp tell."""
+    meta = entry.get("meta")
+    told = entry.get("max_model_len"), meta.get("n_ctx") if isinstance(meta, dict) else None
+    tokens = next((one for one in told if type(one) is int and 0 < one < 10**9), None)
+    return ModelWindow(input=tokens, output=tokens) if tokens is not None else None
+
+
+def mentionable(model: str) -> str | None:
+    """Return a name for messages that is like a server's own; None if nothing is left of it.
+
+    Of a path only the end counts, without what says how the file is stored.
+    """
+    stem = model.rstrip("/").rpartition("/")[2].lower()
+    stem = stem.removesuffix(".gguf").removesuffix(":latest")
+    name = re.sub(r"[^a-z0-9_-]+", "-", stem).strip("-_")[:NAME_LENGTH].rstrip("-_")
+    return name if name and name != SYSTEM_NAME else None
