@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from antiphon_kernel.providers import recording
+from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.provider import Provider
 from antiphon_kernel.providers.recording import Recording, load_recording
 from antiphon_kernel.providers.scripted import ScriptedProvider
@@ -15,8 +16,16 @@ from antiphon_kernel.text.mentions import mentions
 class Models:
     """The models of a kernel by name; the first one answers messages that name none."""
 
-    def __init__(self, providers: Mapping[str, Provider], *, auto_play: bool = False) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, Provider],
+        *,
+        auto_play: bool = False,
+        permissions: Mapping[str, PermissionPolicy] | None = None,
+    ) -> None:
+        """`permissions` are policies for the tool calls of models, by name."""
         self._providers = dict(providers)
+        self._permissions = dict(permissions or {})
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
 
@@ -48,6 +57,13 @@ class Models:
     def __getitem__(self, name: str) -> Provider:
         """Raises KeyError if there is no such model."""
         return self._providers[name]
+
+    def permissions(self, name: str) -> PermissionPolicy:
+        """Return the policy for a model's tool calls; recordings may do what is in them."""
+        if name in self._permissions:
+            return self._permissions[name]
+        is_scripted = isinstance(self._providers.get(name), ScriptedProvider)
+        return ALLOW_EVERYTHING if is_scripted else PermissionPolicy()
 
     def mentioned(self, text: str) -> list[str]:
         """The models that answer `text`: those it names at its start, else the default one."""
