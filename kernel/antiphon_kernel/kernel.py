@@ -12,6 +12,7 @@ from antiphon_kernel.access import (
     Invitations,
     Members,
     Sessions,
+    ToolPermissions,
     WriteGuard,
     check_tool,
 )
@@ -75,6 +76,7 @@ class Kernel:
         self.system: Actor
         self.members = members
         self.invitations = Invitations(members, clock, limits.clients_per_invitation)
+        self.tool_permissions = ToolPermissions(members.auth, clock)
         self.sessions = Sessions()
         self.subscriptions = Subscriptions(ids, limits)
         self.access = AccessControl(members, self.invitations, self.sessions, clock)
@@ -135,6 +137,7 @@ class Kernel:
 
     async def _start(self, owner: str) -> None:
         await self.invitations.load()
+        await self.tool_permissions.load()
         found = await self.journal.setting("kernel"), await self.journal.setting("owner")
         if found[0] is None or found[1] is None:
             founder = await self.members.principal(owner, role=AccessRole.OWNER)
@@ -146,7 +149,11 @@ class Kernel:
         await self.members.give_role(self.owner, AccessRole.OWNER)
         self.system = self.open_session(self.members[SYSTEM_NAME], "kernel")
         self.writers = BlockOwners(
-            self.members, self.system, self.limits.write_lease_seconds, self.ids.client_id
+            self.members,
+            self.system,
+            self.tool_permissions,
+            self.limits.write_lease_seconds,
+            self.ids.client_id,
         )
         self._open = OpenContexts(
             self.journal,

@@ -11,6 +11,7 @@ from antiphon_kernel.access.members import Members
 from antiphon_kernel.access.permissions import (
     check_act_as,
     check_arrange,
+    check_decide,
     check_draft,
     check_interrupt,
     check_invite_as,
@@ -24,6 +25,7 @@ from antiphon_kernel.access.permissions import (
     check_update,
 )
 from antiphon_kernel.access.sessions import Dismissal, Sessions
+from antiphon_kernel.access.tool_permissions import ToolPermissions, canonical_arguments
 from antiphon_kernel.access.write_guard import WriteGuard
 
 __all__ = [
@@ -34,9 +36,12 @@ __all__ = [
     "Invitations",
     "Members",
     "Sessions",
+    "ToolPermissions",
     "WriteGuard",
+    "canonical_arguments",
     "check_act_as",
     "check_arrange",
+    "check_decide",
     "check_draft",
     "check_interrupt",
     "check_invite_as",

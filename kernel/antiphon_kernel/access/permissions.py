@@ -13,6 +13,7 @@ from antiphon_kernel.document.document import Document
 from antiphon_kernel.registry import Tool
 from antiphon_kernel.types.enums import BlockKind, PrincipalKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.ids import PrincipalId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import BlockHeader, Principal
 from antiphon_kernel.types.roles import AccessRole, Permission
@@ -184,6 +185,29 @@ def check_shell(caller: Principal, role: AccessRole) -> None:
             caller,
             role,
         )
+
+
+def check_decide(
+    asker: PrincipalId, needs: Permission, caller: Principal, role: AccessRole
+) -> None:
+    """Raise unless the caller may decide about a model's call, or revoke such a decision.
+
+    Args:
+        asker: whoever's rights the call has.
+        needs: the right that the call itself needs.
+    """
+    if caller.kind is PrincipalKind.HUMAN and role.may(Permission.ARRANGE):
+        if role is AccessRole.OWNER or (caller.id == asker and role.may(needs)):
+            return
+    may = "an owner of the kernel"
+    if needs is not Permission.OWN:
+        may += ", or whoever's message is answered,"
+    raise _denied(
+        f"Only {may} decides about this call, and no model; you are {caller.username},"
+        f" {role.described()}: ask the owner of the kernel.",
+        caller,
+        role,
+    )
 
 
 def check_project_files(caller: Principal, role: AccessRole) -> None:

@@ -59,6 +59,7 @@ _KERNELS: Final = frozenset(
     (
         *(*ENUMS, *_ATTACHED, "order", "created", "author", "parent"),
         *("edited_after_done", "stopped_by", "metadata"),
+        *("permission", "runs_for", "decided_by"),
     )
 )
 """Fields that no request says in its `metadata`."""

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from antiphon_kernel.access import Members
+from antiphon_kernel.access import Members, ToolPermissions
 from antiphon_kernel.contexts.commit_types import Applied
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.writer_presence import WriterPresence
 from antiphon_kernel.types.constants import INTERRUPTED
-from antiphon_kernel.types.enums import PrincipalKind, Status
+from antiphon_kernel.types.enums import CallPermission, PrincipalKind, Status
 from antiphon_kernel.types.ids import ContextId, SessionId
 from antiphon_kernel.types.records import Actor
 
@@ -30,17 +30,20 @@ class BlockOwners:
         self,
         members: Members,
         system: Actor,
+        permissions: ToolPermissions,
         lease_seconds: float,
         new_client: Callable[[], int],
     ) -> None:
         """
         Args:
+            permissions: a call that waits for a person's decision is kept.
             lease_seconds: for how long a session of a single call keeps a block alive.
             new_client: a new awareness client id, for the presence of a writer.
         """
         self.system = system
         """The actor that interrupts."""
         self._members = members
+        self._permissions = permissions
         self._sessions: dict[str, SessionId] = {}
         self._lease_seconds = lease_seconds
         self._presences: dict[str, WriterPresence] = {}
@@ -134,7 +137,7 @@ class BlockOwners:
         due = []
         for block in document.block_ids():
             header = document.header(block)
-            if not header.is_written_by_program:
+            if not header.is_written_by_program or self._permissions.is_undecided(block):
                 continue
             # A block that a person's script has made for later may wait; a model's may not.
             waits = header.status == Status.PENDING and header.author in models
@@ -149,6 +152,8 @@ class BlockOwners:
         def mark() -> None:
             for block in due:
                 document.set_fields(block, status=Status.ERROR, stop_reason=INTERRUPTED, **fields)
+                if document.header(block).permission == CallPermission.ASKED:
+                    document.set_fields(block, permission=CallPermission.WITHDRAWN)
 
         context.write(self.system, "interrupt", mark, blocks=due, undo=None)
         return True

@@ -36,7 +36,7 @@ from antiphon_kernel.types.enums import BlockKind
 from antiphon_kernel.types.ids import moved_block
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.types.summaries import SUMMARY_TYPE
-from antiphon_kernel.validation import without_damage
+from antiphon_kernel.validation import without_damage, without_question
 from antiphon_kernel.yjs.merge import FAN_IN, merge
 
 FORK: Final = "fork"
@@ -137,7 +137,11 @@ async def start_fork(
         header = without_damage(source.header(block), limits)
         parent = _nearest(source, header.parent, copies)
         copied = replace(
-            header, id=copy, parent=parent, source_context=fork.source.id, source_block=block
+            without_question(header),
+            id=copy,
+            parent=parent,
+            source_context=fork.source.id,
+            source_block=block,
         )
         if names_turns:
             turns[turn_of(header)] = turn_of(copied)

@@ -20,9 +20,11 @@ from antiphon_kernel.storage import (
     copy_pages,
 )
 from antiphon_kernel.types.clock import iso_time, moment_of
-from antiphon_kernel.types.enums import BlockKind
+from antiphon_kernel.types.enums import BlockKind, CallPermission
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.quoting import join_names, quote, truncate
+
+_NOT_RUN: Final = (CallPermission.ASKED, CallPermission.DENIED, CallPermission.WITHDRAWN)
 
 _PAGE: Final = 2_000
 """Transactions read at once."""
@@ -147,7 +149,7 @@ def _commands(
 ) -> Iterable[AuditEvent]:
     for block in document.block_ids():
         header = document.header(block)
-        if header.kind == BlockKind.TOOL_CALL:
+        if header.kind == BlockKind.TOOL_CALL and header.permission not in _NOT_RUN:
             try:
                 time = moment_of(header.created)
             except ValueError:

@@ -19,6 +19,12 @@ from antiphon_kernel.providers.events import (
     Usage,
 )
 from antiphon_kernel.providers.model_config import ApiKey, ModelConfig, ModelKind, ModelPrice
+from antiphon_kernel.providers.permission_policy import (
+    ALLOW_EVERYTHING,
+    EVERY_TOOL,
+    PermissionPolicy,
+    ToolPermit,
+)
 from antiphon_kernel.providers.provider import (
     ModelPrompt,
     PromptFile,
@@ -30,6 +36,8 @@ from antiphon_kernel.providers.provider import (
 )
 
 __all__ = [
+    "ALLOW_EVERYTHING",
+    "EVERY_TOOL",
     "ApiKey",
     "End",
     "ErrorKind",
@@ -37,6 +45,7 @@ __all__ = [
     "ModelKind",
     "ModelPrice",
     "ModelPrompt",
+    "PermissionPolicy",
     "PromptFile",
     "Provider",
     "ProviderError",
@@ -51,6 +60,7 @@ __all__ = [
     "ToolCallStart",
     "ToolDefinition",
     "ToolOutcome",
+    "ToolPermit",
     "TurnEvent",
     "Usage",
 ]

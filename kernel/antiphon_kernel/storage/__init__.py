@@ -6,6 +6,7 @@ from antiphon_kernel.storage.auth import (
     AuthStore,
     Client,
     Credential,
+    ToolPermission,
     User,
 )
 from antiphon_kernel.storage.backup import (
@@ -83,6 +84,7 @@ __all__ = [
     "Snapshots",
     "StoredContext",
     "StoredOp",
+    "ToolPermission",
     "Touch",
     "UndoKey",
     "UndoRow",

@@ -1,6 +1,8 @@
 """`auth.db`: who may do what in a kernel, and what lets them in. No secret is in it, only hashes.
 
-It is apart from the journal, so that documents can be handed on without it.
+It is apart from the journal, so that documents can be handed on without it. So are the calls of
+models that wait for a decision, and the rules of those that always run: a journal that comes from
+elsewhere, or from a backup, asks nobody and allows nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import Final, TypeVar
 from antiphon_kernel.storage.database import Database
 from antiphon_kernel.types.enums import PrincipalKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.ids import PrincipalId
+from antiphon_kernel.types.ids import ContextId, PrincipalId
 from antiphon_kernel.types.quoting import quote
 from antiphon_kernel.types.records import Principal
 from antiphon_kernel.types.roles import AccessRole, CredentialKind
@@ -51,7 +53,24 @@ CREATE TABLE clients (
 ) WITHOUT ROWID;
 """
 
-AUTH_MIGRATIONS: Final = (_INITIAL,)
+# Undecided calls and rules only: who decided about a call is in the context's transactions.
+_TOOL_PERMISSIONS: Final = """
+CREATE TABLE tool_permissions (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    context TEXT NOT NULL,
+    call TEXT NOT NULL,
+    model TEXT NOT NULL,
+    tool TEXT NOT NULL,
+    arguments TEXT NOT NULL,
+    asker TEXT NOT NULL,
+    credential INTEGER REFERENCES credentials (number),
+    asked INTEGER NOT NULL,
+    decided_by TEXT,
+    decided INTEGER
+);
+"""
+
+AUTH_MIGRATIONS: Final = (_INITIAL, _TOOL_PERMISSIONS)
 """In order; a new one goes to the end. What has been released is never edited."""
 
 
@@ -60,6 +79,9 @@ AUTH_FILE: Final = "auth.db"
 Word = TypeVar("Word", bound=StrEnum)
 
 _USER: Final = "SELECT number, username, principal, role, created, kind, barred_until FROM users"
+_PERMISSION: Final = (
+    "context, call, model, tool, arguments, asker, credential, asked, decided_by, decided"
+)
 _CREDENTIAL: Final = (
     "SELECT number, user, kind, fingerprint, named, created, expires, revoked, uses_allowed, uses"
     " FROM credentials ORDER BY number"
@@ -108,6 +130,32 @@ class Client:
     """SHA-256, in hex digits, of what the program knows itself by."""
     user: int
     first_used: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolPermission:
+    """A model's call that waits for a person's decision, or the rule that such a decision made.
+
+    Times are milliseconds since the epoch.
+    """
+
+    number: int
+    context: ContextId
+    call: str
+    """Block of the call."""
+    model: PrincipalId
+    tool: str
+    """Name of the tool for models."""
+    arguments: str
+    """A JSON object in canonical form: equal calls have equal texts."""
+    asker: PrincipalId
+    """Principal whose rights the call has."""
+    credential: int | None
+    """Number of the credential that let the asker in; None for the owner."""
+    asked: int
+    decided_by: PrincipalId | None = None
+    """Principal who allowed it always; None while nobody has decided."""
+    decided: int | None = None
 
 
 class AuthStore:
@@ -222,6 +270,30 @@ class AuthStore:
                 ("INSERT INTO clients VALUES (?, ?, ?, ?)", rows),
             ]
         )
+
+    async def tool_permissions(self) -> list[ToolPermission]:
+        """Every undecided call and every rule in force, oldest first."""
+        sql = f"SELECT number, {_PERMISSION} FROM tool_permissions ORDER BY number"
+        return [ToolPermission(*row) for row in await self._database.select(sql)]
+
+    async def add_tool_permission(self, permission: ToolPermission) -> ToolPermission:
+        """Store one; its number is drawn here."""
+        names = _PERMISSION.split(", ")
+        number = await self._database.insert(
+            f"INSERT INTO tool_permissions ({_PERMISSION}) VALUES ({', '.join('?' * len(names))})",
+            [getattr(permission, name) for name in names],
+        )
+        return replace(permission, number=number)
+
+    async def allow_always(self, permission: ToolPermission) -> None:
+        """Make an undecided call a rule."""
+        await self._database.insert(
+            "UPDATE tool_permissions SET decided_by = ?, decided = ? WHERE number = ?",
+            (permission.decided_by, permission.decided, permission.number),
+        )
+
+    async def remove_tool_permission(self, number: int) -> None:
+        await self._database.insert("DELETE FROM tool_permissions WHERE number = ?", (number,))
 
 
 def _known(words: type[Word], stored: str, what: str) -> Word:

@@ -49,7 +49,7 @@ from antiphon_kernel.types.ids import SYSTEM_NAME, BlockId, ContextId, Principal
 from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import quote, truncate
 from antiphon_kernel.types.records import COLOUR_SLOTS, Actor, BlockHeader, Member, Principal
-from antiphon_kernel.validation import check_limit, check_value
+from antiphon_kernel.validation import check_limit, check_value, without_question
 from antiphon_kernel.yjs.state_vector import decode_state_vector
 
 _BLOCKS_HELD: Final = 200
@@ -422,7 +422,7 @@ def _header(
         if not isinstance(parent, str):
             raise _refusal(block.id, f"its parent {quote(parent)} is not in the export")
         fields["parent"] = _moved(parent, context, principals)
-    return BlockHeader(id=_moved(block.id, context, principals), **fields)
+    return without_question(BlockHeader(id=_moved(block.id, context, principals), **fields))
 
 
 def _create(document: Document, block: BlockLine, header: BlockHeader) -> None:

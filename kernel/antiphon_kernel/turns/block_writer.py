@@ -88,9 +88,10 @@ class BlockWriter:
             await run_uninterrupted(self._finish(block, status, fields))
 
     async def finish_all(self, status: Status, **fields: object) -> None:
-        """End every block that is open, the latest first."""
+        """End every block that is open, the latest first, except calls that wait for a decision."""
         for block in reversed(tuple(self._open)):
-            await self.finish(block, status, **fields)
+            if not self.kernel.tool_permissions.is_undecided(block):
+                await self.finish(block, status, **fields)
 
     async def _create(self, params: dict[str, Any]) -> str:
         created = await self.kernel.call(self.actor, "block.create", params)

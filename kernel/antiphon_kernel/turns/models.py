@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from antiphon_kernel.config import KernelConfig, with_known_limits
+from antiphon_kernel.config import KernelConfig, PermissionRules, with_known_limits
 from antiphon_kernel.providers import ModelConfig, ModelKind, Provider, recording
+from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING, PermissionPolicy
 from antiphon_kernel.providers.recording import Recording, load_recording
 from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.text.mentions import mentions
@@ -32,6 +33,7 @@ class Models:
         *,
         configs: Mapping[str, ModelConfig] | None = None,
         auto_play: bool = False,
+        permissions: Mapping[str, PermissionPolicy] | None = None,
         config: KernelConfig | None = None,
         open_provider: OpenProvider | None = None,
     ) -> None:
@@ -39,10 +41,12 @@ class Models:
         Args:
             providers: models that are there already, before those of the configuration.
             configs: by name, what is configured of `providers`.
+            permissions: policies for the tool calls of models, by name.
             open_provider: opens a model of the configuration when it is first asked.
         """
         self.config = config or KernelConfig()
         """Settings that its models share, and what is wrong with them."""
+        self._permissions = dict(permissions or {})
         self.autostart = auto_play
         """Every model takes a first turn by itself once a person is there."""
         self._configs: dict[str, ModelConfig | None] = dict.fromkeys(providers or ())
@@ -111,6 +115,17 @@ class Models:
         chosen = self.config.default_model
         return chosen if chosen in self._configs else next(iter(self._configs), None)
 
+    def permissions(self, name: str) -> PermissionPolicy:
+        """Return the policy for a model's tool calls; recordings may do what is in them."""
+        if name in self._permissions:
+            return self._permissions[name]
+        config = self._configs.get(name)
+        if config is None or config.kind is ModelKind.SCRIPTED:
+            return ALLOW_EVERYTHING
+        shared = _policy(self.config.permissions)
+        own = self.config.model_permissions.get(name)
+        return shared if own is None else _policy(own).over(shared)
+
     def mentioned(self, text: str) -> list[str]:
         """The models that answer `text`: those it names at its start, else the default one."""
         named = [name for name in mentions(text) if name in self._configs]
@@ -122,8 +137,12 @@ class Models:
             if isinstance(provider, _Closing):
                 try:
                     await provider.close()
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001  the others are closed all the same
                     _log.warning("the model %s could not be closed: %s", name, error)
+
+
+def _policy(rules: PermissionRules) -> PermissionPolicy:
+    return PermissionPolicy.parse(rules.permits, rules.shell_allow)
 
 
 def open_model(config: ModelConfig) -> Provider:

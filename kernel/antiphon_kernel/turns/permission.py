@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
 
-from antiphon_kernel.turns.asker import Asker
+from antiphon_kernel.access import canonical_arguments, check_decide
+from antiphon_kernel.contexts import Applied, Context
+from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.providers import PermissionPolicy, ToolPermit
+from antiphon_kernel.storage import ToolPermission
+from antiphon_kernel.turns.asker import Asker, AskerDismissed
+from antiphon_kernel.turns.call_place import is_harmless
+from antiphon_kernel.turns.shell_call import SHELL
+from antiphon_kernel.types.enums import CallPermission, Status
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor, BlockHeader, Principal
+from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.uninterruptible import run_uninterrupted
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +48,309 @@ class PermissionDecision:
     """The reason of a refusal, as the model is told it."""
 
 
+_ALLOWED: Final = PermissionDecision(is_allowed=True)
+_CHANGED: Final = PermissionDecision(
+    is_allowed=False,
+    reason="It was changed or hidden while it waited for a person's decision.",
+)
+_NOT_STORED: Final = PermissionDecision(
+    is_allowed=False, reason="A person's decision about it could not be stored."
+)
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A turn that waits for the decision about one call."""
+
+    request: PermissionRequest
+    decided: asyncio.Future[PermissionDecision] = field(default_factory=asyncio.Future)
+    withdrawn: ToolPermission | None = None
+    """The stored request, once nobody may decide about it any more."""
+
+
 class PermissionDesk:
     """Decides by the policy whether a call may run, and asks people where it says so."""
+
+    def __init__(self, kernel: Kernel, policy_of: Callable[[str], PermissionPolicy]) -> None:
+        """`policy_of` gives the policy of a model by its principal's id."""
+        self._kernel = kernel
+        self._stored = kernel.tool_permissions
+        self._policy_of = policy_of
+        self._waiting: dict[str, _Waiting] = {}
+        """By block of the call."""
+        self._is_closing = False
+
+    def close(self) -> None:
+        """Keep what is undecided: the turns end with the process, the calls still wait."""
+        self._is_closing = True
+
+    def is_waited_for(self, context: str, username: str) -> bool:
+        """Return whether a model's turn in a context waits for a person's decision."""
+        return any(
+            one.request.context_id == context
+            and self._kernel.find_principal(one.request.model).username == username
+            for one in self._waiting.values()
+        )
+
+    # Turns
 
     async def decide(self, request: PermissionRequest) -> PermissionDecision:
         """Return the decision on a call; waits for a person where one has to decide.
 
         When cancelled, the request is withdrawn: nobody can decide it any more.
         """
-        return PermissionDecision(is_allowed=True)
+        stored = self._stored.of(request.call_block)
+        if stored is not None:  # asked before the kernel was started again
+            same = (stored.tool, stored.arguments) == (
+                request.tool,
+                canonical_arguments(request.arguments),
+            )
+            return await self._wait(request) if same else await self._drop(stored)
+        permit = await self._permit(request)
+        if permit is ToolPermit.DENY:
+            return PermissionDecision(
+                is_allowed=False,
+                reason=f"The policy of this kernel denies {request.tool} to this model.",
+            )
+        if permit is ToolPermit.ALLOW:
+            return _ALLOWED
+        rule = self._rule_for(request)
+        if rule is None:
+            return await self._wait(request)
+        by = self._kernel.find_principal(str(rule.decided_by))
+        self._note(
+            await self._kernel.context(request.context_id),
+            self._kernel.system,
+            request.call_block,
+            permission=CallPermission.ALWAYS,
+            runs_for=request.asker.session.principal.username,
+            decided_by=by.username,
+        )
+        return _ALLOWED
+
+    async def _permit(self, request: PermissionRequest) -> ToolPermit:
+        policy = self._policy_of(request.model)
+        permit = policy.permit(request.tool)
+        if permit is None:
+            harmless = await is_harmless(
+                self._kernel, request.context_id, request.tool, request.arguments
+            )
+            permit = ToolPermit.ALLOW if harmless else ToolPermit.ASK
+        if permit is ToolPermit.ASK and request.tool == SHELL:
+            command = request.arguments.get("command")
+            if isinstance(command, str) and policy.allows_command(command):
+                return ToolPermit.ALLOW
+        return permit
+
+    def _rule_for(self, request: PermissionRequest) -> ToolPermission | None:
+        """Return the rule that allows a call; whoever made it may still decide about this one."""
+        wanted = (request.context_id, request.model, request.tool)
+        arguments = canonical_arguments(request.arguments)
+        asker = request.asker.session.principal
+        for rule in self._stored.rules():
+            if (rule.context, rule.model, rule.tool) != wanted or rule.arguments != arguments:
+                continue
+            by = self._kernel.find_principal(str(rule.decided_by))
+            is_here = self._kernel.members.banned_until(by) is None
+            if is_here and self.may_decide(by, asker.id, request.tool):
+                return rule
+        return None
+
+    async def _wait(self, request: PermissionRequest) -> PermissionDecision:
+        """Wait for a person's decision, as long as the call could run for whoever prompted it."""
+        asker, needs = request.asker, self.needs(request.tool)
+        waiting = _Waiting(request)
+        context = await self._kernel.context(request.context_id)
+        unlisten = context.applied.listen(partial(self._look, context, waiting))
+        try:
+            decision = await asker.run(needs, partial(self._ask, context, waiting))
+        except AskerDismissed as error:
+            self._withdraw(waiting)
+            decision = PermissionDecision(is_allowed=False, reason=_not_theirs(error, needs))
+        except asyncio.CancelledError:
+            if not self._is_closing:
+                self._withdraw(waiting)
+            raise
+        finally:
+            unlisten()
+            self._waiting.pop(request.call_block, None)
+            if waiting.withdrawn is not None:
+                await run_uninterrupted(self._forget(context, waiting.withdrawn))
+        return decision
+
+    async def _drop(self, stored: ToolPermission) -> PermissionDecision:
+        self._stored.take(stored.call)
+        context = await self._kernel.context(stored.context)
+        await run_uninterrupted(self._forget(context, stored))
+        return _CHANGED
+
+    async def _ask(self, context: Context, waiting: _Waiting) -> PermissionDecision:
+        """Ask for a decision, where everybody sees it, and return it."""
+        request, asker = waiting.request, waiting.request.asker.session
+        if not self._stored.is_undecided(request.call_block):
+            await run_uninterrupted(
+                self._stored.ask(
+                    context.id,
+                    request.call_block,
+                    self._kernel.find_principal(request.model).id,
+                    request.tool,
+                    request.arguments,
+                    asker,
+                )
+            )
+        self._waiting[request.call_block] = waiting
+        if context.document.header(request.call_block).permission != CallPermission.ASKED:
+            self._note(
+                context,
+                self._kernel.system,
+                request.call_block,
+                permission=CallPermission.ASKED,
+                runs_for=asker.principal.username,
+            )
+        return await waiting.decided
+
+    def _look(self, context: Context, waiting: _Waiting, applied: Applied) -> None:
+        """Withdraw a call that is no longer what people were shown."""
+        call = waiting.request.call_block
+        if call not in self._waiting or call not in applied.versions:
+            return
+        header = context.document.header(call)
+        changes = (one.block for change in applied.changes for one in change.texts)
+        if call in changes or header.excluded or header.status != Status.PENDING:
+            self._withdraw(waiting)
+            if not waiting.decided.done():
+                waiting.decided.set_result(_CHANGED)
+
+    def _withdraw(self, waiting: _Waiting) -> None:
+        """Let nobody decide any more, from this moment on."""
+        waiting.withdrawn = self._stored.take(waiting.request.call_block) or waiting.withdrawn
+
+    async def _forget(self, context: Context, withdrawn: ToolPermission) -> None:
+        await self._stored.forget(withdrawn)
+        self._note(
+            context, self._kernel.system, withdrawn.call, permission=CallPermission.WITHDRAWN
+        )
+
+    def _note(self, context: Context, by: Actor, call: str, **fields: str) -> asyncio.Future[None]:
+        """Write into a call's header what was decided, and in the journal by whom.
+
+        Raises:
+            AntiphonError: permission_denied if `by` may not write; storage_failed.
+        """
+        operation = f"permission: {fields['permission']}"
+        written = context.write(
+            by,
+            operation,
+            lambda: context.document.set_fields(call, **fields),
+            blocks=[call],
+            undo=None,
+        )
+        return written.on_disk
+
+    # People
+
+    def needs(self, tool: str) -> Permission:
+        """Return the right without which a tool for models does nothing."""
+        name = tool.replace("_", ".", 1)
+        if tool == SHELL or name not in self._kernel.registry.names:
+            return Permission.OWN
+        return self._kernel.registry[name].needs
+
+    def may_decide(self, principal: Principal, asker: str, tool: str) -> bool:
+        """Return whether somebody may decide about a call that has the rights of `asker`."""
+        try:
+            self._check_decide(principal, asker, tool)
+        except AntiphonError:
+            return False
+        return True
+
+    def _check_decide(self, principal: Principal, asker: str, tool: str) -> None:
+        role = self._kernel.role_of(principal)
+        check_decide(self._kernel.find_principal(asker).id, self.needs(tool), principal, role)
+
+    async def settle(
+        self, context: Context, call: str, by: Actor, permission: CallPermission, reason: str = ""
+    ) -> None:
+        """Decide about a call on behalf of a person. The first decision counts.
+
+        Args:
+            permission: `once`, `always` or `denied`.
+            reason: of a refusal, as the model is told it.
+
+        Raises:
+            AntiphonError: invalid_transition if the call does not wait for a decision;
+                permission_denied; storage_failed.
+        """
+        waiting = self._waiting.get(call)
+        stored = self._stored.of(call)
+        if waiting is None or stored is None:
+            raise _not_asked(call, context.document.header(call))
+        self._check_decide(by.principal, stored.asker, stored.tool)
+        who = by.principal.username
+        # Up to here, and to the end of `take`, nobody else is at work: there is one decision.
+        on_disk = self._note(context, by, call, permission=permission, decided_by=who)
+        self._stored.take(call)
+        decision = _ALLOWED
+        if permission is CallPermission.DENIED:
+            said = f"{who} said no: {reason}" if reason else f"{who} said no."
+            decision = PermissionDecision(is_allowed=False, reason=said)
+        await run_uninterrupted(self._carry_out(waiting, stored, by, permission, decision, on_disk))
+
+    async def _carry_out(
+        self,
+        waiting: _Waiting,
+        stored: ToolPermission,
+        by: Actor,
+        permission: CallPermission,
+        decision: PermissionDecision,
+        on_disk: asyncio.Future[None],
+    ) -> None:
+        """Let the turn go on once the decision is on disk."""
+        outcome = _NOT_STORED
+        try:
+            await asyncio.shield(on_disk)
+            if permission is CallPermission.ALWAYS:
+                await self._stored.allow_always(stored, by.principal.id)
+            else:
+                await self._stored.forget(stored)
+            outcome = decision
+        finally:
+            if not waiting.decided.done():
+                waiting.decided.set_result(outcome)
+
+    async def revoke(self, rule: ToolPermission, by: Actor) -> None:
+        """End a rule on behalf of a person.
+
+        Raises:
+            AntiphonError: permission_denied; storage_failed.
+        """
+        if rule.decided_by != by.principal.id:
+            self._check_decide(by.principal, rule.asker, rule.tool)
+        context = await self._kernel.context(rule.context)
+        if rule.call in context.document:
+            who = by.principal.username
+            on_disk = self._note(
+                context, by, rule.call, permission=CallPermission.REVOKED, decided_by=who
+            )
+            await asyncio.shield(on_disk)
+        await run_uninterrupted(self._stored.forget(rule))
+
+
+def _not_theirs(error: AskerDismissed, needs: Permission) -> str:
+    return f"This turn answers a message of {error.asker}, and the call takes the right to {needs}."
+
+
+def _not_asked(call: str, header: BlockHeader) -> AntiphonError:
+    match header.permission:
+        case CallPermission.ONCE | CallPermission.ALWAYS | CallPermission.DENIED:
+            what = {"denied": "denied it"}.get(header.permission, f"allowed it {header.permission}")
+            said = f"{header.decided_by} has {what} already"
+        case CallPermission.ASKED | CallPermission.WITHDRAWN | CallPermission.REVOKED:
+            said = "the turn has ended, or the call was changed or hidden"
+        case _:
+            said = "nobody was asked about it"
+    return AntiphonError(
+        ErrorCode.INVALID_TRANSITION,
+        f"Block {call} waits for no decision: {said}. permission.list names the calls that wait.",
+        status=str(header.permission or header.status),
+    )

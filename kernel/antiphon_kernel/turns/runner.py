@@ -13,11 +13,12 @@ from weakref import WeakValueDictionary
 from antiphon_kernel.contexts import Context, Submission, WriterPresence
 from antiphon_kernel.document.rendering import render
 from antiphon_kernel.kernel import Kernel
-from antiphon_kernel.providers import ErrorKind
+from antiphon_kernel.providers import ErrorKind, PermissionPolicy
 from antiphon_kernel.turns.answering_model import AnsweringModel
 from antiphon_kernel.turns.asker import Asker, AskerDismissed
 from antiphon_kernel.turns.block_writer import BlockWriter
 from antiphon_kernel.turns.models import Models
+from antiphon_kernel.turns.permission import PermissionDesk
 from antiphon_kernel.turns.shell_call import CallBlocks, fail_call, open_call, run_command
 from antiphon_kernel.turns.turn import Turn, TurnFailed, TurnSettings
 from antiphon_kernel.turns.usage_sums import UsageSums
@@ -94,6 +95,9 @@ class TurnRunner:
         self._answering: dict[str, AnsweringModel] = {}
         self._works: list[Job] = []
         self._latest: dict[tuple[ContextId, str], Job] = {}
+        self._names: dict[str, str] = {}
+        """Name of the model by its principal's id."""
+        self.permissions = PermissionDesk(kernel, self._policy_of)
         _runners[kernel.id] = self
         kernel.submissions.listen(self._submitted)
         self._tasks = [asyncio.create_task(self._register(), name="models' principals")]
@@ -104,8 +108,9 @@ class TurnRunner:
 
     @property
     def busy(self) -> bool:
-        """Return whether any turn or command runs or waits."""
-        return bool(self._works)
+        """Return whether any turn or command runs or waits, other than for a person's decision."""
+        waited_for = self.permissions.is_waited_for
+        return any(not waited_for(work.context, work.username) for work in self._works)
 
     def is_busy(self, context: Context) -> bool:
         """Return whether any turn or command runs or waits in a context."""
@@ -117,7 +122,11 @@ class TurnRunner:
             await asyncio.wait({work.task for work in self._works})
 
     async def close(self) -> None:
-        """Stop everything; what was written stays, marked as interrupted."""
+        """Stop everything; what was written stays, marked as interrupted.
+
+        Calls that wait for a person's decision go on waiting, until there is a runner again.
+        """
+        self.permissions.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)
@@ -172,7 +181,8 @@ class TurnRunner:
             self._kernel.sessions.on_dismissal(actor, lambda dismissal: work.stop(None))
             presence = WriterPresence(context, actor, self._kernel.ids.client_id())
             writer = BlockWriter(self._kernel, context, actor)
-            turn = Turn(answering, writer, presence, prompt, text, asker, self._settings)
+            desk, settings = self.permissions, self._settings
+            turn = Turn(answering, writer, presence, prompt, text, asker, desk, settings)
             work.turn = turn
             try:
                 if before is not None:
@@ -255,8 +265,12 @@ class TurnRunner:
         for name in (model, *(f"{model}-{number}" for number in range(2, 100))):
             principal = await self._kernel.principal(name, PrincipalKind.MODEL)
             if principal.kind is PrincipalKind.MODEL:
+                self._names[principal.id] = model
                 return principal
         raise TurnFailed(f"Every name for the model {model} is taken by somebody else.")
+
+    def _policy_of(self, principal: str) -> PermissionPolicy:
+        return self._models.permissions(self._names[principal])
 
     def _submitted(self, submission: Submission) -> None:
         sent = submission

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from antiphon_kernel.contexts import WriterPresence
@@ -60,8 +60,6 @@ class TurnFailed(Exception):
 class TurnSettings:
     """Things that all turns of a kernel share."""
 
-    desk: PermissionDesk = field(default_factory=PermissionDesk)
-    """Decides whether calls may run."""
     limits: TurnLimits = NO_LIMITS
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Waits before a request is sent again."""
@@ -92,12 +90,14 @@ class Turn:
         prompt: str,
         text: str,
         asker: Asker,
+        desk: PermissionDesk,
         settings: TurnSettings,
     ) -> None:
         """
         Args:
             text: what the block `prompt` said when it was sent.
             asker: with whose rights tools run, and for how long.
+            desk: decides whether calls may run.
         """
         self._model = model
         self._writer = writer
@@ -111,7 +111,7 @@ class Turn:
         names = config.tools if config is not None else None
         tools = ModelTools(kernel, context, prompt, names)
         self._tools = tools
-        self._calls = ToolCalls(writer, presence, asker, tools, settings.desk, settings.limits)
+        self._calls = ToolCalls(writer, presence, asker, tools, desk, settings.limits)
         self._reader: PromptReader | None = None
         self._taken: set[str] | None = None
         self._used = TokenUsage()

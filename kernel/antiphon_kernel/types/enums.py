@@ -88,3 +88,19 @@ class Activity(StrEnum):
     STREAMING = "streaming"
     WAITING = "waiting"
     """A turn of a model that is queued behind another one of its turns."""
+
+
+class CallPermission(StrEnum):
+    """Permission of a model's tool call that people were asked about."""
+
+    ASKED = "asked"
+    """Nobody has decided yet."""
+    ONCE = "once"
+    """Allowed."""
+    ALWAYS = "always"
+    """Allowed, as every call of the same tool with the same arguments in this context."""
+    DENIED = "denied"
+    WITHDRAWN = "withdrawn"
+    """Nobody can decide any more: the turn has ended, or the call is not what it was."""
+    REVOKED = "revoked"
+    """The call ran; the rule that its `always` made holds no longer."""

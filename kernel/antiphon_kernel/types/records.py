@@ -139,6 +139,13 @@ class BlockHeader:
     """Whether its text has changed since it was done."""
     stop_reason: str | None = None
     stopped_by: str | None = None
+    permission: str | None = None
+    """Of a model's call that people were asked about: `asked`, `once`, `always`, `denied`,
+    `withdrawn` or `revoked`."""
+    runs_for: str | None = None
+    """Username of whoever's rights that call has."""
+    decided_by: str | None = None
+    """Username of whoever decided about that call, or revoked it."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """Whatever else its creator has said of it."""
 

@@ -2,7 +2,12 @@
 
 from antiphon_kernel.validation.chunking import Chunk, validate_incrementally
 from antiphon_kernel.validation.content_limits import check_limit, reject_long_text
-from antiphon_kernel.validation.header_values import check_field, check_value, without_damage
+from antiphon_kernel.validation.header_values import (
+    check_field,
+    check_value,
+    without_damage,
+    without_question,
+)
 from antiphon_kernel.validation.item_index import ItemIndex
 from antiphon_kernel.validation.lazy_item_index import LazyItemIndex
 from antiphon_kernel.validation.read_only import reject_read_only
@@ -21,4 +26,5 @@ __all__ = [
     "validate",
     "validate_incrementally",
     "without_damage",
+    "without_question",
 ]

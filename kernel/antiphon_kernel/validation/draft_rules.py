@@ -21,7 +21,10 @@ from antiphon_kernel.yjs.id_set import IdRange
 from antiphon_kernel.yjs.update import ContentKind, ItemId, SharedType, Struct
 
 _TOOLS_ONLY: Final = frozenset(
-    ("stopped_by", "edited_after_done", "media_type", "blob", "blob_bytes")
+    (
+        *("stopped_by", "edited_after_done", "media_type", "blob", "blob_bytes"),
+        *("permission", "runs_for", "decided_by"),
+    )
 )
 """Fields that no tool lets the author of a new block set."""
 

@@ -18,7 +18,7 @@ from antiphon_kernel.document.header import ENUMS, FIELDS, Form, stated_fields
 from antiphon_kernel.document.schema_validation import is_whole
 from antiphon_kernel.limits import Limits
 from antiphon_kernel.types.clock import is_iso_time
-from antiphon_kernel.types.enums import DriftKind, ToolKind
+from antiphon_kernel.types.enums import CallPermission, DriftKind, ToolKind
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import BlockId, ContextId, is_name
 from antiphon_kernel.types.json_validation import MAX_NESTING, read_json, unique_names
@@ -31,6 +31,7 @@ _CLOSED: Final[Mapping[str, type[StrEnum]]] = {
     **ENUMS,
     "tool_kind": ToolKind,
     "drift_kind": DriftKind,
+    "permission": CallPermission,
 }
 _JSON: Final = frozenset(name for name, form in FIELDS.items() if form is Form.OBJECT) | {"input"}
 _OBJECT: Final = (
@@ -66,6 +67,8 @@ _SHAPES: Final[Mapping[str, tuple[Callable[[str], bool], str]]] = {
     "source_block": (_is_block_id, "a full block id, as the tools return it"),
     "source_context": (_is_context_id, "a full context id, as the tools return it"),
     "stopped_by": (is_name, "a username"),
+    "runs_for": (is_name, "a username"),
+    "decided_by": (is_name, "a username"),
     "media_type": (is_media_type, "a media type in lower case, such as image/png"),
     "blob": (is_sha256, "a SHA-256 in 64 lower-case hexadecimal digits"),
 }
@@ -116,6 +119,13 @@ def without_damage(header: BlockHeader, limits: Limits) -> BlockHeader:
     odd = [name for name, value in stated_fields(header) if _is_damaged(name, value, limits)]
     absent: dict[str, Any] = {name: _ABSENT[name]() for name in odd}
     return replace(header, **absent) if odd else header
+
+
+def without_question(header: BlockHeader) -> BlockHeader:
+    """Return a header for a copy: nobody is asked about a copied call."""
+    if header.permission != CallPermission.ASKED:
+        return header
+    return replace(header, permission=CallPermission.WITHDRAWN)
 
 
 def _is_damaged(name: str, value: object, limits: Limits) -> bool:

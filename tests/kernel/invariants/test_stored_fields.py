@@ -84,6 +84,9 @@ def random_header(world: World, number: int, kind: str, order: str) -> BlockHead
         edited_after_done=rng.random() < 0.5,
         stop_reason=maybe(word()),
         stopped_by=maybe("bo"),
+        permission=maybe(rng.choice(("once", "always", "denied", "withdrawn", "revoked"))),
+        runs_for=maybe("amy"),
+        decided_by=maybe("bo"),
         metadata={word(): json_value(rng, word()) for _ in range(rng.randint(0, 3))},
     )
 

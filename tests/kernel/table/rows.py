@@ -476,6 +476,29 @@ COMMANDS: Final = (
     Row("turn.start", {"message": "@sum"}),
     Row("turn.start", {"message": "x"}, Code.BLOCK_NOT_FOUND),
     Row("turn.interrupt", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("permission.list"),
+    Row("permission.list", {"context": "notes"}, by="vic"),
+    Row("permission.list", {"context": "attic"}, Code.CONTEXT_NOT_FOUND),
+    Row("permission.decide", {"block_id": "@list", "decision": "once"}, Code.INVALID_TRANSITION),
+    Row("permission.decide", {"block_id": "x", "decision": "no"}, Code.BLOCK_NOT_FOUND),
+    Row("permission.decide", {"block_id": "@list", "decision": "yes"}, Code.INVALID_PARAMS),
+    Row(
+        "permission.decide",
+        {"block_id": "@list", "decision": "once", "reason": "why"},
+        Code.INVALID_PARAMS,
+    ),
+    Row(
+        "permission.decide",
+        {"block_id": "@list", "decision": "once"},
+        Code.PERMISSION_DENIED,
+        by="vic",
+    ),
+    Row("permission.revoke", {"context": "default"}),
+    Row("permission.revoke", {"rule": 1}, Code.INVALID_PARAMS),
+    Row("permission.revoke", {}, Code.INVALID_PARAMS),
+    Row("permission.revoke", {"rule": 1}, Code.PERMISSION_DENIED, by="vic"),
+    Row("block.create", text("x", metadata={"permission": "once"}), Code.INVALID_PARAMS),
+    Row("block.create", text("x", metadata={"decided_by": "amy"}), Code.INVALID_PARAMS),
 )
 
 MALFORMED: Final = (

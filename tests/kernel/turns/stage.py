@@ -18,6 +18,7 @@ from antiphon_kernel.providers import (
     RoundRequest,
     TurnEvent,
 )
+from antiphon_kernel.providers.permission_policy import ALLOW_EVERYTHING
 from antiphon_kernel.providers.recording import RecordedStep, Recording
 from antiphon_kernel.providers.scripted import ScriptedProvider
 from antiphon_kernel.turns import TurnRunner
@@ -106,7 +107,11 @@ class Replying:
 def remote(provider: Provider, **config: Any) -> Models:
     """The model aria, which `provider` answers for."""
     fields = {"name": "aria", "kind": ModelKind.OPENAI_CHAT, "model": "aria-1", **config}
-    return Models({"aria": provider}, configs={"aria": ModelConfig(**fields)})
+    return Models(
+        {"aria": provider},
+        configs={"aria": ModelConfig(**fields)},
+        permissions={"aria": ALLOW_EVERYTHING},
+    )
 
 
 class Stage:

@@ -1,0 +1,419 @@
+"""Permission for calls of models: who may decide, what counts, what is kept and what is not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import pytest
+
+from antiphon_kernel.maintenance.audit_log import audit_log
+from antiphon_kernel.providers import PermissionPolicy
+from antiphon_kernel.types.enums import PrincipalKind
+from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.records import Actor
+from antiphon_kernel.types.roles import AccessRole
+from tests.kernel.turns.asking import MODEL, AskedCall, Asking, open_asking
+from tests.kernel.turns.raw_edits import insert_raw
+from tests.kernel.turns.stage import OpenStage
+from tests.waiting import until
+
+COMMAND: Final[dict[str, Any]] = {"command": "touch ran"}
+FORK: dict[str, Any] = {"context": "default"}
+
+
+@pytest.fixture
+async def asking(open_stage: OpenStage) -> Asking:
+    return await open_asking(open_stage)
+
+
+async def refused(code: ErrorCode, work: Awaitable[Any]) -> AntiphonError:
+    with pytest.raises(AntiphonError) as error:
+        await work
+    assert error.value.code is code
+    return error.value
+
+
+# The policy
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "asks"),
+    [
+        ("shell", COMMAND, True),
+        ("block_read", {"block_id": "default.amy.1"}, False),
+        ("block_list", {"context": "default"}, False),
+        ("block_edit", {"block_id": "default.amy.1", "operations": []}, False),
+        ("block_create", {"parent_id": "default.amy.1", "kind": "text"}, False),
+        ("block_read", {"block_id": "other.amy.1"}, True),
+        ("block_list", {"context": "other"}, True),
+        ("block_create", {"context": "other", "kind": "text"}, True),
+        ("block_move", {"block_id": "default.amy.1", "after": "other.amy.1"}, True),
+        ("block_attach", {"block_id": "default.amy.1", "files": []}, True),
+        ("block_read", {"block_id": "default.nobody.99"}, False),
+        ("source_list", {}, False),
+        ("source_add", {"sources": []}, False),
+        ("context_layout", {"context": "default"}, False),
+        ("context_list", {}, True),
+        ("context_fork", FORK, True),
+        ("kernel_search", {"query": "x"}, True),
+        ("kernel_role", {"principal": "bo", "role": "owner"}, True),
+        ("message_append", {"messages": []}, True),
+        ("no_such_tool", {}, True),
+    ],
+)
+async def test_call_without_a_policy_is_asked_about_unless_it_works_here(
+    asking: Asking, tool: str, arguments: dict[str, Any], asks: bool
+) -> None:
+    await asking.stage.call("context.create", label="other")
+    await asking.stage.call(
+        "block.create", context="other", kind="text", content="x", status="done"
+    )
+    call = await asking.call(asking.stage.owner, tool, **arguments)
+    assert call.task.done() is not asks
+    if not asks:
+        assert (await call.decision()).is_allowed
+        assert asking.header(call.block).permission is None
+
+
+@pytest.mark.parametrize(
+    ("permits", "patterns", "command", "outcome"),
+    [
+        ({"shell": "allow"}, (), "rm x", True),
+        ({"shell": "deny"}, ("touch *",), "touch ran", False),
+        ({"shell": "ask"}, ("touch *",), "touch ran", True),
+        ({}, ("touch *",), "touch ran", True),
+        ({}, ("touch *",), "touch ran; rm x", None),
+        ({"*": "deny"}, (), "touch ran", False),
+    ],
+)
+async def test_policy_decides_by_tool_and_pattern(
+    open_stage: OpenStage,
+    permits: dict[str, str],
+    patterns: tuple[str, ...],
+    command: str,
+    outcome: bool | None,
+) -> None:
+    asking = await open_asking(open_stage, PermissionPolicy.parse(permits, patterns))
+    call = await asking.call(asking.stage.owner, command=command)
+    if outcome is None:
+        assert not call.task.done()
+        return
+    decision = await call.decision()
+    assert decision.is_allowed is outcome
+    assert outcome or decision.reason == "The policy of this kernel denies shell to this model."
+
+
+# Who decides
+
+OWNER, EDITOR, AGENT, VIEWER = (
+    AccessRole.OWNER,
+    AccessRole.EDITOR,
+    AccessRole.AGENT,
+    AccessRole.VIEWER,
+)
+
+
+@pytest.mark.parametrize("decision", ["once", "always", "no"])
+@pytest.mark.parametrize(
+    ("tool", "arguments", "asker", "decider", "may"),
+    [
+        ("shell", COMMAND, "amy", "amy", True),
+        ("shell", COMMAND, "amy", "owner2", True),
+        ("shell", COMMAND, "owner2", "amy", True),
+        ("shell", COMMAND, "owner2", "owner2", True),
+        ("shell", COMMAND, "amy", "editor", False),
+        ("shell", COMMAND, "amy", "viewer", False),
+        ("shell", COMMAND, "amy", "agent", False),
+        ("context_fork", FORK, "editor", "editor", True),
+        ("context_fork", FORK, "editor", "amy", True),
+        ("context_fork", FORK, "editor", "editor2", False),
+        ("context_fork", FORK, "editor", "viewer", False),
+        ("context_fork", FORK, "editor", "agent", False),
+        ("context_fork", FORK, "agent", "agent", False),
+        ("context_fork", FORK, "agent", "amy", True),
+        ("context_fork", FORK, "amy", "editor", False),
+    ],
+)
+async def test_decision_is_for_whoever_prompted_and_for_owners(
+    asking: Asking,
+    tool: str,
+    arguments: dict[str, Any],
+    asker: str,
+    decider: str,
+    may: bool,
+    decision: str,
+) -> None:
+    people = {
+        "amy": asking.stage.owner,
+        "owner2": await asking.somebody("owner2", OWNER),
+        "editor": await asking.somebody("editor", EDITOR),
+        "editor2": await asking.somebody("editor2", EDITOR),
+        "agent": await asking.somebody("agent", AGENT),
+        "viewer": await asking.somebody("viewer", VIEWER),
+    }
+    call = await asking.call(people[asker], tool, **arguments)
+    header = asking.header(call.block)
+    assert (header.permission, header.runs_for, header.decided_by) == ("asked", asker, None)
+    (listed,) = (await asking.listed(people[decider]))["undecided"]
+    assert listed["may_decide"] is may
+    assert (listed["tool"], listed["arguments"], listed["runs_for"]) == (tool, arguments, asker)
+    if not may:
+        await refused(ErrorCode.PERMISSION_DENIED, asking.decide(people[decider], call, decision))
+        assert asking.header(call.block).permission == "asked"
+        assert not call.task.done()
+        return
+    await asking.decide(people[decider], call, decision)
+    assert (await call.decision()).is_allowed is (decision != "no")
+    header = asking.header(call.block)
+    word = {"no": "denied"}.get(decision, decision)
+    assert (header.permission, header.decided_by) == (word, decider)
+    assert not (await asking.listed())["undecided"]
+
+
+@pytest.mark.parametrize("role", [EDITOR, AGENT])
+async def test_shell_call_for_a_person_without_shell_rights_is_refused_and_asks_nobody(
+    asking: Asking, role: AccessRole
+) -> None:
+    call = await asking.call(await asking.somebody("bo", role), **COMMAND)
+    decision = await call.decision()
+    assert not decision.is_allowed
+    assert decision.reason.startswith(f"This turn answers a message of bo, {role.described()},")
+    assert asking.header(call.block).permission is None
+    assert not (await asking.listed())["undecided"]
+
+
+async def test_refusal_tells_the_model_who_and_why(asking: Asking) -> None:
+    call = await asking.call(asking.stage.owner, **COMMAND)
+    await asking.decide(asking.stage.owner, call, "no", reason="Use the other file.")
+    assert (await call.decision()).reason == "amy said no: Use the other file."
+
+
+async def test_reason_with_another_decision_than_no_is_refused(asking: Asking) -> None:
+    call = await asking.call(asking.stage.owner, **COMMAND)
+    await refused(
+        ErrorCode.INVALID_PARAMS, asking.decide(asking.stage.owner, call, "once", reason="x")
+    )
+    assert not call.task.done()
+
+
+async def test_model_approves_by_no_tool(asking: Asking) -> None:
+    call = await asking.call(asking.stage.owner, **COMMAND)
+    model, kernel = await asking.model(), asking.stage.kernel
+    forged = {"permission": "once", "decided_by": "amy"}
+    tries: list[tuple[str, dict[str, Any]]] = [
+        ("permission.decide", {"block_id": call.block, "decision": "once"}),
+        ("permission.decide", {"block_id": call.block, "decision": "always"}),
+        ("block.set_field", {"block_id": call.block, "field": "permission", "value": "once"}),
+        ("block.status", {"block_id": call.block, "status": "pending", **forged}),
+        ("block.create", {"kind": "tool_call", "parent_id": call.block, "metadata": forged}),
+        ("block.import", {"block_id": call.block, "content": forged}),
+        ("turn.start", {"message": call.block}),
+        ("kernel.role", {"principal": MODEL, "role": "owner"}),
+    ]
+    for tool, params in tries:
+        with pytest.raises(AntiphonError):
+            await kernel.call(model, tool, params)
+        assert asking.header(call.block).permission == "asked", tool
+        assert not call.task.done(), tool
+
+
+async def test_model_that_is_made_an_owner_still_does_not_decide(asking: Asking) -> None:
+    call = await asking.call(asking.stage.owner, **COMMAND)
+    principal = await asking.stage.kernel.principal("zed", PrincipalKind.MODEL)
+    await asking.stage.kernel.members.give_role(principal, OWNER)
+    zed = asking.stage.kernel.open_session(principal, "test")
+    await refused(ErrorCode.PERMISSION_DENIED, asking.decide(zed, call))
+    assert not call.task.done()
+
+
+# Which decision counts
+
+
+async def test_first_of_two_decisions_counts_and_the_second_is_told_of_it(asking: Asking) -> None:
+    call = await asking.call(asking.stage.owner, **COMMAND)
+    bo = await asking.somebody("bo", OWNER)
+    answers = await asyncio.gather(
+        asking.decide(asking.stage.owner, call, "once"),
+        asking.decide(bo, call, "no"),
+        return_exceptions=True,
+    )
+    (error,) = [one for one in answers if isinstance(one, AntiphonError)]
+    winner = asking.header(call.block).decided_by
+    assert error.code is ErrorCode.INVALID_TRANSITION
+    assert f"{winner} has" in error.message
+    assert (await call.decision()).is_allowed is (winner == "amy")
+
+
+async def test_decision_is_in_the_log_under_the_name_of_whoever_made_it(
+    asking: Asking,
+) -> None:
+    bo = await asking.somebody("bo", OWNER)
+    call = await asking.call(asking.stage.owner, **COMMAND)
+    await asking.decide(bo, call)
+    log = await audit_log(asking.stage.kernel.project / "data")
+    said = [(one.username, one.what) for one in log if one.blocks == (call.block,)]
+    assert ("system", "permission: asked") in said
+    assert ("bo", "permission: once") in said
+
+
+async def interrupt(asking: Asking, call: AskedCall) -> None:
+    call.task.cancel()
+    await asyncio.wait({call.task})
+
+
+async def edit(asking: Asking, call: AskedCall) -> None:
+    await asking.stage.call("block.append", block_id=call.block, text="ls", stream=False)
+
+
+async def edit_raw(asking: Asking, call: AskedCall) -> None:
+    await insert_raw(asking.stage.context, asking.stage.owner, call.block, "ls")
+
+
+async def exclude(asking: Asking, call: AskedCall) -> None:
+    await asking.stage.call("block.exclude", block_id=call.block)
+
+
+async def end(asking: Asking, call: AskedCall) -> None:
+    await asking.stage.call("block.status", block_id=call.block, status="error")
+
+
+@pytest.mark.parametrize("withdraw", [interrupt, edit, edit_raw, exclude, end])
+async def test_withdrawn_call_cannot_be_decided(
+    asking: Asking, withdraw: Callable[[Asking, AskedCall], Awaitable[None]]
+) -> None:
+    call = await asking.call(asking.stage.owner, **COMMAND)
+    await withdraw(asking, call)
+    error = await refused(ErrorCode.INVALID_TRANSITION, asking.decide(asking.stage.owner, call))
+    assert "waits for no decision: the turn has ended, or the call was" in error.message
+    await until(lambda: asking.header(call.block).permission == "withdrawn")
+    assert not (await asking.listed())["undecided"]
+    if withdraw is not interrupt:
+        decision = await call.decision()
+        assert not decision.is_allowed
+        assert "changed or hidden" in decision.reason
+
+
+async def test_call_that_nobody_was_asked_about_cannot_be_decided(asking: Asking) -> None:
+    block = await asking.stage.draft("a draft")
+    params = {"block_id": block, "decision": "once"}
+    error = await refused(
+        ErrorCode.INVALID_TRANSITION, asking.stage.call("permission.decide", **params)
+    )
+    assert "nobody was asked about it" in error.message
+
+
+@pytest.mark.parametrize(
+    ("tool", "params", "who"),
+    [
+        ("kernel.role", {"role": "editor"}, "bo, an editor"),
+        ("kernel.role", {"role": "viewer"}, "bo, a viewer"),
+        ("kernel.kick", {}, "bo, who has been kicked"),
+    ],
+)
+async def test_call_of_an_asker_who_has_to_go_is_withdrawn(
+    asking: Asking, tool: str, params: dict[str, str], who: str
+) -> None:
+    bo = await asking.somebody("bo", OWNER)
+    call = await asking.call(bo, **COMMAND)
+    await asking.stage.call(tool, principal="bo", **params)
+    decision = await call.decision()
+    assert not decision.is_allowed
+    assert f"a message of {who}" in decision.reason
+    await refused(ErrorCode.INVALID_TRANSITION, asking.decide(asking.stage.owner, call))
+    assert asking.header(call.block).permission == "withdrawn"
+
+
+# Rules
+
+
+async def always(asking: Asking, by: Actor, asker: Actor, **arguments: Any) -> AskedCall:
+    call = await asking.call(asker, **arguments)
+    await asking.decide(by, call, "always")
+    assert (await call.decision()).is_allowed
+    return call
+
+
+async def test_rule_allows_the_exact_call_in_this_context_only(asking: Asking) -> None:
+    amy = asking.stage.owner
+    await always(asking, amy, amy, command="git log 'a'")
+    again = await asking.call(amy, command="git log 'a'")
+    assert (await again.decision()).is_allowed
+    header = asking.header(again.block)
+    assert (header.permission, header.decided_by) == ("always", "amy")
+    for other in ("git log a", "git log 'a' ", "git  log 'a'", "git log 'a'; ls", "git log 'A'"):
+        assert not (await asking.call(amy, command=other)).task.done()
+    asking.stage.context = await asking.stage.kernel.create_context("other")
+    elsewhere = asking.stage.context
+    asking.stage.draft = _draft_in(asking, elsewhere.id)  # type: ignore[method-assign]
+    assert not (await asking.call(amy, command="git log 'a'")).task.done()
+
+
+def _draft_in(asking: Asking, context: str) -> Any:
+    async def draft(text: str, actor: Actor | None = None) -> str:
+        made = await asking.stage.call("block.create", context=context, kind="text", content=text)
+        return str(made["block_id"])
+
+    return draft
+
+
+async def test_revoked_rule_allows_nothing_and_names_who_revoked_it(
+    asking: Asking,
+) -> None:
+    amy, bo = asking.stage.owner, await asking.somebody("bo", OWNER)
+    call = await always(asking, amy, amy, **COMMAND)
+    (rule,) = (await asking.listed())["rules"]
+    assert (rule["tool"], rule["arguments"], rule["decided_by"]) == ("shell", COMMAND, "amy")
+    editor = await asking.somebody("ed", EDITOR)
+    await refused(
+        ErrorCode.PERMISSION_DENIED,
+        asking.stage.kernel.call(editor, "permission.revoke", {"rule": rule["rule"]}),
+    )
+    revoked = await asking.stage.kernel.call(bo, "permission.revoke", {"rule": rule["rule"]})
+    assert revoked == {"revoked": [rule["rule"]]}
+    header = asking.header(call.block)
+    assert (header.permission, header.decided_by) == ("revoked", "bo")
+    assert not (await asking.listed())["rules"]
+    assert not (await asking.call(amy, **COMMAND)).task.done()
+    await refused(
+        ErrorCode.INVALID_PARAMS, asking.stage.call("permission.revoke", rule=rule["rule"])
+    )
+
+
+async def test_rules_of_a_context_are_revoked_together(asking: Asking) -> None:
+    amy = asking.stage.owner
+    for command in ("a", "b"):
+        await always(asking, amy, amy, command=command)
+    editor = await asking.somebody("ed", EDITOR)
+    nothing = await asking.stage.kernel.call(editor, "permission.revoke", {"context": "default"})
+    assert nothing == {"revoked": []}
+    done = await asking.stage.call("permission.revoke", context="default")
+    assert len(done["revoked"]) == 2
+    assert not (await asking.listed())["rules"]
+
+
+async def test_rule_of_a_demoted_or_kicked_owner_does_not_hold(asking: Asking) -> None:
+    amy, bo = asking.stage.owner, await asking.somebody("bo", OWNER)
+    await always(asking, bo, amy, **COMMAND)
+    assert (await (await asking.call(amy, **COMMAND)).decision()).is_allowed
+    await asking.stage.call("kernel.role", principal="bo", role="editor")
+    assert not (await asking.call(amy, **COMMAND)).task.done()
+    await asking.stage.call("kernel.role", principal="bo", role="owner")
+    await asking.stage.call("kernel.kick", principal="bo")
+    assert not (await asking.call(amy, **COMMAND)).task.done()
+
+
+async def test_rule_of_an_editor_does_not_hold_for_calls_of_others(asking: Asking) -> None:
+    ed = await asking.somebody("ed", EDITOR)
+    await always(asking, ed, ed, tool="context_fork", **FORK)
+    assert (await (await asking.call(ed, "context_fork", **FORK)).decision()).is_allowed
+    assert not (await asking.call(asking.stage.owner, "context_fork", **FORK)).task.done()
+
+
+async def test_rule_does_not_hold_for_another_model(asking: Asking) -> None:
+    amy = asking.stage.owner
+    await always(asking, amy, amy, **COMMAND)
+    (rule,) = asking.stage.kernel.tool_permissions.rules()
+    assert asking.stage.kernel.find_principal(rule.model).username == MODEL
+    assert rule.context == asking.stage.context.id
