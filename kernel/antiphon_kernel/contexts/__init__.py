@@ -18,14 +18,19 @@ from antiphon_kernel.contexts.forking import (
 )
 from antiphon_kernel.contexts.loader import open_document
 from antiphon_kernel.contexts.message_blocks import (
+    IMPORTED,
+    ConversationEnd,
     MessageWriter,
+    NewFile,
     NewMessage,
     check_message,
     count_kept,
     group_of,
+    message_headers,
     role_of,
 )
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
+from antiphon_kernel.contexts.new_conversation import MessageChain, NewConversation
 from antiphon_kernel.contexts.open_contexts import OpenContexts
 from antiphon_kernel.contexts.ordering import (
     order_after,
@@ -39,11 +44,18 @@ from antiphon_kernel.contexts.presence import Presence
 from antiphon_kernel.contexts.quarantine import Quarantine
 from antiphon_kernel.contexts.search_index import SearchIndex
 from antiphon_kernel.contexts.sources_pool import add_sources
-from antiphon_kernel.contexts.tree import Branch, ConversationTrees, TreeNode
+from antiphon_kernel.contexts.tree import (
+    BRANCH_SUFFIX,
+    Branch,
+    ConversationTrees,
+    TreeNode,
+)
 from antiphon_kernel.contexts.undo_stack import UndoKind
 from antiphon_kernel.contexts.writer_presence import WriterPresence
 
 __all__ = [
+    "BRANCH_SUFFIX",
+    "IMPORTED",
     "Applied",
     "BlockInfo",
     "BlockOwners",
@@ -53,13 +65,17 @@ __all__ = [
     "Context",
     "ContextLayout",
     "ContextRegistry",
+    "ConversationEnd",
     "ConversationTrees",
     "First",
     "Fork",
     "InitialChange",
     "InitialContent",
+    "MessageChain",
     "MessagePath",
     "MessageWriter",
+    "NewConversation",
+    "NewFile",
     "NewMessage",
     "OpenContexts",
     "PathMessage",
@@ -76,6 +92,7 @@ __all__ = [
     "group_of",
     "header_fields",
     "header_values",
+    "message_headers",
     "open_document",
     "order_after",
     "order_at_end",

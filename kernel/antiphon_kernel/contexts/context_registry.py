@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from antiphon_kernel.access import WriteGuard
@@ -80,9 +80,13 @@ class ContextRegistry:
         """Return the context that this number stands for in rows of the journal."""
         return next(row for row in self._rows.values() if row.number == number)
 
-    def free_label(self, stem: str) -> str:
-        """A label that nobody has: the stem itself, or with a number behind it."""
-        taken = self._labels.keys() | self._reserved
+    def free_label(self, stem: str, besides: Collection[str] = ()) -> str:
+        """A label that nobody has: the stem itself, or with a number behind it.
+
+        Args:
+            besides: further labels that are not free.
+        """
+        taken = self._labels.keys() | self._reserved | set(besides)
         label, number = stem[:NAME_LENGTH], 1
         while label in taken:
             number += 1
@@ -108,33 +112,68 @@ class ContextRegistry:
             AntiphonError: invalid_params if the label is taken or cannot be one; permission_denied;
                 storage_failed.
         """
-        self._reserve(label)
+
+        async def alone(rows: Sequence[ContextRow]) -> list[InitialContent]:
+            return [await first(rows[0]) if first is not None else InitialContent()]
+
+        (row,) = await self.create_all((label,), founder, alone, asker=asker)
+        return row
+
+    async def create_all(
+        self,
+        labels: Sequence[str],
+        founder: Actor,
+        first: Callable[[Sequence[ContextRow]], Awaitable[Sequence[InitialContent]]],
+        *,
+        asker: Actor,
+    ) -> list[ContextRow]:
+        """New contexts: all of them are there at once, or none is.
+
+        Args:
+            first: makes the beginning of each; a fork stands behind its source.
+            asker: as `create` takes it.
+
+        Raises:
+            AntiphonError: as `create` does.
+        """
+        reserved: list[str] = []
         try:
-            context, epoch = ContextId(self._ids.uuid7()), self._ids.uuid7()
+            for label in labels:
+                self._reserve(label)
+                reserved.append(label)
             time = self._clock.now_ms()
-            row = self._journal.add_context(context, label, epoch, time)
-            beginning = await first(row) if first is not None else InitialContent()
-            self._guard.check_writer(asker)
-            row = replace(row, origin=beginning.origin, creator=asker.principal.id)
-            commits = [
-                Commit(
-                    context=row,
-                    seq=1,
-                    time=time,
-                    principal=founder.principal,
-                    session=SessionRow.of(founder),
-                    operation="found",
-                    blocks=(),
-                    update=genesis_update(context, epoch, label),
-                ),
-                *beginning.commits,
+            rows = [
+                self._journal.add_context(
+                    ContextId(self._ids.uuid7()), label, self._ids.uuid7(), time
+                )
+                for label in labels
             ]
+            beginnings = await first(rows)
+            self._guard.check_writer(asker)
+            commits: list[Commit] = []
+            for at, (row, beginning) in enumerate(zip(rows, beginnings, strict=True)):
+                rows[at] = replace(row, origin=beginning.origin, creator=asker.principal.id)
+                commits.append(self._founding(rows[at], founder, time))
+                commits += beginning.commits
         except BaseException:
-            self._reserved.remove(label)
+            self._reserved.difference_update(reserved)
             raise
         founded = self._journal.commit_all(commits)
-        await self._wait_until_stated(row, founded, label)
-        return row
+        await self._wait_until_stated(rows, founded, reserved)
+        return rows
+
+    @staticmethod
+    def _founding(row: ContextRow, founder: Actor, time: int) -> Commit:
+        return Commit(
+            context=row,
+            seq=1,
+            time=time,
+            principal=founder.principal,
+            session=SessionRow.of(founder),
+            operation="found",
+            blocks=(),
+            update=genesis_update(row.id, row.epoch, row.label),
+        )
 
     async def rename(self, actor: Actor, context: Context, label: str) -> int:
         """Give a context another label; the version of the context that has it.
@@ -152,7 +191,7 @@ class ContextRegistry:
         except BaseException:
             self._reserved.remove(label)
             raise
-        await self._wait_until_stated(context.row, written.on_disk, label)
+        await self._wait_until_stated([context.row], written.on_disk, [label])
         return written.seq
 
     async def archive(self, actor: Actor, context: Context, archived: bool) -> int:
@@ -168,7 +207,7 @@ class ContextRegistry:
         time = self._clock.now_ms() if archived else None
         operation = "archive" if archived else "unarchive"
         written = context.update_metadata(actor, operation, replace(row, archived=time))
-        await self._wait_until_stated(context.row, written.on_disk)
+        await self._wait_until_stated([context.row], written.on_disk)
         return written.seq
 
     def _reserve(self, label: str) -> None:
@@ -191,18 +230,21 @@ class ContextRegistry:
         self._reserved.add(label)
 
     async def _wait_until_stated(
-        self, row: ContextRow, on_disk: asyncio.Future[None], label: str | None = None
+        self,
+        rows: Sequence[ContextRow],
+        on_disk: asyncio.Future[None],
+        labels: Sequence[str] = (),
     ) -> None:
-        """Wait until what is new of a context is on disk, and let go of the label.
+        """Wait until what is new of contexts is on disk, and let go of the labels.
 
-        Until then its old label, if it has one, is not free.
+        Until then their old labels, if they have any, are not free.
         """
 
         def stated(done: asyncio.Future[None]) -> None:
-            if label is not None:
-                self._reserved.remove(label)
+            self._reserved.difference_update(labels)
             if done.exception() is None:
-                self._store(row)
+                for row in rows:
+                    self._store(row)
 
         on_disk.add_done_callback(stated)
         try:

@@ -63,8 +63,8 @@ class Fork:
     """The source as it was; nobody else has it."""
     blocks: tuple[str, ...]
     """Those that are copied, in document order."""
-    change: InitialChange | None = None
-    """The content that is there from the start."""
+    changes: Sequence[InitialChange] = ()
+    """Further content that is there from the start."""
 
 
 async def read_now(context: Context, client_id: int) -> Document:
@@ -151,15 +151,13 @@ async def start_fork(
         await slices.pause()
     origin = ForkOrigin(fork.source.number, fork.at, len(headers))
     state, vector = copier.state(genesis_update(row.id, row.epoch, row.label))
-    if fork.change is not None:
+    if fork.changes:
         document = load(state, client_id, headers)
-        update, touched = _apply(document, fork.change, actor, row)
-        numbers = {header.id: number for number, header in enumerate(headers, 1)}
-        rows: list[BlockRow] = []
-        for block in touched:
-            version = 2 if block in numbers else 1
-            rows.append(BlockRow(numbers.setdefault(block, len(numbers) + 1), block, version))
-        add(update, tuple(rows), fork.change.operation)
+        known = {one.id: BlockRow(number, one.id, 1) for number, one in enumerate(headers, 1)}
+        for change in fork.changes:
+            update, rows = _apply(document, change, actor, row, known)
+            add(update, rows, change.operation)
+            await slices.pause()
         state, vector = document.update_since(), document.state_vector()
         headers = [document.header(block) for block in document.block_ids()]
         document.close()
@@ -169,31 +167,53 @@ async def start_fork(
     return InitialContent(commits, origin)
 
 
-def start_with(
-    row: ContextRow, change: InitialChange, actor: Actor, time: int, client_id: int
+async def start_with(
+    row: ContextRow, changes: Sequence[InitialChange], actor: Actor, time: int, client_id: int
 ) -> InitialContent:
-    """Return the initial content of a new context that a change makes, in one transaction."""
+    """Return the initial content of a new context that changes make, each in one transaction."""
     document = Document.create(client_id, context=row.id, epoch=row.epoch, label=row.label)
-    update, touched = _apply(document, change, actor, row)
+    session, slices = SessionRow.of(actor), TimeSlice()
+    known: dict[str, BlockRow] = {}
+    commits: list[Commit] = []
+    for seq, change in enumerate(changes, 2):
+        update, rows = _apply(document, change, actor, row, known)
+        commits.append(
+            Commit(row, seq, time, actor.principal, session, change.operation, rows, update)
+        )
+        await slices.pause()
+    headers = encode_headers([document.header(block) for block in document.block_ids()])
+    state, vector = document.update_since(), document.state_vector()
     document.close()
-    blocks = tuple(BlockRow(number, block, 1) for number, block in enumerate(touched, 1))
-    session = SessionRow.of(actor)
-    commit = Commit(row, 2, time, actor.principal, session, change.operation, blocks, update)
-    return InitialContent([commit])
+    snapshot = Snapshot(commits[-1].seq, vector, state, headers)
+    commits[-1] = replace(commits[-1], snapshot=snapshot)
+    return InitialContent(commits)
 
 
 def _apply(
-    document: Document, change: InitialChange, actor: Actor, row: ContextRow
-) -> tuple[bytes, Sequence[str]]:
-    """Make a change; return the update that says so, and the blocks that it touched."""
+    document: Document,
+    change: InitialChange,
+    actor: Actor,
+    row: ContextRow,
+    known: dict[str, BlockRow],
+) -> tuple[bytes, tuple[BlockRow, ...]]:
+    """Make a change; return the update that says so, and the blocks that it touched.
+
+    Args:
+        known: the row of each block that is there; brought up to date.
+    """
     ids = BlockIds(row.id, document.block_ids())
     with document.transaction(change.operation) as transaction:
         MemberRegistry(document).ensure_member(actor)
         change.apply(document, lambda: str(ids.next(actor.principal.id)))
-    assert transaction.update is not None, "a change of a fork changes it"
+    assert transaction.update is not None, "a change of a new context changes it"
     follow_up = follow_change(document, transaction.change)
+    rows: list[BlockRow] = []
+    for block in transaction.change.touched:
+        before = known.get(block) or BlockRow(len(known) + 1, block, 0)
+        known[block] = replace(before, version=before.version + 1)
+        rows.append(known[block])
     update = transaction.update
-    return merge((update, follow_up)) if follow_up else update, transaction.change.touched
+    return merge((update, follow_up)) if follow_up else update, tuple(rows)
 
 
 def _nearest(document: Document, parent: str | None, copies: Mapping[str, str]) -> str | None:

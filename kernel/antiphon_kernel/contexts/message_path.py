@@ -1,14 +1,17 @@
 """The messages of one context, read from its blocks and kept up to date with them.
 
-Every block that is finished and that models read is a message of one content block; blocks that
-name the same `message` in their metadata and follow each other are one message, and so are the
-results of one call. Drafts, blocks that are being written, and blocks of the system are none.
+Every block that is finished and that models read is a message of one content block. Blocks of one
+role and author that name the same `message` in their metadata and follow each other are one
+message; so are a message and the files attached to it, and the results of one call. Drafts, blocks
+that are being written, and blocks of the system are none.
 """
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Final
 
 from antiphon_kernel.contexts.commit_types import Applied
@@ -19,6 +22,8 @@ from antiphon_kernel.layout import valid_signature
 from antiphon_kernel.messages import (
     AssistantMessage,
     ContentBlock,
+    DocumentBlock,
+    ImageBlock,
     MessageError,
     MessageRole,
     TextBlock,
@@ -34,6 +39,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.messages import Message as AnyMessage
 from antiphon_kernel.types.enums import BlockKind, Role, Status
 from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.media_types import is_media_type, is_sha256, is_text_type
 from antiphon_kernel.types.records import BlockHeader
 
 MESSAGE: Final = "message"
@@ -75,6 +81,7 @@ class _Entry:
     content: list[ContentBlock]
     start: int
     end: int
+    author: str = ""
     group: object = None
     call_id: str = ""
     is_error: bool = False
@@ -163,10 +170,13 @@ class MessagePath:
         answered: list[int] = []
         for place in range(self._end(), len(document)):
             header = document.header(document.order.at(place))
+            known = None
             if header.kind == BlockKind.TOOL_RESULT:
                 known = self._answers.get(self._answered_call(header) or "")
-                if known is not None:
-                    answered.append(self.messages[known].reach)
+            elif is_attached_file(header) and header.parent is not None:
+                known = self._index.get(header.parent)
+            if known is not None:
+                answered.append(self.messages[known].reach)
         return min(answered, default=None)
 
     def _answered_call(self, header: BlockHeader) -> str | None:
@@ -206,17 +216,17 @@ class MessagePath:
             if role is MessageRole.TOOL:
                 self._read_result(block, header, place, first, entries)
                 continue
-            content = self._content(block, header)
+            content = None if self._belongs_to_draft(header) else self._content(block, header)
             if content is None:
                 continue
-            group = header.metadata.get(MESSAGE)
             last = entries[-1] if entries else None
-            if group is not None and last is not None and (last.role, last.group) == (role, group):
+            if last is not None and _continues(last, role, header):
                 last.blocks.append(block)
                 last.content.append(content)
                 last.end = place
             else:
-                entries.append(_Entry(role, [block], [content], place, place, group))
+                group = header.metadata.get(MESSAGE)
+                entries.append(_Entry(role, [block], [content], place, place, header.author, group))
             self._index[block] = first + len(entries) - 1
         self._finish(entries)
 
@@ -227,7 +237,8 @@ class MessagePath:
         if call_id is None:
             return
         known = self._answers.get(call_id)
-        content = stored_content(header) or TextBlock(_text(self.context.document, block))
+        text = _text(self.context.document, block)
+        content = stored_content(header) or _stored_file(header, text) or TextBlock(text)
         if known is not None:
             entry = entries[known - first]
             entry.blocks.append(block)
@@ -235,7 +246,7 @@ class MessagePath:
             entry.end = place
             entry.is_error = entry.is_error or header.is_error
         else:
-            entry = _Entry(MessageRole.TOOL, [block], [content], place, place, None, call_id)
+            entry = _Entry(MessageRole.TOOL, [block], [content], place, place, call_id=call_id)
             entry.is_error = header.is_error
             entries.append(entry)
             known = self._answers[call_id] = first + len(entries) - 1
@@ -245,15 +256,20 @@ class MessagePath:
         document = self.context.document
         if header.kind == BlockKind.TOOL_CALL:
             return self._call(block, header)
-        stored = stored_content(header)
+        text = _text(document, block)
+        stored = stored_content(header) or _stored_file(header, text)
         if stored is not None:
             return stored
-        text = _text(document, block)
-        if not text.strip():
-            return None
-        if header.kind != BlockKind.THINKING:
-            return TextBlock(text)
-        return Thinking(text, valid_signature(text, header.metadata))
+        if header.kind == BlockKind.THINKING:
+            signature = valid_signature(text, header.metadata)
+            return Thinking(text, signature) if text.strip() or signature is not None else None
+        return TextBlock(text) if text.strip() else None
+
+    def _belongs_to_draft(self, header: BlockHeader) -> bool:
+        document, parent = self.context.document, header.parent
+        if not is_attached_file(header) or parent is None or parent not in document:
+            return False
+        return not _is_finished(document.header(parent))
 
     def _call(self, block: str, header: BlockHeader) -> ToolUse:
         call_id = header.tool_call_id
@@ -288,6 +304,37 @@ def stored_content(header: BlockHeader) -> ContentBlock | None:
         return None  # people write metadata as they like
     is_stored_as_text = isinstance(content, TextBlock | Thinking | ToolUse)
     return None if is_stored_as_text else content
+
+
+def is_attached_file(header: BlockHeader) -> bool:
+    """Return whether a block is a file that is attached to a message."""
+    return header.kind == BlockKind.FILE and header.role == Role.USER and header.blob is not None
+
+
+def _stored_file(header: BlockHeader, text: str) -> ImageBlock | DocumentBlock | None:
+    """The file that a block holds; None if it is none, or a text that reads otherwise by now."""
+    kind, digest = header.media_type, header.blob
+    if kind is None or digest is None or not (is_media_type(kind) and is_sha256(digest)):
+        return None
+    if kind.startswith("image/"):
+        return ImageBlock(kind, digest)
+    data = text.encode("utf-8", "surrogatepass")
+    is_changed = is_text_type(kind) and digest not in map(_sha256, (data, BOM_UTF8 + data))
+    return None if is_changed else DocumentBlock(kind, digest)
+
+
+def _sha256(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _continues(last: _Entry, role: MessageRole, header: BlockHeader) -> bool:
+    """Whether a block is part of the message before it: nobody adds to another's message."""
+    if (last.role, last.author) != (role, header.author):
+        return False
+    group = header.metadata.get(MESSAGE)
+    if group is not None and last.group == group:
+        return True
+    return is_attached_file(header) and header.parent in last.blocks
 
 
 def _role(header: BlockHeader) -> MessageRole | None:

@@ -11,12 +11,16 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from antiphon_kernel.contexts.context import Context
 from antiphon_kernel.contexts.message_path import MessagePath, PathMessage
 from antiphon_kernel.storage import ContextRow
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
 from antiphon_kernel.types.ids import ContextId
+
+BRANCH_SUFFIX: Final = "-branch"
+"""Behind the label of a conversation in the labels of its branches."""
 
 _log = logging.getLogger(__name__)
 
@@ -152,7 +156,7 @@ class ConversationTrees:
         rows = self._rows()
         self._learn()
         root = self._roots[row.number]
-        return next(one.label for one in rows if one.number == root) + "-branch"
+        return next(one.label for one in rows if one.number == root) + BRANCH_SUFFIX
 
     def _learn(self) -> None:
         rows = self._rows()

@@ -7,7 +7,6 @@ content block of its own becomes an unknown one and keeps everything.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -30,13 +29,17 @@ from antiphon_kernel.messages.normal_form import (
     parse_block,
     require_fields,
 )
+from antiphon_kernel.types.media_types import is_of_type, media_type_of
+
+STATED_TYPE: Final = "media_type"
+"""Extra field of a file: the media type that was stated of it, if that is not what it is."""
 
 Fields: TypeAlias = Mapping[str, Any]
 
 Part: TypeAlias = tuple[ContentBlock, dict[str, Any]]
 """A content block, and the fields that have no place in it."""
 
-_DATA_URL: Final = re.compile(r"data:([^;,]+)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
+_DATA_URL: Final = re.compile(r"data:([^,]*);base64,(.*)", re.DOTALL)
 
 
 class PartReader:
@@ -103,10 +106,9 @@ class PartReader:
         image = fields.get("image_url")
         if not isinstance(image, Mapping) or not (data := _DATA_URL.fullmatch(_text(image, "url"))):
             return None
-        block = self._keep(ImageBlock, data[1], data[2])
         rest = without(image, "url")
         extra = without(fields, "type", "image_url") | ({"image_url": rest} if rest else {})
-        return (block, extra) if block else None
+        return self._keep(data[1], data[2], extra)
 
     def read_file(self, fields: Fields) -> Part | None:
         file = fields.get("file")
@@ -114,36 +116,41 @@ class PartReader:
             return None
         if not (data := _DATA_URL.fullmatch(_text(file, "file_data"))):
             return None
-        block = self._keep(DocumentBlock, data[1], data[2])
         rest = without(file, "file_data")
         extra = without(fields, "type", "file") | ({"file": rest} if rest else {})
-        return (block, extra) if block else None
+        return self._keep(data[1], data[2], extra)
 
     def read_source(self, fields: Fields) -> Part | None:
         source = fields.get("source")
         if not isinstance(source, Mapping) or source.keys() != {"type", "media_type", "data"}:
             return None
-        made = ImageBlock if fields["type"] == "image" else DocumentBlock
         data, media_type = _text(source, "data"), _text(source, "media_type")
         if source["type"] == "text":
             data = base64.b64encode(data.encode("utf-8", "surrogatepass")).decode()
         elif source["type"] != "base64":
             return None
-        block = self._keep(made, media_type, data)
-        return (block, without(fields, "type", "source")) if block else None
+        return self._keep(media_type, data, without(fields, "type", "source"))
 
-    def _keep(
-        self, made: type[ImageBlock] | type[DocumentBlock], media_type: str, data: str
-    ) -> ContentBlock | None:
-        """Make a block of a file's bytes; None if they or their type cannot be read."""
+    def _keep(self, stated: str, data: str, extra: dict[str, Any]) -> Part | None:
+        """Make a part of a file's bytes, of the type that they have.
+
+        None if they cannot be read, or are of no type that can be attached.
+        """
         try:
             content = base64.b64decode(data, validate=True)
-            digest = hashlib.sha256(content).hexdigest()
-            block = made(media_type.lower(), digest)
-        except (MessageError, binascii.Error):
+        except ValueError:
             return None
+        found = media_type_of(content) if content else None
+        if found is None:
+            return None
+        wanted = stated.partition(";")[0].strip().lower()
+        media_type = wanted if is_of_type(content, wanted) else found
+        digest = hashlib.sha256(content).hexdigest()
         self.files[digest] = content
-        return block
+        made = ImageBlock if media_type.startswith("image/") else DocumentBlock
+        if media_type != stated:
+            extra = {STATED_TYPE: stated, **extra}
+        return made(media_type, digest), extra
 
 
 _READERS: Final[Mapping[str, Callable[[PartReader, Fields], Part | None]]] = {

@@ -171,7 +171,10 @@ class Journal(JournalReader):
         return self.commit_all((commit,))
 
     def commit_all(self, commits: Sequence[Commit]) -> asyncio.Future[None]:
-        """Store successive transactions of one context, all or none; see `commit`."""
+        """Store successive transactions of one context, or all of new ones, as `commit` does.
+
+        All are stored or none.
+        """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._broken is not None:
             future.set_exception(self._broken)

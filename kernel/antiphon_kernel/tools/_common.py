@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final
 
-from antiphon_kernel.contexts import CommitHandle, Context, UndoKind
+from antiphon_kernel.contexts import CommitHandle, Context, NewFile, UndoKind
 from antiphon_kernel.document.document import Document
 from antiphon_kernel.document.item_defaults import added_by_defaults
 from antiphon_kernel.document.schema import (
@@ -20,9 +21,11 @@ from antiphon_kernel.document.schema import (
     path_of,
 )
 from antiphon_kernel.kernel import Call
+from antiphon_kernel.messages import DocumentBlock, ImageBlock, Message, SystemMessage
 from antiphon_kernel.registry import REFERENCES, Result
 from antiphon_kernel.types.enums import BlockKind, Role
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
+from antiphon_kernel.types.media_types import is_of_type
 from antiphon_kernel.types.quoting import LISTED, join_names, quote, truncate
 from antiphon_kernel.types.records import Actor, BlockHeader
 from antiphon_kernel.validation import check_limit, reject_long_text, reject_read_only
@@ -48,6 +51,36 @@ def attached_files(context: Context, message: str) -> list[BlockHeader]:
     """The headers of the files that are attached to a message, in document order."""
     below = map(context.document.header, context.block_tree.descendants(message, 1))
     return [one for one in below if one.kind == BlockKind.FILE and one.role == Role.USER]
+
+
+async def read_stored_files(
+    call: Call,
+    messages: Iterable[Message | SystemMessage],
+    known: Mapping[str, NewFile] | None = None,
+) -> dict[str, NewFile]:
+    """Return the images and documents that messages name and the kernel has, by hash.
+
+    Args:
+        known: those that need not be looked for.
+
+    Raises:
+        AntiphonError: invalid_params if one is not there, or is of another type.
+    """
+    found: dict[str, NewFile] = {}
+    for block in chain.from_iterable(message.content for message in messages):
+        if not isinstance(block, ImageBlock | DocumentBlock) or block.hash in (known or {}):
+            continue
+        data = await call.kernel.journal.blob(block.hash)
+        if data is None or not is_of_type(data, block.media_type):
+            raise AntiphonError(
+                ErrorCode.INVALID_PARAMS,
+                f"There is no file of type {block.media_type} with the hash {block.hash} here:"
+                " attach it to a message with block.attach first.",
+                field="messages",
+                found=block.hash,
+            )
+        found[block.hash] = NewFile.of(data)
+    return found
 
 
 def check_size(context: Context, code_points: int) -> None:

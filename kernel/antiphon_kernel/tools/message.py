@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
+from itertools import takewhile
 from typing import Any, Final
 
 from pydantic import Field
@@ -12,16 +14,19 @@ from antiphon_kernel.access import check_arrange, check_draft, check_speaker
 from antiphon_kernel.contexts import (
     Branch,
     Context,
+    ConversationEnd,
     Fork,
     InitialChange,
     MessagePath,
     MessageWriter,
+    NewFile,
     NewMessage,
     PathMessage,
     TreeNode,
     check_message,
     count_kept,
     group_of,
+    message_headers,
     read_now,
     role_of,
 )
@@ -33,6 +38,8 @@ from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import (
     AssistantMessage,
     CorrelationError,
+    DocumentBlock,
+    ImageBlock,
     Message,
     MessageProblem,
     MessageRole,
@@ -48,6 +55,7 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.registry import REFERENCES, Params, Result, tool
 from antiphon_kernel.text.graphemes import boundary_after, boundary_before
+from antiphon_kernel.tools._common import read_stored_files
 from antiphon_kernel.tools.context import create_fork
 from antiphon_kernel.types.clock import iso_time
 from antiphon_kernel.types.enums import BlockKind, Status
@@ -143,6 +151,7 @@ async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePl
             field="context",
         )
     messages = normalize_messages(params.messages)
+    files = await read_stored_files(call, messages)
     trees = call.kernel.trees
     async with trees.writing:
         if params.parent is not None:
@@ -150,32 +159,23 @@ async def append_messages(call: Call, params: AppendMessagesParams) -> MessagePl
             depth = index + 1
         else:
             branch, depth = await trees.branch(await call.context(params.context)), 0
-        new = list(map(NewMessage, messages))
-        return await append_below(call, branch, depth, new, is_bounded=True)
+        return await _append_below(call, branch, depth, messages, files)
 
 
-async def append_below(
+async def _append_below(
     call: Call,
     branch: Branch,
     depth: int,
-    messages: Sequence[NewMessage],
-    *,
-    is_bounded: bool = False,
+    messages: Sequence[Message],
+    files: Mapping[str, NewFile],
 ) -> MessagePlace:
-    """Continue the first `depth` messages of a branch; the trees must be held for writing.
-
-    Args:
-        is_bounded: whether the limit of new content blocks holds.
-
-    Raises:
-        AntiphonError: as `message.append` does.
-    """
+    """Continue the first `depth` messages of a branch; the trees must be held for writing."""
     for message in messages:
-        check_message(message, call.kernel.limits)
-    _check_calls(branch.path, depth, [one.message for one in messages])
+        check_message(NewMessage(message), files, call.kernel.limits)
+    _check_calls(branch.path, depth, messages)
     node, reused = branch.nodes[depth], 0
     for message in messages:
-        child = node.children.get(_digest(message.message))
+        child = node.children.get(_digest(message))
         if child is None:
             break
         node, reused = child, reused + 1
@@ -185,16 +185,16 @@ async def append_below(
     if not rest:
         await branch.context.wait_persisted()
         return _place(branch, node.depth, reused)
-    if is_bounded:
-        _check_size(call, [one.message for one in rest])
+    _check_size(call, rest)
     for one in rest:
-        check_speaker(role_of(one.message), call.actor.principal, call.role)
+        check_speaker(role_of(one), call.actor.principal, call.role)
     ending = _ending(node, branch)
     if ending is not None:
-        await _write_at_end(call, ending, rest)
+        await _write_at_end(call, ending, rest, files)
         await call.kernel.trees.branch(ending.context)
         return _place(ending, node.depth, reused, len(rest))
-    forked = await fork_branch(call, branch, node.depth, _appended(call, branch, node.depth, rest))
+    change = _appended(call, branch, node.depth, rest, files)
+    forked = await fork_branch(call, branch, node.depth, change)
     return _place(forked, node.depth, reused, len(rest), forked=True)
 
 
@@ -241,51 +241,55 @@ def _ending(node: TreeNode, preferred: Branch) -> Branch | None:
     return next((one for one in ends if one.nodes[-1] is node and not one.path.is_followed()), None)
 
 
-def message_writer(call: Call, document: Document, next_id: Callable[[], str]) -> MessageWriter:
-    """Return the writer of messages into a document on behalf of a caller."""
+def _writer(
+    call: Call,
+    document: Document,
+    next_id: Callable[[], str],
+    files: Mapping[str, NewFile],
+) -> MessageWriter:
     created = iso_time(call.kernel.clock.now_ms())
-    return MessageWriter(document, next_id, call.actor.principal.id, created)
+    return MessageWriter(document, next_id, call.actor.principal.id, created, files)
 
 
-def _prompt(branch: Branch, depth: int) -> str | None:
-    """The block that the next answer of a model answers."""
-    for one in reversed(branch.messages[:depth]):
-        if one.message.role is MessageRole.USER:
-            return one.id
-    return None
-
-
-def _open_calls(branch: Branch, messages: Sequence[NewMessage]) -> dict[str, str]:
-    """The block of each call that messages answer, by id."""
-    said = [one.message for one in messages]
-    wanted = [one.tool_call_id for one in said if isinstance(one, ToolMessage)]
+def _end(branch: Branch, depth: int, messages: Sequence[Message]) -> ConversationEnd:
+    """The end of the first messages of a branch, as far as others that follow refer to it."""
+    before = reversed(branch.messages[:depth])
+    prompt = next((one.id for one in before if one.message.role is MessageRole.USER), None)
+    wanted = [one.tool_call_id for one in messages if isinstance(one, ToolMessage)]
     found = ((call_id, branch.path.call_block(call_id)) for call_id in wanted)
-    return {call_id: block for call_id, block in found if block is not None}
+    calls = {call_id: block for call_id, block in found if block is not None}
+    return ConversationEnd(prompt, calls)
 
 
-async def _write_at_end(call: Call, branch: Branch, messages: Sequence[NewMessage]) -> None:
-    context = branch.context
-    prompt, calls = _prompt(branch, len(branch.messages)), _open_calls(branch, messages)
-    writer = message_writer(
-        call, context.document, lambda: str(context.next_block_id(call.actor.principal.id))
+async def _write_at_end(
+    call: Call, branch: Branch, messages: Sequence[Message], files: Mapping[str, NewFile]
+) -> None:
+    context, end = branch.context, _end(branch, len(branch.messages), messages)
+    writer = _writer(
+        call, context.document, lambda: str(context.next_block_id(call.actor.principal.id)), files
     )
 
     def write() -> None:
-        writer.append(messages, prompt, calls)
+        writer.append(map(NewMessage, messages), end)
 
     await context.write(call.actor, _APPEND, write, blocks=()).saved()
 
 
 def _appended(
-    call: Call, branch: Branch, depth: int, messages: Sequence[NewMessage]
+    call: Call,
+    branch: Branch,
+    depth: int,
+    messages: Sequence[Message],
+    files: Mapping[str, NewFile],
 ) -> InitialChange:
-    prompt, calls = _prompt(branch, depth), _open_calls(branch, messages)
+    end = _end(branch, depth, messages)
 
     def apply(document: Document, next_id: Callable[[], str]) -> None:
         here = ContextId(document.context or "")
-        moved = {call_id: moved_block(block, here) for call_id, block in calls.items()}
-        answered = moved_block(prompt, here) if prompt is not None else None
-        message_writer(call, document, next_id).append(messages, answered, moved)
+        calls = {call_id: moved_block(block, here) for call_id, block in end.calls.items()}
+        prompt = moved_block(end.prompt, here) if end.prompt is not None else None
+        moved = ConversationEnd(prompt, calls)
+        _writer(call, document, next_id, files).append(map(NewMessage, messages), moved)
 
     return InitialChange(_APPEND, apply)
 
@@ -312,7 +316,7 @@ async def fork_branch(
     at = context.seq
     document = await read_now(context, call.kernel.ids.client_id())
     try:
-        fork = Fork(context.row, at, document, tuple(blocks), change)
+        fork = Fork(context.row, at, document, tuple(blocks), (change,) if change else ())
         stem = call.kernel.trees.stem(context.row)
         row, _ = await create_fork(call, fork, call.kernel.contexts.free_label(stem))
     finally:
@@ -359,17 +363,21 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
 
     The branch begins with the same messages; of the one that is edited, it keeps what both texts
     have in common, in whole characters as people see them, with its authors. A message that is
-    there beside it already is used as it is. Results of calls stay behind their calls.
+    there beside it already is used as it is. Results of calls stay behind their calls. A text
+    leaves images and documents where they are.
 
     A text is also taken by `PUT /messages/MESSAGE/content`, as `message.append` describes it.
     """
     trees = call.kernel.trees
     async with trees.writing:
         branch, index = await _find(call, params.message)
+        new = _edited(branch.messages[index].message, params.content)
+        files = await read_stored_files(call, [new])
+        branch, index = await _find(call, params.message)
         old = branch.messages[index]
         new = _edited(old.message, params.content)
         _check_size(call, [new])
-        check_message(NewMessage(new), call.kernel.limits)
+        check_message(NewMessage(new), files, call.kernel.limits)
         before, node = branch.nodes[index], branch.nodes[index + 1]
         if new == old.message:
             await branch.context.wait_persisted()
@@ -380,10 +388,10 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             path[index] = new
             _check_unparted(path)
             _require_text_blocks(branch.context, old)
-            for block in _replaced(call, branch.context, old, new):
+            for block in _replaced(call, branch.context, old, new, files):
                 header = branch.context.document.header(block)
                 check_arrange(header, call.actor.principal, call.role)
-            await _edit_in_place(call, branch, old, new)
+            await _edit_in_place(call, branch, old, new, files)
             await trees.branch(branch.context)
             return _place(branch, index + 1, 0)
         there = before.children.get(_digest(new))
@@ -393,12 +401,12 @@ async def edit_message(call: Call, params: EditMessageParams) -> MessagePlace:
             return _place(found, there.depth, 1)
         _check_calls(branch.path, index, [new])
         _require_text_blocks(branch.context, old)
-        _replaced(call, branch.context, old, new)
+        _replaced(call, branch.context, old, new, files)
 
         def apply(document: Document, next_id: Callable[[], str]) -> None:
             here = ContextId(document.context or "")
             blocks = [moved_block(block, here) for block in old.blocks]
-            message_writer(call, document, next_id).change(blocks, new)
+            _writer(call, document, next_id, files).change(blocks, new)
 
         made = await fork_branch(call, branch, index + 1, InitialChange(_EDIT, apply))
         return _place(made, index, 0, 1, forked=True)
@@ -408,7 +416,13 @@ def _edited(old: Message, content: object) -> Message:
     fields: dict[str, Any] = {"role": str(old.role), "content": content}
     if isinstance(old, ToolMessage):
         fields |= {"tool_call_id": old.tool_call_id, "is_error": old.is_error}
-    return normalize_message(fields)
+    new = normalize_message(fields)
+    if not isinstance(content, str):
+        return new
+    files = [one for one in old.content if isinstance(one, ImageBlock | DocumentBlock)]
+    before = list(takewhile(lambda one: isinstance(one, ImageBlock | DocumentBlock), old.content))
+    whole = (*before, *new.content, *files[len(before) :])
+    return replace(new, content=whole)  # type: ignore[arg-type]
 
 
 def _check_unparted(path: Sequence[Message]) -> None:
@@ -436,18 +450,26 @@ def _require_text_blocks(context: Context, message: PathMessage) -> None:
             )
 
 
-def _replaced(call: Call, context: Context, old: PathMessage, new: Message) -> Sequence[str]:
+def _replaced(
+    call: Call,
+    context: Context,
+    old: PathMessage,
+    new: Message,
+    files: Mapping[str, NewFile],
+) -> Sequence[str]:
     """The blocks of a message that it has no more when it is edited; checks who writes others."""
-    kept = count_kept(context.document, old.blocks, new)
+    kept = count_kept(context.document, old.blocks, message_headers(new, files))
     if kept < len(new.content):
         check_speaker(role_of(new), call.actor.principal, call.role)
     return old.blocks[kept:]
 
 
-async def _edit_in_place(call: Call, branch: Branch, old: PathMessage, new: Message) -> None:
+async def _edit_in_place(
+    call: Call, branch: Branch, old: PathMessage, new: Message, files: Mapping[str, NewFile]
+) -> None:
     context = branch.context
-    writer = message_writer(
-        call, context.document, lambda: str(context.next_block_id(call.actor.principal.id))
+    writer = _writer(
+        call, context.document, lambda: str(context.next_block_id(call.actor.principal.id)), files
     )
 
     def write() -> None:

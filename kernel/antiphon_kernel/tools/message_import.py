@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Final
 
@@ -10,16 +10,20 @@ from pydantic import Field
 
 from antiphon_kernel.access import check_speaker
 from antiphon_kernel.contexts import (
-    InitialChange,
+    BRANCH_SUFFIX,
+    IMPORTED,
     InitialContent,
+    MessageChain,
+    NewConversation,
+    NewFile,
     NewMessage,
     check_message,
     role_of,
-    start_with,
 )
-from antiphon_kernel.document.document import Document
 from antiphon_kernel.kernel import Call
 from antiphon_kernel.messages import (
+    DocumentBlock,
+    ImageBlock,
     ImportedConversation,
     ImportedMessage,
     SystemMessage,
@@ -28,18 +32,17 @@ from antiphon_kernel.messages import (
 )
 from antiphon_kernel.registry import Params, Result, tool
 from antiphon_kernel.storage import ContextRow
-from antiphon_kernel.tools.message import append_below, message_writer
-from antiphon_kernel.types.enums import Role
+from antiphon_kernel.tools._common import read_stored_files
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
-from antiphon_kernel.types.frozen_json import thaw
+from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from antiphon_kernel.types.json_validation import read_json, unique_names
+from antiphon_kernel.types.media_types import is_text_type
 from antiphon_kernel.types.roles import Permission
+from antiphon_kernel.validation import check_limit
 
 _IMPORT: Final = "import_messages"
-_EXTRA: Final = "imported"
-"""The key of a block's metadata with the fields that have no place in its message."""
-_CONVERSATION: Final = "imported_conversation"
-"""The same of the conversation that it begins."""
+_WHOLE: Final = "imported_conversation"
+"""Key of the metadata of a conversation's first block: the fields of the conversation itself."""
 
 
 class ConversationFormat(StrEnum):
@@ -85,27 +88,45 @@ class ImportMessagesResult(Result):
 async def import_messages(call: Call, params: ImportMessagesParams) -> ImportMessagesResult:
     """Make a context of each conversation in a file of another tool; further branches are forks.
 
-    All is read and checked before anything is written. Instructions of the system become blocks of
-    role system; fields that have no place in a message are kept in the metadata of its first
-    block. A conversation with images or documents in it is refused: their bytes cannot be kept.
+    All of the file is there, or nothing. Instructions of the system become blocks of role system;
+    fields that have no place in a message are kept in the metadata of its first block. Images, PDFs
+    and texts that are in the file are attached as `block.attach` does; what has only an address,
+    or is of another type, is kept as it is, and nothing is fetched.
     """
     if params.format is ConversationFormat.LOOM:
         conversations = read_loom(_files(params.text))
     else:
         conversations = read_conversations(params.text)
-    chains = [_chains(call, one) for one in conversations]
-    stem = params.label or "conversation"
-    made = [await _make(call, one, stem) for one in chains]
+    planned = [await _plan(call, one) for one in conversations]
+    kernel, stem = call.kernel, params.label or "conversation"
+
+    async def start(rows: Sequence[ContextRow]) -> list[InitialContent]:
+        contents: list[InitialContent] = []
+        for one in planned:
+            own = rows[len(contents) : len(contents) + len(one.chains)]
+            time, client_id = kernel.clock.now_ms(), kernel.ids.client_id
+            contents += await one.start(own, call.actor, time, client_id, kernel.limits)
+        call.check()
+        return contents
+
+    async with kernel.trees.writing:
+        labels: list[str] = []
+        for one in planned:
+            root = kernel.contexts.free_label(stem, labels)
+            labels.append(root)
+            for _ in one.chains[1:]:
+                labels.append(kernel.contexts.free_label(root + BRANCH_SUFFIX, labels))
+        rows = await kernel.contexts.create_all(labels, kernel.system, start, asker=call.actor)
+    made: list[ImportedContext] = []
+    for one in planned:
+        row, rows = rows[0], rows[len(one.chains) :]
+        said = [new.message for chain in one.chains for new in chain.messages]
+        count = sum(not isinstance(message, SystemMessage) for message in said)
+        branches = len(one.chains)
+        made.append(
+            ImportedContext(context_id=row.id, label=row.label, messages=count, branches=branches)
+        )
     return ImportMessagesResult(conversations=made)
-
-
-class _Chain:
-    """Messages that follow each other, below a message of an earlier chain."""
-
-    def __init__(self, parent: int | None) -> None:
-        self.parent = parent
-        self.indexes: list[int] = []
-        self.messages: list[NewMessage] = []
 
 
 def _files(text: str) -> dict[str, str]:
@@ -124,123 +145,75 @@ def _files(text: str) -> dict[str, str]:
     return value
 
 
-def _chains(call: Call, conversation: ImportedConversation) -> list[_Chain]:
-    """The messages of a conversation as chains, which are known to be writable."""
-    if conversation.files:
-        raise AntiphonError(
-            ErrorCode.INVALID_PARAMS,
-            f"The conversation has {len(conversation.files)} images or documents in it, whose"
-            " bytes cannot be kept: take them out, and import again. Nothing was imported.",
-            field="text",
-        )
-    spoken = _Spoken(conversation)
-    chains: list[_Chain] = []
-    for index, new in spoken.messages():
-        parent = spoken.parent(index)
-        last = chains[-1] if chains else None
-        if last is None or parent is None or last.indexes[-1] != parent:
-            last = _Chain(parent)
-            chains.append(last)
-        last.indexes.append(index)
-        last.messages.append(new)
-        check_message(new, call.kernel.limits)
-        roles = [role_of(new.message), *(Role.SYSTEM for _ in (*new.before, *new.behind))]
-        for role in roles:
-            check_speaker(role, call.actor.principal, call.role)
-    if not chains:
+async def _plan(call: Call, conversation: ImportedConversation) -> NewConversation:
+    """A conversation as chains of messages, which are known to be writable."""
+    said = conversation.messages
+    if all(isinstance(one.message, SystemMessage) for one in said):
         raise AntiphonError(
             ErrorCode.INVALID_PARAMS,
             "The conversation has no messages of people, models or tools. Nothing was imported.",
             field="text",
         )
-    return chains
+    files = {digest: NewFile.of(data) for digest, data in conversation.files.items()}
+    named = [one.message for one in said]
+    files |= await read_stored_files(call, named, files)
+    _check_files(call, conversation)
+    chains: list[MessageChain] = []
+    places: list[tuple[int, int]] = []
+    """For each message the chain that it is in, and its number in the context of that."""
+    for index, one in enumerate(said):
+        parent = places[one.parent] if one.parent is not None else (0, 0)
+        if not chains or parent != (len(chains) - 1, _length(chains)):
+            chains.append(MessageChain(parent if chains else None))
+        new = _new_message(one, conversation.extra if index == 0 else JsonObject())
+        check_message(new, files, call.kernel.limits)
+        check_speaker(role_of(new.message), call.actor.principal, call.role)
+        chains[-1].messages.append(new)
+        places.append((len(chains) - 1, _length(chains)))
+    return NewConversation(chains, conversation.files, files, _IMPORT)
 
 
-class _Spoken:
-    """The messages of a conversation, each with the instructions around it."""
-
-    def __init__(self, conversation: ImportedConversation) -> None:
-        self._conversation = conversation
-        self._all = conversation.messages
-        answered = {self._above(index) for index in range(len(self._all))}
-        self._last = {index for index in range(len(self._all)) if index not in answered}
-
-    def _above(self, index: int) -> int | None:
-        return self._all[index].parent
-
-    def parent(self, index: int) -> int | None:
-        """The nearest message above that is none of the system."""
-        above = self._above(index)
-        while above is not None and isinstance(self._all[above].message, SystemMessage):
-            above = self._above(above)
-        return above
-
-    def messages(self) -> Iterator[tuple[int, NewMessage]]:
-        """Yield each message, and its index."""
-        first = True
-        for index, one in enumerate(self._all):
-            if isinstance(one.message, SystemMessage):
-                continue
-            before = tuple(self._instructions(self._above(index)))[::-1]
-            behind = tuple(self._trailing(index))
-            metadata = self._metadata(one, before, behind)
-            if first and self._conversation.extra:
-                metadata[_CONVERSATION] = thaw(self._conversation.extra)
-            first = False
-            systems = [said.message for said in (*before, *behind)]
-            kept = tuple(said for said in systems if isinstance(said, SystemMessage))
-            yield index, NewMessage(one.message, metadata, kept[: len(before)], kept[len(before) :])
-
-    def _instructions(self, index: int | None) -> Iterator[ImportedMessage]:
-        """The messages of the system from this one upwards."""
-        while index is not None and isinstance(self._all[index].message, SystemMessage):
-            yield self._all[index]
-            index = self._above(index)
-
-    def _trailing(self, index: int) -> Iterator[ImportedMessage]:
-        """The messages of the system that end a branch behind a message."""
-        for last in self._last:
-            found = list(self._instructions(last))
-            if found and self.parent(last) == index:
-                yield from reversed(found)
-
-    @staticmethod
-    def _metadata(one: ImportedMessage, *around: Sequence[ImportedMessage]) -> dict[str, Any]:
-        metadata: dict[str, Any] = {}
-        if one.extra:
-            metadata[_EXTRA] = thaw(one.extra)
-        extras = [[thaw(said.extra) for said in part] for part in around]
-        if any(extra for part in extras for extra in part):
-            metadata["imported_system"] = extras
-        return metadata
+def _length(chains: Sequence[MessageChain]) -> int:
+    """How many messages the context of the last chain has."""
+    last = chains[-1]
+    return len(last.messages) + (last.parent[1] if last.parent is not None else 0)
 
 
-async def _make(call: Call, chains: Sequence[_Chain], stem: str) -> ImportedContext:
-    """Make the context of a conversation, and its branches."""
-    kernel, first = call.kernel, chains[0]
+def _check_files(call: Call, conversation: ImportedConversation) -> None:
+    limits = call.kernel.limits
+    for index, one in enumerate(conversation.messages):
+        found = [block for block in one.message.content if isinstance(block, _FILES)]
+        what = f"Message {index} has {len(found)} files"
+        check_limit(len(found), limits, "attachments_per_message", what, "split the message")
+        for block in found:
+            size = len(conversation.files.get(block.hash, b""))
+            what = f"A file of message {index} has {size} bytes"
+            advice = "leave it out of the conversation"
+            check_limit(size, limits, "attachment_bytes", what, advice)
+            if is_text_type(block.media_type):
+                check_limit(size, limits, "attachment_text_bytes", f"{what} of text", advice)
 
-    def apply(document: Document, next_id: Callable[[], str]) -> None:
-        message_writer(call, document, next_id).append(first.messages, None, {})
 
-    async def beginning(row: ContextRow) -> InitialContent:
-        change = InitialChange(_IMPORT, apply)
-        time, client = kernel.clock.now_ms(), kernel.ids.client_id()
-        return start_with(row, change, call.actor, time, client)
+_FILES: Final = (ImageBlock, DocumentBlock)
 
-    async with kernel.trees.writing:
-        label = kernel.contexts.free_label(stem)
-        row = await kernel.contexts.create(label, kernel.system, beginning, asker=call.actor)
-        root = await kernel.trees.branch(await kernel.context(row.id))
-        places = {index: (root, depth) for depth, index in enumerate(first.indexes, 1)}
-        branches = {row.id}
-        for chain in chains[1:]:
-            branch, depth = places[chain.parent] if chain.parent is not None else (root, 0)
-            placed = await append_below(call, branch, depth, chain.messages)
-            context = await kernel.context(placed.context_id)
-            there = await kernel.trees.branch(context)
-            branches.add(context.id)
-            for number, index in enumerate(chain.indexes, depth + 1):
-                places[index] = there, number
-    return ImportedContext(
-        context_id=row.id, label=row.label, messages=len(places), branches=len(branches)
-    )
+
+def _new_message(one: ImportedMessage, conversation: JsonObject) -> NewMessage:
+    metadata: dict[str, Any] = {IMPORTED: thaw(one.extra)} if one.extra else {}
+    if conversation:
+        metadata[_WHOLE] = thaw(conversation)
+    names: dict[int, str] = {}
+    for at, block in enumerate(one.message.content):
+        name = _file_name(one.extra.get(f"content[{at}]"))
+        if isinstance(block, _FILES) and name is not None:
+            names[at] = name
+    return NewMessage(one.message, metadata, names)
+
+
+def _file_name(extra: object) -> str | None:
+    """The name that another tool has given a file; None if there is none, or it has folders."""
+    if not isinstance(extra, Mapping):
+        return None
+    file = extra.get("file")
+    name = file.get("filename") if isinstance(file, Mapping) else extra.get("title")
+    is_name = isinstance(name, str) and name.strip() and "/" not in name and name not in (".", "..")
+    return name if is_name else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import os
 import random
 import shutil
 import signal
+from base64 import b64encode
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,9 @@ from antiphon_kernel.kernel import Kernel
 from antiphon_kernel.maintenance.run_checks import run_checks
 from antiphon_kernel.registry import Registry
 from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
+from antiphon_kernel.types.records import Actor
 from tests.kernel.crash.faults import Fault, inject
+from tests.kernel.tools.files import PNG
 from tests.kernel.tools.test_message_machine import Machine, check_trees
 
 STEPS = (
@@ -30,6 +34,10 @@ STEPS = (
     "INSERT OR REPLACE INTO snapshots",
     "COMMIT",
 )
+IMAGE = {
+    "type": "image_url",
+    "image_url": {"url": f"data:image/png;base64,{b64encode(PNG).decode()}"},
+}
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "append at the end": (
         "append",
@@ -47,6 +55,36 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 
+LOOM = {
+    "roots.json": [{"id": "r", "config": {"systemPrompt": "Be brief."}}],
+    **{
+        f"{name}.json": {
+            "id": name,
+            "parent_id": parent,
+            "message": {"role": "user", "content": [{"type": "text", "text": name}, *more]},
+        }
+        for name, parent, more in (
+            ("a", "r", []),
+            ("b", "a", [IMAGE]),
+            ("c", "a", []),
+            ("d", "b", []),
+            ("e", "b", []),
+        )
+    },
+}
+CALLS["import a tree"] = (
+    "import",
+    {
+        "format": "loom",
+        "text": json.dumps({name: json.dumps(value) for name, value in LOOM.items()}),
+        "label": "tree",
+    },
+)
+CALLS["import two conversations"] = (
+    "import",
+    {"text": json.dumps([{"messages": [{"role": "user", "content": "a"}]}] * 2)},
+)
+
 State = dict[str, list[dict[str, Any]]]
 
 
@@ -55,8 +93,15 @@ async def open_kernel(data: Path) -> Kernel:
 
 
 async def call(kernel: Kernel, tool: str, params: dict[str, Any]) -> dict[str, Any]:
+    return await kernel.call(await session(kernel), f"message.{tool}", params)
+
+
+async def session(kernel: Kernel) -> Actor:
+    """A session that is on disk: else the first transaction of a call may be that of its own."""
     amy = kernel.open_session(kernel.owner, "test")
-    return await kernel.call(amy, f"message.{tool}", params)
+    while amy.session not in [one.id for one in await kernel.journal.sessions()]:
+        await asyncio.sleep(0)
+    return amy
 
 
 async def state(data: Path) -> State:
@@ -90,8 +135,9 @@ def run_and_die(data: Path, tool: str, params: dict[str, Any], step: str, after:
     async def run() -> None:
         kernel = await open_kernel(data)
         await call(kernel, "path", {})
+        amy = await session(kernel)
         inject(Fault(step, after, kills=True))
-        await call(kernel, tool, params)
+        await kernel.call(amy, f"message.{tool}", params)
 
     asyncio.run(run())
     os._exit(0)  # the kernel is not closed: its threads would keep the process alive

@@ -33,7 +33,7 @@ from antiphon_kernel.messages import (
 from antiphon_kernel.types.frozen_json import JsonObject, thaw
 from tests.kernel.messages.generated import EXAMPLES
 
-PIXEL = b"\x89PNG not really"
+PIXEL = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 PDF = b"%PDF-1.7"
 
 
@@ -254,9 +254,30 @@ def test_anthropic_conversation_keeps_fields_without_a_place() -> None:
         {},
         {"content[2]": {"citations": [{"cited_text": "x"}]}},
         {},
-        {},
+        {"content[0]": {"media_type": "image/PNG"}},
         {"content[1]": {"title": "notes"}},
     ]
+
+
+@pytest.mark.parametrize(
+    ("stated", "data", "block", "extra"),
+    [
+        ("image/jpeg", PIXEL, ImageBlock("image/png", digest(PIXEL)), "image/jpeg"),
+        ("application/pdf", PIXEL, ImageBlock("image/png", digest(PIXEL)), "application/pdf"),
+        ("text/html;charset=utf-8", b"<p>", DocumentBlock("text/html", digest(b"<p>")), None),
+        ("image/bmp", b"BM\0\0", None, None),
+        ("image/png", b"", None, None),
+        ("../../etc/passwd", PDF, DocumentBlock("application/pdf", digest(PDF)), None),
+    ],
+)
+def test_file_is_of_the_type_that_its_bytes_have_and_kept_whole_if_of_none(
+    stated: str, data: bytes, block: ImageBlock | DocumentBlock | None, extra: str | None
+) -> None:
+    part = {"type": "image_url", "image_url": {"url": f"data:{stated};base64,{encoded(data)}"}}
+    (found,) = read([{"role": "user", "content": [part]}]).messages
+    assert found.message.content == (block or UnknownBlock(JsonObject(part)),)
+    kept = thaw(found.extra)
+    assert kept == ({"content[0]": {"media_type": extra or stated}} if block else {})
 
 
 def test_messages_follow_each_other() -> None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from antiphon_kernel.kernel import Kernel
+from antiphon_kernel.limits import Limits
+from antiphon_kernel.maintenance.run_checks import run_checks
+from antiphon_kernel.registry import Registry
+from antiphon_kernel.tools.all_tools import KERNEL_TOOLS
 from antiphon_kernel.types.errors import ErrorCode
 from antiphon_kernel.types.records import Actor
 from tests.errors import raises
+from tests.kernel.kernel.calls import OpenKernel
+from tests.kernel.tools.files import PDF, PNG
 from tests.kernel.tools.test_message_tree import Conversation, answer, said
 
 OPENAI = {
@@ -119,6 +128,139 @@ async def test_imported_tree_has_its_branches(talk: Conversation) -> None:
     siblings = await talk.call("siblings", message=found[1]["message_id"])
     assert [said(one["message"]) for one in siblings["messages"]] == ["Hi", "Good day"]
     assert "tags" in json.dumps(await headers(talk, "tree-branch"))
+
+
+def url(data: bytes, kind: str) -> str:
+    return f"data:{kind};base64,{b64encode(data).decode()}"
+
+
+def image_part(data: bytes = PNG) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url(data, "image/png")}}
+
+
+REMOTE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+WITH_FILES = [
+    {
+        "role": "user",
+        "content": [
+            image_part(),
+            {"type": "text", "text": "What is it?"},
+            {
+                "type": "file",
+                "file": {"filename": "menu.pdf", "file_data": url(PDF, "application/pdf")},
+            },
+            REMOTE,
+        ],
+    },
+    {
+        "role": "assistant",
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "draw"}}],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": [image_part(PNG + b"2")]},
+]
+
+
+def stored(kind: str, media_type: str, data: bytes) -> dict[str, Any]:
+    return {"type": kind, "media_type": media_type, "hash": sha256(data).hexdigest()}
+
+
+async def test_files_of_a_conversation_are_attached(talk: Conversation, data: Path) -> None:
+    await talk.call("import", text=json.dumps(WITH_FILES), label="files")
+    question, _, result = (await talk.call("path", context="files"))["messages"]
+    assert question["message"]["content"] == [
+        stored("image", "image/png", PNG),
+        {"type": "text", "text": "What is it?"},
+        stored("document", "application/pdf", PDF),
+        {"type": "unknown", "raw": REMOTE},
+    ]
+    assert result["message"]["content"] == [stored("image", "image/png", PNG + b"2")]
+    found = {one["header"].get("path"): one["header"] for one in await headers(talk, "files")}
+    assert found["image.png"]["blob_bytes"] == len(PNG)
+    assert found["menu.pdf"]["blob"] == sha256(PDF).hexdigest()
+    layout = await talk.kernel.call(talk.actor, "context.layout", {"context": "files"})
+    shown = [one["path"].partition("/")[2] for one in layout["items"] if "path" in one]
+    assert {"image.png", "menu.pdf"} <= set(shown)
+    again = await talk.call("append", context="files", messages=[question["message"]])
+    assert (again["created"], again["reused"]) == ([], 1)
+    await talk.kernel.close()
+    assert [str(one) for one in (await run_checks(data)).all()] == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "limit"),
+    [
+        (Limits(attachment_bytes=20), "attachment_bytes"),
+        (Limits(attachments_per_message=1), "attachments_per_message"),
+    ],
+)
+async def test_files_beyond_a_limit_are_refused_and_nothing_is_made(
+    data: Path, limits: Limits, limit: str
+) -> None:
+    kernel = await Kernel.open(data, data, registry=Registry(KERNEL_TOOLS), limits=limits)
+    talk = Conversation(kernel, kernel.open_session(kernel.owner, "test"))
+    text = json.dumps([{"messages": [answer("x")]}, {"messages": WITH_FILES}])
+    with raises(ErrorCode.TOO_LARGE) as refused:
+        await talk.call("import", text=text)
+    assert refused.value.details["limit_name"] == limit
+    assert [row.label for row in kernel.context_rows()] == ["default"]
+    await kernel.close()
+
+
+async def test_image_by_hash_that_is_not_here_is_refused(talk: Conversation) -> None:
+    content = [stored("image", "image/png", PNG)]
+    with raises(ErrorCode.INVALID_PARAMS):
+        await talk.call("import", text=json.dumps([{"role": "user", "content": content}]))
+
+
+async def test_names_of_files_with_folders_are_not_taken(talk: Conversation) -> None:
+    file = {"filename": "../../x", "file_data": url(PDF, "application/pdf")}
+    content = [{"type": "text", "text": "a"}, {"type": "file", "file": file}]
+    await talk.call("import", text=json.dumps([{"role": "user", "content": content}]), label="a")
+    blocks = await headers(talk, "a")
+    assert [one["header"].get("path") for one in blocks] == [None, "document.pdf"]
+    assert "../../x" in json.dumps(blocks)
+
+
+async def test_tree_with_two_beginnings_and_one_answer_twice_keeps_all(talk: Conversation) -> None:
+    nodes = (
+        node("a", "r", ["b", "c"], "user", "Hello"),
+        node("b", "a", [], "assistant", "Hi"),
+        node("c", "a", [], "assistant", "Hi"),
+        node("d", "r", [], "user", "Bye"),
+    )
+    files = {f"{one['id']}.json": json.dumps(one) for one in nodes}
+    roots = json.dumps([{"id": "r", "child_ids": ["a", "d"]}])
+    text = json.dumps({"roots.json": roots, **files})
+    (made,) = (await talk.call("import", text=text, format="loom", label="t"))["conversations"]
+    assert (made["messages"], made["branches"]) == (4, 3)
+    branches = await talk.branches()
+    assert branches["t"] == branches["t-branch"] == ["Hello", "Hi"]
+    assert branches["t-branch-2"] == ["Bye"]
+    kept = json.dumps([await headers(talk, label) for label in branches])
+    assert all(json.dumps({"tags": [name]}) in kept for name in "abcd")
+    begins = await talk.call("children", context="t")
+    assert [said(one["message"]) for one in begins["messages"]] == ["Hello", "Bye"]
+
+
+async def test_long_conversation_is_the_same_after_a_restart(
+    talk: Conversation, open_kernel: OpenKernel
+) -> None:
+    asked = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [
+            {"id": f"c{at}", "type": "function", "function": {"name": "f"}} for at in range(150)
+        ],
+    }
+    answered = [{"role": "tool", "tool_call_id": f"c{at}", "content": f"{at}"} for at in range(150)]
+    text = json.dumps([answer("0"), asked, *answered, answer("1")])
+    await talk.call("import", text=text, label="long")
+    before = (await talk.call("path", context="long"))["messages"]
+    assert len(before) == 153
+    await talk.kernel.close()
+    kernel = await open_kernel()
+    after = Conversation(kernel, kernel.open_session(kernel.owner, "test"))
+    assert (await after.call("path", context="long"))["messages"] == before
 
 
 async def test_several_conversations_become_contexts_of_their_own(talk: Conversation) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from antiphon_kernel.types.records import Actor
 from antiphon_kernel.types.roles import AccessRole
 from tests.errors import raises
 from tests.kernel.kernel.calls import Make, OpenKernel
+from tests.kernel.tools.files import PNG, sent
 
 Json = dict[str, Any]
 
@@ -41,6 +43,15 @@ class Conversation:
     async def texts(self, **where: str) -> list[str]:
         found = (await self.call("path", **where))["messages"]
         return [said(one["message"]) for one in found]
+
+    async def store(self, data: bytes) -> None:
+        """Attach a file to a message in a context of its own."""
+        label = f"files-{len(self.kernel.context_rows())}"
+        await self.kernel.call(self.actor, "context.create", {"label": label})
+        draft = {"context": label, "role": "user", "kind": "text"}
+        message = (await self.kernel.call(self.actor, "block.create", draft))["block_id"]
+        file = sent("file", data)
+        await self.kernel.call(self.actor, "block.attach", {"block_id": message, "files": [file]})
 
     async def branches(self) -> dict[str, list[str]]:
         """The texts of every context, by label."""
@@ -214,7 +225,7 @@ EVERYTHING: Sequence[Json] = (
     {
         "role": "user",
         "content": [
-            {"type": "image", "media_type": "image/png", "hash": "a" * 64},
+            {"type": "image", "media_type": "image/png", "hash": sha256(PNG).hexdigest()},
             {"type": "text", "text": "and this?"},
             {"type": "unknown", "raw": {"type": "video", "deep": [1, 2]}},
         ],
@@ -225,6 +236,7 @@ EVERYTHING: Sequence[Json] = (
 async def test_messages_of_every_kind_come_back_as_they_went_in_also_from_a_fork(
     talk: Conversation, open_kernel: Any
 ) -> None:
+    await talk.store(PNG)
     expected = [
         {"role": "user", "content": [{"type": "text", "text": "  kept to the character  "}]},
         *EVERYTHING[1:],
@@ -489,8 +501,9 @@ async def test_edit_of_a_file_that_is_read_as_text_keeps_its_block(
 async def test_edit_of_a_file_to_an_image_leaves_its_text_where_it_is(
     talk: Conversation, make: Make
 ) -> None:
+    await talk.store(PNG)
     block = await make("one two", kind="file", status="done")
-    image = [{"type": "image", "media_type": "image/png", "hash": "a" * 64}]
+    image = [{"type": "image", "media_type": "image/png", "hash": sha256(PNG).hexdigest()}]
     await talk.call("edit", message=block, content=image)
     read = await talk.kernel.call(talk.actor, "block.get", {"block_id": block})
     assert read["value"] == "one two"
@@ -570,3 +583,71 @@ async def test_branches_names_each_message_with_siblings_and_where_they_are(
 async def test_branches_of_an_unbranched_context_is_empty(talk: Conversation) -> None:
     await talk.append(None, user("q"), answer("one"))
     assert (await talk.call("branches"))["messages"] == []
+
+
+# Attached files
+
+
+def image(data: bytes = PNG) -> Json:
+    return {"type": "image", "media_type": "image/png", "hash": sha256(data).hexdigest()}
+
+
+async def test_file_of_a_message_is_part_of_it_from_when_it_is_sent(talk: Conversation) -> None:
+    call = talk.kernel.call
+    draft = (await call(talk.actor, "block.create", {"role": "user", "kind": "text"}))["block_id"]
+    await call(talk.actor, "block.splice", {"block_id": draft, "offset": 0, "insert": "look"})
+    files = {"block_id": draft, "files": [sent("a.png", PNG), sent("n.txt", b"note")]}
+    await call(talk.actor, "block.attach", files)
+    assert (await talk.call("path"))["messages"] == []
+    await call(talk.actor, "block.status", {"block_id": draft, "status": "done"})
+    note = {"type": "document", "media_type": "text/plain", "hash": sha256(b"note").hexdigest()}
+    content = [{"type": "text", "text": "look"}, image(), note]
+    assert await talk.path(draft) == [{"role": "user", "content": content}]
+    later = {"block_id": draft, "files": [sent("b.png", PNG + b"2")]}
+    await call(talk.actor, "block.attach", later)
+    assert image(PNG + b"2") in (await talk.path(draft))[0]["content"]
+
+
+async def test_edit_of_the_text_of_a_message_leaves_its_files(talk: Conversation) -> None:
+    await talk.store(PNG)
+    content = [image(), {"type": "text", "text": "this?"}, {**image()}]
+    placed = await talk.append(None, {"role": "user", "content": content}, answer("yes"))
+    first = (await talk.call("path"))["messages"][0]["message_id"]
+    edited = await talk.call("edit", message=first, content="that?")
+    assert (edited["forked"], placed["forked"]) == (True, False)
+    (message,) = await talk.path(edited["message_id"])
+    assert message["content"] == [image(), {"type": "text", "text": "that?"}, image()]
+
+
+async def test_append_of_an_image_that_nobody_has_attached_is_refused(talk: Conversation) -> None:
+    with raises(ErrorCode.INVALID_PARAMS):
+        await talk.append(None, {"role": "user", "content": [image()]})
+    await talk.store(PNG)
+    wrong = {**image(), "media_type": "image/jpeg"}
+    with raises(ErrorCode.INVALID_PARAMS):
+        await talk.append(None, {"role": "user", "content": [wrong]})
+
+
+async def test_block_that_names_the_message_of_another_is_a_message_of_its_own(
+    talk: Conversation,
+) -> None:
+    content = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
+    placed = await talk.append(None, {"role": "user", "content": content})
+    group = placed["message_id"].partition(".")[2]
+    bob = talk.kernel.open_session(await talk.kernel.principal("bob"), "test")
+    said = {"role": "user", "kind": "text", "status": "done", "metadata": {"message": group}}
+    await talk.kernel.call(bob, "block.create", {**said, "content": "and I"})
+    aria = await talk.kernel.principal("aria", PrincipalKind.MODEL)
+    model = {**said, "role": "model", "content": "so I", "parent_id": placed["message_id"]}
+    await talk.kernel.call(talk.kernel.open_session(aria, "test"), "block.create", model)
+    assert await talk.texts(context="default") == ["onetwo", "and I", "so I"]
+
+
+async def test_edit_of_the_message_of_another_keeps_it_one_message(talk: Conversation) -> None:
+    await talk.store(PNG)
+    bob = talk.kernel.open_session(await talk.kernel.principal("bob"), "test")
+    await Conversation(talk.kernel, bob).append(None, user("bobs"))
+    content = [{"type": "text", "text": "bobs"}, image()]
+    (bobs,) = (await talk.call("path"))["messages"]
+    edited = await talk.call("edit", message=bobs["message_id"], content=content)
+    assert await talk.path(edited["message_id"]) == [{"role": "user", "content": content}]
