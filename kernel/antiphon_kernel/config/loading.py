@@ -68,7 +68,7 @@ class _Trust:
 
 
 @dataclass(slots=True)
-class _Found:
+class _RawConfig:
     """Parts of a configuration as files are read: the user's, then the project's."""
 
     models: dict[str, tuple[ModelConfig, PermissionRules | None]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def load_config(
         is_trusted: whether the owner trusts a file of the project with this content.
     """
     environment = Environment(variables)
-    found = _Found(variables={name for names in KEY_VARIABLES.values() for name in names})
+    found = _RawConfig(variables={name for names in KEY_VARIABLES.values() for name in names})
     users = user_folder / CONFIG_FILE
     projects = project / DATA_FOLDER / CONFIG_FILE
     data = _read(users, found, is_own=True)
@@ -130,7 +130,7 @@ _DEFAULT_MODELS: Final = (
 )
 
 
-def _add_default_models(environment: Environment, found: _Found) -> None:
+def _add_default_models(environment: Environment, found: _RawConfig) -> None:
     for name, kind, model in _DEFAULT_MODELS:
         try:
             key = environment.first_key(KEY_VARIABLES[kind])
@@ -141,7 +141,7 @@ def _add_default_models(environment: Environment, found: _Found) -> None:
             found.models[name] = ModelConfig(name, kind, model, key=key), None
 
 
-def _configuration(found: _Found) -> KernelConfig:
+def _configuration(found: _RawConfig) -> KernelConfig:
     default = found.context.get("default_model")
     if default is not None and default not in found.models and is_name(default):
         # A local server may still turn out to have it.
@@ -162,7 +162,7 @@ def _configuration(found: _Found) -> KernelConfig:
     )
 
 
-def _read(path: Path, found: _Found, *, is_own: bool) -> bytes | None:
+def _read(path: Path, found: _RawConfig, *, is_own: bool) -> bytes | None:
     """Return the bytes of a file; None if there is none, or none that may be read.
 
     Args:
@@ -200,7 +200,9 @@ def _read_checked(path: Path, *, is_own: bool) -> bytes:
 class _FileReader:
     """Reads one file into what has been found already."""
 
-    def __init__(self, path: Path, trust: _Trust, environment: Environment, found: _Found) -> None:
+    def __init__(
+        self, path: Path, trust: _Trust, environment: Environment, found: _RawConfig
+    ) -> None:
         self._path = path
         self._trust = trust
         self._environment = environment

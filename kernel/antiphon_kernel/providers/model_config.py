@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from antiphon_kernel.messages import ModelWindow
-from antiphon_kernel.providers.permission_policy import PermissionPolicy
 
 
 class ModelKind(StrEnum):
@@ -69,5 +68,3 @@ class ModelConfig:
     """Names of the tools it may call; all if absent."""
     price: ModelPrice | None = None
     """Price; the published one if absent, where it is known."""
-    permissions: PermissionPolicy = field(default_factory=PermissionPolicy)
-    """Policy for its tool calls, over the built-in one."""

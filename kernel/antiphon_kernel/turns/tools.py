@@ -57,7 +57,7 @@ async def start(call: Call, params: StartTurnParams) -> StartTurnResult:
         branch = await trees.branch(source)
         at = _answered(branch, block)
         prompt, document = branch.messages[at].id, source.document
-        end = _end_with_files(branch, at)
+        end = at + 1
         text = render(document, prompt)
         models = await runner.answering(document.header(block).author, text)
         is_end = end == len(branch.messages) and not branch.path.is_followed()
@@ -77,17 +77,6 @@ async def start(call: Call, params: StartTurnParams) -> StartTurnResult:
         forked=is_forked,
         models=models,
     )
-
-
-def _end_with_files(branch: Branch, at: int) -> int:
-    """Return how many messages there are up to a message and the files attached to it."""
-    document, messages, end = branch.context.document, branch.messages, at + 1
-    while end < len(messages):
-        header = document.header(messages[end].id)
-        if header.kind != BlockKind.FILE or header.parent != messages[at].id:
-            break
-        end += 1
-    return end
 
 
 def _answered(branch: Branch, block: str) -> int:

@@ -321,7 +321,7 @@ class Turn:
             )
 
     def _has_looked(self) -> None:
-        """What the model was given now, it has read."""
+        """Note that the model has read what it was given."""
         read = self._read_last
         if read is not None:
             self._model.looked[self._writer.context.id] = read.version

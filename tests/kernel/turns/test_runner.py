@@ -272,7 +272,9 @@ async def test_started_turn_of_a_message_with_a_file_keeps_the_file_in_the_branc
     await stage.runner.wait_idle()
     started = await stage.call("turn.start", message=block)
     await stage.runner.wait_idle()
-    assert await texts_of(stage, started["context_id"]) == ["read this", "seven", "I am aria.\n"]
+    branch = await stage.kernel.context(started["context_id"])
+    texts = [branch.document.text(block) for block in branch.document.block_ids()]
+    assert texts == ["read this", "seven", "I am aria.\n"]
 
 
 async def test_started_turn_of_a_failed_answer_is_another_try_in_place(
