@@ -42,7 +42,7 @@ from antiphon_kernel.providers.events import (
 )
 from antiphon_kernel.providers.model_config import ModelConfig, ModelKind
 from antiphon_kernel.providers.signatures import ProviderSignature, SignedPart
-from antiphon_kernel.types.frozen_json import JsonObject
+from antiphon_kernel.types.frozen_json import thaw
 
 BETWEEN_THOUGHTS: Final = "\n\n"
 
@@ -133,8 +133,12 @@ class EventReader:
             for index, (start, end) in self._thoughts.items()
             if isinstance(part := received[index], ThinkingPart)
         ]
+        signature = self._signature(parts)
+        if not self._length and signature is not None:
+            yield ThinkingDelta("")
+        if self._length or signature is not None:
+            yield ThinkingEnd(signature)
         self._thoughts, self._length = {}, 0
-        yield ThinkingEnd(self._signature(parts))
 
     def _signature(self, parts: list[SignedPart]) -> str | None:
         return ProviderSignature(self.config.kind, self.config.model, parts).text()
@@ -154,9 +158,9 @@ class EventReader:
         """Yield a call whose JSON has closed; with `is_whole`, also one of no or of other text."""
         if call.is_sent or (is_blank(call.arguments) and not is_whole):
             return
-        arguments: JsonObject | str
+        arguments: dict[str, Any] | str
         try:
-            arguments = parse_arguments(call.id, call.name, call.arguments)
+            arguments = thaw(parse_arguments(call.id, call.name, call.arguments))
         except ToolArgumentParseError:
             if not is_whole:
                 return

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from antiphon_kernel.providers.events import ErrorKind, ProviderError, TurnEvent
+from antiphon_kernel.providers.local import LocalProvider
 from antiphon_kernel.providers.model_config import ModelConfig, ModelKind
 from antiphon_kernel.providers.provider import ModelPrompt, RemoteProvider, RoundRequest
 from antiphon_kernel.types.errors import AntiphonError, ErrorCode
@@ -53,10 +54,12 @@ def open_provider(config: ModelConfig, *, silence: float = SILENCE) -> RemotePro
         silence: seconds without a byte after which an answer is taken to be cut.
 
     Raises:
-        ValueError: if models of this kind are no service's.
+        ValueError: of a scripted model.
     """
+    if config.kind is ModelKind.LOCAL:
+        return LocalProvider(config, lambda chat: open_provider(chat, silence=silence))
     if config.kind not in _EXTRAS:
-        raise ValueError(f"models of kind {config.kind} are not asked through a library")
+        raise ValueError(f"models of kind {config.kind} are not asked but played")
     return RemoteModel(config, silence)
 
 

@@ -22,7 +22,6 @@ from antiphon_kernel.providers import (
     TurnEvent,
     Usage,
 )
-from antiphon_kernel.types.frozen_json import JsonObject
 from tests.wire.answering import Called, Counted, Said, Thought, answer
 from tests.wire.asking import MODELS, ask, joined
 from tests.wire.server import FORMATS, WireServer, recorded, recorded_names
@@ -37,7 +36,7 @@ PRINT = json.dumps({"command": "printf 'é\\n\"ä世界\"'", "deep": {"list": [1
 
 def call(id: str, name: str, arguments: str) -> list[TurnEvent]:
     """Return the events of one call, joined; the text of its arguments is read as JSON."""
-    whole = ToolCallEvent(id, name, JsonObject(json.loads(arguments)))
+    whole = ToolCallEvent(id, name, json.loads(arguments))
     return [ToolCallStart(id, name), whole]
 
 
